@@ -1,0 +1,1 @@
+"""Everything that touches Kafka, SQL, files and the terminal."""

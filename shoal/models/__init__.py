@@ -1,0 +1,1 @@
+"""What crosses a boundary: configuration, events, wire records, SQL tables, errors."""
