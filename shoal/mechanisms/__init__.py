@@ -1,0 +1,30 @@
+"""The mathematics: private statistics as pure objects, without I/O, clock or transport.
+
+Each module opens with what it promises; docs/proofs/ proves it. The long name is the argument, the letter serves in
+formulas.
+
+=================== ========== =========================================================================
+name                letter     meaning
+=================== ========== =========================================================================
+epsilon             eps        privacy loss, a Fraction; a share of it is rounded down
+delta               delta      privacy alone, never an accuracy
+failure             beta       probability that an accuracy bound does not hold
+users               n          units expected; tunes accuracy, never the guarantee
+max_contributions   m          samples of one unit (and group) that count
+groups              G          groups one unit may be in; each runs at epsilon / G
+grid, steps         -          public grid: a value is an integer 0 .. steps
+level               l          of a block: level 0 is sample 1, level l samples 2**(l-1) + 1 .. 2**l
+weight              w_l        samples in a block of level l: 1, 1, 2, 4, 8, ...
+top_level           L          ceil(log2 m)
+capacity            N          elements a counter expects
+height              h          bit length of N: the most nodes that hold an element
+scale               b          of Laplace noise: P(k) proportional to exp(-abs(k) / b); rounded up
+l1_sensitivity      -          the most that one unit changes all noised numbers together
+width               -          grid steps that one unit can move in a counter
+variance            -          in squared grid steps
+epoch               -          number of a counter's tree; a full tree is followed by a new one
+arrays              k          array means that vote for a prior
+=================== ========== =========================================================================
+"""
+
+from shoal.mechanisms import naive as naive  # importing registers the algorithms

@@ -1,0 +1,82 @@
+"""The public grid: values are integers 0 .. steps from the moment they enter, so sums and sensitivities are exact.
+
+Sensitivity  a value moves by at most `steps` grid steps, whatever it was before it was clipped
+Source       Mironov (2012) for what happens without one
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from shoal.mechanisms import check
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """`steps` equal steps over [low, high]; the end points are grid points.
+
+    >>> grid = Grid(Fraction(0), Fraction(200), 2**20)
+    >>> grid.clip(-3), grid.clip(100), grid.clip(10**400), grid.clip(float("-inf"))
+    (0, 524288, 1048576, 0)
+    """
+
+    low: Fraction
+    high: Fraction
+    steps: int
+    _low: float = field(init=False, repr=False, compare=False)
+    _per_unit: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check.positive(steps=self.steps)
+        check.exact({"low": self.low, "high": self.high})
+        if self.low >= self.high:
+            raise ValueError(f"low must be less than high, not {self.low} and {self.high}")
+        try:
+            low, per_unit = float(self.low), float(self.steps / (self.high - self.low))
+        except OverflowError:
+            per_unit = 0.0
+        if not 1e-290 < per_unit < 1e290:  # so that neither the product below nor its rounding is undefined
+            raise ValueError("low and high are too far apart, too large or too close for numbers with 64 bits")
+        object.__setattr__(self, "_low", low)
+        object.__setattr__(self, "_per_unit", per_unit)
+
+    def clip(self, x: int | float) -> int:
+        """Nearest grid index, clipped to 0 .. steps. Any int, any float but nan.
+
+        Floats may pick the neighbouring index where x lies half way between two; the result is an integer in
+        0 .. steps whatever they do, and the guarantee needs no more.
+        """
+        try:
+            y = (x - self._low) * self._per_unit
+        except OverflowError:  # an int beyond every float
+            return self.steps if x > 0 else 0
+        if y <= 0:
+            return 0
+        if y >= self.steps:
+            return self.steps
+        return int(y + 0.5)
+
+    def mean_value(self, total: Fraction | int, samples: int) -> float:
+        """The mean of samples whose grid indices sum to `total`; exact, rounded once.
+
+        >>> Grid(Fraction(-1), Fraction(1), 4).mean_value(5, 2)
+        0.25
+        """
+        check.positive(samples=samples)
+        return _rounded(self.low + (self.high - self.low) * Fraction(total) / (self.steps * samples))
+
+    def width_value(self, steps: Fraction | int | float) -> float:
+        """What `steps` grid steps are worth in units of the range.
+
+        >>> Grid(Fraction(-1), Fraction(1), 4).width_value(2)
+        1.0
+        """
+        return _rounded((self.high - self.low) * Fraction(steps) / self.steps)
+
+
+def _rounded(value: Fraction) -> float:
+    """The nearest float; the largest one where noise over a tiny epsilon goes beyond all of them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(1.7976931348623157e308, value)

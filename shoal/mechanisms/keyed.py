@@ -1,0 +1,100 @@
+"""Keyed bits: every random bit is a function of the secret key and of a name that no two draws share.
+
+Guarantee    computational: whoever lacks the key cannot tell the bits from fair coins (AES-256 in counter mode)
+Name         (subkey, index). A subkey is HKDF-SHA256 of the metric's key and a length-prefixed tuple: group, purpose,
+             statistic, coordinate, level, epoch. A draw owns the words at index * WORDS .. index * WORDS + WORDS - 1;
+             the rare draw that needs more reads on in a stream whose subkey names that draw
+Proof        docs/proofs/keyed-noise.md
+Source       Krawczyk and Eronen, RFC 5869 (HKDF); NIST SP 800-38A (counter mode)
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from shoal.mechanisms import check
+
+WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average and more than 32 once in about 2,000
+MAX_INDEX = 1 << 48  # draws per subkey: 2**52 blocks of AES, far below the birthday bound of 2**64
+_BLOCKS = WORDS * 8 // 16  # AES blocks per draw
+_ZEROS = bytes(WORDS * 8)
+_UNPACK = struct.Struct(f"<{WORDS}Q").unpack
+
+
+def encode(*parts: bytes | str | int) -> bytes:
+    """An injective encoding of a tuple: number of parts, then type, length and bytes of each.
+
+    >>> encode("a", "bc") == encode("ab", "c"), encode("1") == encode(1), encode(b"a") == encode("a")
+    (False, False, False)
+    """
+    return struct.pack(">I", len(parts)) + b"".join(_tagged(part) for part in parts)
+
+
+def _tagged(part: bytes | str | int) -> bytes:
+    if isinstance(part, bytes):
+        tag, body = b"b", part
+    elif isinstance(part, str):
+        tag, body = b"s", part.encode()
+    else:
+        tag, body = b"i", b"%d" % part
+    return tag + struct.pack(">Q", len(body)) + body
+
+
+def derive(key: bytes, *parts: bytes | str | int) -> bytes:
+    """The 32-byte subkey of a name; different names give independent subkeys."""
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=encode(*parts)).derive(key)
+
+
+def metric_key(master: bytes, name: str, version: int, digest: str | bytes) -> bytes:
+    """The key of one metric version: it changes with anything that is in the digest of the parameters."""
+    return derive(master, "metric", name, version, digest)
+
+
+def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
+    """A function from a user's bytes to 32 hex digits that means nothing without the key."""
+    fresh = hashlib.blake2b(key=derive(metric_key, "pseudonym"), digest_size=16)
+
+    def pseudonym(user: bytes) -> str:
+        digest = fresh.copy()
+        digest.update(user)
+        return digest.hexdigest()
+
+    return pseudonym
+
+
+class Bits:
+    """The keyed bits of one subkey, addressable by draw: `draw(index)` yields that draw's 64-bit words."""
+
+    __slots__ = ("_stream", "_subkey")
+
+    def __init__(self, subkey: bytes) -> None:
+        self._subkey = subkey
+        self._stream = Cipher(algorithms.AES(subkey), modes.CTR(bytes(16))).encryptor()
+
+    def draw(self, index: int) -> Iterator[int]:
+        """The words of draw `index`, without end; always the same ones.
+
+        >>> bits = Bits(bytes(32))
+        >>> next(bits.draw(5)) == next(bits.draw(5)), next(bits.draw(5)) == next(bits.draw(6))
+        (True, False)
+        """
+        return chain(_UNPACK(self.block(index, 1)), self._overflow(index))
+
+    def block(self, start: int, count: int) -> bytes:
+        """The fixed words, little-endian, of the draws start .. start + count - 1 from one call of the cipher."""
+        check.below(MAX_INDEX, start=start)
+        check.below(MAX_INDEX + 1, end=start + count)
+        self._stream.reset_nonce((start * _BLOCKS).to_bytes(16, "big"))
+        return self._stream.update(_ZEROS if count == 1 else bytes(count * len(_ZEROS)))
+
+    def _overflow(self, index: int) -> Iterator[int]:
+        further = Bits(derive(self._subkey, "overflow", index))
+        position = 0
+        while True:
+            yield from _UNPACK(further.block(position, 1))
+            position += 1

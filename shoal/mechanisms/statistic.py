@@ -1,0 +1,160 @@
+"""What every statistic is: a bounder per (metric, unit, group) and a releaser per (metric, group), both pure.
+
+The agents, the file runner and the auditor's replay drive the same objects. A bounder turns a unit's samples into
+contributions and enforces its cap; a releaser turns contributions, in canonical order, into estimates. Neither knows a
+clock, a topic or a database, and neither decides anything by a value that has not been charged for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from shoal.mechanisms import check
+from shoal.mechanisms.grid import Grid
+
+COUNT_BITS = 32
+COUNT_MASK = (1 << COUNT_BITS) - 1  # account = open sum << COUNT_BITS | samples so far; 0 is a new one
+
+
+class Block(NamedTuple):
+    """A closed block of one unit's samples."""
+
+    number: int  # of the unit's contributions, from 1
+    level: int
+    samples: int
+    total: int  # grid steps
+
+
+class Contribution(NamedTuple):
+    """What bound sends on. Its tuple order is the canonical order: the first three fields decide, no value does."""
+
+    effective: int  # microseconds since the Unix epoch
+    pseudonym: str  # of the unit; "" for a partial merged over units
+    number: int
+    level: int
+    samples: int
+    total: int
+
+
+class Bounder(Protocol):
+    """Turns one unit's samples into blocks, up to a cap."""
+
+    @property
+    def max_contributions(self) -> int:
+        """The cap; the caller stops before it."""
+        ...
+
+    @property
+    def merges(self) -> bool:
+        """Contributions of one tick may be summed over units before they are sent, and need no pseudonym."""
+        ...
+
+    def add(self, account: int, value: int) -> tuple[int, Block | None]:
+        """The account after one more sample (a grid index), and the block that it closed, if any."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is published, in units of the range; low and high are value -/+ the 95 % quantile of the noise."""
+
+    value: float | None
+    noise_sd: float
+    low: float
+    high: float
+    samples: int  # that the value rests on
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A level that now counts, and what the private prior for it was."""
+
+    level: int
+    prior: float  # in units of the range, per sample
+    arrays: int
+    samples: int  # that the arrays held
+    epsilon: Fraction  # charged for this call
+
+
+class Releaser(Protocol):
+    """One metric's statistic in one group."""
+
+    def add(self, contribution: Contribution) -> Sequence[Activation]:
+        """Take one contribution, in canonical order within its tick; the levels it activated."""
+        ...
+
+    def estimate(self) -> Estimate | None:
+        """The release over all contributions so far; None while none of them counts. It changes nothing."""
+        ...
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        """By (level, pseudonym), the contributions that must survive a restart, besides the head."""
+        ...
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """What was added to `kept`, and which of its keys were dropped, since the last call or restore."""
+        ...
+
+    def head(self) -> list[Any]:
+        """The rest of the state: a bounded list of ints, strings and lists."""
+        ...
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """Become the releaser that had this head and these kept contributions."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanParameters:
+    """What is public about a private mean; an algorithm is a subclass."""
+
+    name: ClassVar[str]
+
+    grid: Grid
+    epsilon: Fraction  # for everything one unit meets in the metric, all its groups together
+    max_contributions: int  # m: per unit and group
+    users: int  # n: expected; tunes accuracy, never the guarantee
+    groups: int = 1  # G: of one unit
+    failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
+
+    def __post_init__(self) -> None:
+        check.positive(
+            epsilon=self.epsilon, max_contributions=self.max_contributions, users=self.users, groups=self.groups
+        )
+        check.below(COUNT_MASK, max_contributions=self.max_contributions)
+        check.probability(failure=self.failure)
+
+    @property
+    def group_epsilon(self) -> Fraction:
+        """What each group may use; exact, so the shares never exceed the whole."""
+        return Fraction(self.epsilon) / self.groups
+
+    def bounder(self) -> Bounder:
+        """The unit's side of the algorithm."""
+        raise NotImplementedError
+
+    def releaser(self, key: bytes, group: bytes) -> Releaser:
+        """The statistic's side in one group, with noise from the metric's key."""
+        raise NotImplementedError
+
+
+ALGORITHMS: dict[str, type[MeanParameters]] = {}
+Algorithm = TypeVar("Algorithm", bound=MeanParameters)
+
+
+def algorithm(name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
+    """Make a class of means available to configurations under a name."""
+
+    def register(cls: type[Algorithm]) -> type[Algorithm]:
+        cls.name = name
+        ALGORITHMS[name] = cls
+        return cls
+
+    return register
+
+
+def over_cap() -> ValueError:
+    """A sample beyond the cap reached a bounder. Its caller counts, so it is a bug; going on would cost privacy."""
+    return ValueError("a unit's sample beyond max_contributions reached its bounder")
