@@ -1,0 +1,21 @@
+"""`shoal broker`: the embedded Kafka in the foreground."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.agents.broker import run_broker
+
+
+def broker(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where clients connect, on this machine only.")] = 9092,
+    data: Annotated[Path, typer.Option(help="Where Kafka keeps its data; made when missing.")] = Path("shoal-kafka"),
+) -> None:
+    """Run a real Kafka on this machine, for development: one node, no password, keeps everything.
+
+    It prints one line when it is ready and runs until Ctrl-C. Start it again on the same folder to go on.
+
+    Example: shoal broker --port 9092 --data shoal-kafka
+    """
+    run_broker(port, data)
