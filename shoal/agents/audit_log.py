@@ -1,0 +1,249 @@
+"""What was published, written once: releases in their chains, activations.
+
+Everything is idempotent, for the stream delivers again after a crash: a repeat is compared and skipped. Nothing is
+written past a gap, and nothing of a group in which one id has two values. What can be written is; the fault is raised
+after that, with the rows that were left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import Connection, Select, Text, and_, func, insert, select, tuple_, values
+from sqlalchemy import column as named
+
+from shoal.models.chain import FIRST, chain
+from shoal.models.errors import AuditError
+from shoal.models.log import ENDED, Activation, Label, MetricVersion, Release
+
+LOOKUPS = 2_000  # groups per query: four parameters each, far below what SQLite and PostgreSQL take
+
+
+class Group(NamedTuple):
+    """Where a chain belongs; '' is the group of a metric without groups."""
+
+    metric: str
+    version: int
+    group: str
+
+    def __str__(self) -> str:
+        name = f'metric "{self.metric}" version {self.version}'
+        return f'{name} group "{self.group}"' if self.group else name
+
+
+class Head(NamedTuple):
+    """The last release of a group; seq 0 before the first."""
+
+    seq: int
+    hash: bytes
+
+
+class Published(NamedTuple):
+    """A release as it stands in the log."""
+
+    seq: int
+    body: str
+    hash: bytes
+
+
+class Unwritten(AuditError):
+    """Some rows of a batch were not written; all others were."""
+
+    def __init__(self, message: str, group: Group, waiting: Sequence[bytes] = (), written: int = 0) -> None:
+        super().__init__(message)
+        self.group = group
+        self.waiting = tuple(waiting)  # rows behind a gap: append them again once the missing one is there
+        self.written = written
+
+
+class Equivocation(Unwritten):
+    """Two values for one release id, or for one activation. Waiting does not help."""
+
+
+class StreamEnded(Unwritten):
+    """A new release of a version whose stream a file run has ended."""
+
+
+class MissingSeq(Unwritten):
+    """A release arrived before one that precedes it."""
+
+    def __init__(self, group: Group, expected: int, got: int) -> None:
+        message = f"{group}: release {got} came while {expected} is missing in the audit log; later ones wait for it"
+        super().__init__(message, group)
+        self.expected = expected
+        self.got = got
+
+
+@dataclass
+class Appended:
+    """What became of a batch."""
+
+    written: int = 0
+    repeated: int = 0
+    faults: list[Unwritten] = field(default_factory=list)
+    waiting: list[bytes] = field(default_factory=list)
+
+    def raise_faults(self) -> None:
+        """Raise the worst fault, if any: equivocation before a gap."""
+        for fault in sorted(self.faults, key=lambda fault: isinstance(fault, MissingSeq)):
+            fault.waiting, fault.written = tuple(self.waiting), self.written
+            raise fault
+
+
+def append_releases(connection: Connection, app: str, rows: Iterable[bytes]) -> Appended:
+    """Write releases, given as their exact bytes, into the caller's transaction."""
+    batch: dict[Group, list[tuple[int, str, str, str]]] = {}
+    for row, fields in _read(rows, "seq", "id", "at"):
+        batch.setdefault(_group(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
+    done = Appended()
+    new: list[dict[str, Any]] = []
+    ended = _lock_versions(connection, app, batch)
+    ranges = {group: (min(releases)[0], max(releases)[0]) for group, releases in batch.items()}
+    stored = published(connection, app, ranges)
+    for group in sorted(batch):
+        try:
+            added = _continue(group, sorted(batch[group]), stored.get(group, []), done)
+            if added and group[:2] in ended:
+                raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
+            new += added
+        except Unwritten as fault:
+            done.faults.append(fault)
+    if new:
+        connection.execute(insert(Release), [{"app": app, **row} for row in new])
+    done.written = len(new)
+    return done
+
+
+def _continue(
+    group: Group, releases: list[tuple[int, str, str, str]], stored: list[Published], done: Appended
+) -> list[dict[str, Any]]:
+    """Rows that lengthen the chain of a group; repeats are compared, what is behind a gap waits."""
+    known = {one.seq: one.body for one in stored}
+    seq, digest = (stored[-1].seq, stored[-1].hash) if stored else (0, FIRST)
+    rows: list[dict[str, Any]] = []
+    waiting: list[bytes] = []
+    repeated = 0
+    for number, body, name, at in releases:
+        if number in known:
+            if known[number] != body:
+                raise Equivocation(f"{group}: release {number} has two values; the log keeps the first", group)
+            repeated += 1
+        elif number == seq + 1 and not waiting:
+            previous, digest, seq = digest, chain(digest, body.encode()), number
+            known[number] = body
+            where = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
+            rows.append({**where, "id": name, "at": at, "body": body, "previous_hash": previous, "hash": digest})
+        else:
+            waiting.append(body.encode())
+            if len(waiting) == 1:
+                done.faults.append(MissingSeq(group, seq + 1, number))
+    done.repeated += repeated
+    done.waiting += waiting
+    return rows
+
+
+def _lock_versions(connection: Connection, app: str, groups: Iterable[Group]) -> set[tuple[str, int]]:
+    """Hold the versions that a batch is of, so that appends to one follow one another; return those that ended."""
+    wanted = {(group.metric, group.version) for group in groups}
+    columns = (MetricVersion.metric, MetricVersion.version)
+    mine = select(*columns, MetricVersion.state).where(MetricVersion.app == app).order_by(*columns)
+    found = connection.execute(mine.where(tuple_(*columns).in_(wanted)).with_for_update(key_share=True)).all()
+    for metric, version in sorted(wanted - {(row.metric, row.version) for row in found}):
+        raise AuditError(f'metric "{metric}" version {version} is not registered under app {app!r}; nothing is written')
+    return {(row.metric, row.version) for row in found if row.state == ENDED}
+
+
+def published(connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[Published]]:
+    """Stored releases of each group between first - 1 and last, in order; where first - 1 is missing, the head too."""
+    found: dict[Group, list[Published]] = {}
+    wanted = iter(ranges.items())
+    while some := list(islice(wanted, LOOKUPS)):
+        for row in connection.execute(_between(app, some)):
+            found.setdefault(Group(row.metric, row.version, row.group), []).append(
+                Published(row.seq, row.body, row.hash)
+            )
+    for group, (first, _) in ranges.items():
+        if group not in found and first > 1 and (last := head(connection, app, group)):
+            found[group] = [last]
+    return {group: sorted(releases) for group, releases in found.items()}
+
+
+def _between(app: str, ranges: list[tuple[Group, tuple[int, int]]]) -> Select[*tuple[Any, ...]]:
+    columns = [named("metric", Text), named("version", Release.version.type), named("group", Label)]
+    columns += [named("first", Release.seq.type), named("last", Release.seq.type)]
+    rows = [(*group, first - 1, last) for group, (first, last) in ranges]
+    asked = values(*columns, name="asked").data(rows).cte("asked").c
+    same = and_(Release.metric == asked.metric, Release.version == asked.version, Release.group == asked.group)
+    wanted = (Release.metric, Release.version, Release.group, Release.seq, Release.body, Release.hash)
+    return (
+        select(*wanted)
+        .join(asked.metric.table, same)
+        .where(Release.app == app, Release.seq >= asked.first, Release.seq <= asked.last)
+    )
+
+
+def head(connection: Connection, app: str, group: Group) -> Published | None:
+    """The last release of a group."""
+    chosen = (Release.metric == group.metric, Release.version == group.version, Release.group == group.group)
+    wanted = select(Release.seq, Release.body, Release.hash).where(Release.app == app, *chosen)
+    row = connection.execute(wanted.order_by(Release.seq.desc()).limit(1)).one_or_none()
+    return Published(row.seq, row.body, row.hash) if row else None
+
+
+def heads(connection: Connection, app: str) -> dict[Group, Head]:
+    """The last release of every group."""
+    place = (Release.metric, Release.version, Release.group)
+    last = select(*place, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*place).subquery()
+    same = and_(*(column == last.c[column.key] for column in (*place, Release.seq)), Release.app == app)
+    rows = connection.execute(select(*place, Release.seq, Release.hash).join(last, same))
+    return {Group(row.metric, row.version, row.group): Head(row.seq, row.hash) for row in rows}
+
+
+def append_activations(connection: Connection, app: str, rows: Iterable[bytes]) -> Appended:
+    """Write activations, given as their exact bytes, into the caller's transaction."""
+    done = Appended()
+    new: dict[tuple[Group, int], dict[str, Any]] = {}
+    read = [(row.decode(), fields) for row, fields in _read(rows, "level", "at", "prior")]
+    _lock_versions(connection, app, {_group(fields) for _, fields in read})
+    for body, fields in read:
+        group, level = _group(fields), fields["level"]
+        stored = new[group, level]["body"] if (group, level) in new else activation(connection, app, group, level)
+        if stored is None:
+            said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
+            new[group, level] = {"app": app, **group._asdict(), "level": level, **said}
+        elif stored == body:
+            done.repeated += 1
+        else:
+            message = f"{group}: the activation of level {level} has two values; the log keeps the first"
+            done.faults.append(Equivocation(message, group))
+    if new:
+        connection.execute(insert(Activation), list(new.values()))
+    done.written = len(new)
+    return done
+
+
+def activation(connection: Connection, app: str, group: Group, level: int) -> str | None:
+    """The activation of a level of a group, as it was published."""
+    names = (Activation.metric, Activation.version, Activation.group)
+    chosen = (name == part for name, part in zip(names, group, strict=True))
+    wanted = select(Activation.body).where(Activation.app == app, *chosen, Activation.level == level)
+    return connection.execute(wanted).scalar_one_or_none()
+
+
+def _read(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Records that hold at least a version, a group and these names."""
+    for row in rows:
+        try:
+            fields = orjson.loads(row)
+            complete = {"metric", "version", "group", *names} <= fields.keys()
+        except (orjson.JSONDecodeError, AttributeError):
+            complete = False
+        if not complete:
+            raise AuditError("a record is neither release nor activation; someone else writes into shoal's topics")
+        yield row, fields
+
+
+def _group(fields: dict[str, Any]) -> Group:
+    return Group(fields["metric"], fields["version"], fields["group"] or "")

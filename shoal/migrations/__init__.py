@@ -1,0 +1,1 @@
+"""Schema of the audit log, from the first table on; `shoal.agents.database` runs the steps."""

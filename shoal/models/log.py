@@ -1,0 +1,179 @@
+"""Tables of the audit log: what was agreed (versions, budget, partition counts) and what was published.
+
+Nothing here is secret: every column is a function of configuration, of pattern or of charged outputs. Amounts of
+privacy are exact text, times are ISO 8601 text in UTC, so that both databases keep and compare the same thing.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Dialect,
+    ForeignKeyConstraint,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from shoal.models.exact import exact_text
+
+ACTIVE, RETIRED, ENDED = "active", "retired", "ended"
+
+NAMES = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+}
+
+
+class Exact(TypeDecorator[Fraction]):
+    """A fraction, kept as exact text; a float would round what is charged."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: Fraction | None, dialect: Dialect) -> str | None:
+        """To the database."""
+        return None if value is None else exact_text(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Fraction | None:
+        """From the database."""
+        return None if value is None else Fraction(value)
+
+
+class Label(TypeDecorator[str]):
+    r"""Text out of events. JSON strings may hold NUL and PostgreSQL's may not, so it is written \0, a backslash \\."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """To the database."""
+        return None if value is None else value.replace("\\", "\\\\").replace("\0", "\\0")
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
+        """From the database."""
+        if value is None or "\\" not in value:
+            return value
+        return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
+
+
+class Table(DeclarativeBase):
+    """Base of all tables; constraints are named so that a migration can drop them."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {Fraction: Exact, bytes: LargeBinary}
+
+
+class Log(Table):
+    """The log itself, one row. Its random id is what a key file is bound to."""
+
+    __tablename__ = "log"
+    __table_args__ = (CheckConstraint("one = 1", name="one"),)
+
+    one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    id: Mapped[str]
+    created: Mapped[str]
+
+
+class Budget(Table):
+    """The population's budget, one row, from the first registration on."""
+
+    __tablename__ = "budget"
+    __table_args__ = (CheckConstraint("one = 1", name="one"),)
+
+    one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    epsilon: Mapped[Fraction]
+    delta: Mapped[Fraction]
+    unit: Mapped[str]
+
+
+class BudgetChange(Table):
+    """What the budget became and when; the last row equals the budget."""
+
+    __tablename__ = "budget_change"
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[str]
+    epsilon: Mapped[Fraction]
+    delta: Mapped[Fraction]
+
+
+class MetricVersion(Table):
+    """One version of one metric of one app: its parameters, its key and what it is charged, once and for good."""
+
+    __tablename__ = "metric_version"
+    __table_args__ = (CheckConstraint("state IN ('active', 'retired', 'ended')", name="state"),)
+
+    app: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    digest: Mapped[str]
+    parameters: Mapped[str] = mapped_column(Text)
+    key_fingerprint: Mapped[str]
+    epsilon: Mapped[Fraction]
+    delta: Mapped[Fraction]
+    unit: Mapped[str]
+    relation: Mapped[str]
+    charge_epsilon: Mapped[Fraction]
+    charge_delta: Mapped[Fraction]
+    state: Mapped[str]
+    ended_at: Mapped[str | None]
+    input_digest: Mapped[str | None]
+    registered: Mapped[str]
+
+
+class PartitionCount(Table):
+    """Partitions of a topic as an app first met it; with others, users would hash elsewhere and start again."""
+
+    __tablename__ = "partition_count"
+
+    app: Mapped[str] = mapped_column(primary_key=True)
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partitions: Mapped[int]
+
+
+def _of_a_version() -> ForeignKeyConstraint:
+    names = ["app", "metric", "version"]
+    return ForeignKeyConstraint(names, [f"metric_version.{name}" for name in names])
+
+
+class Release(Table):
+    """A release, byte for byte, and its place in the chain of its group ('' for a metric without groups)."""
+
+    __tablename__ = "release"
+    __table_args__ = (_of_a_version(), {"sqlite_with_rowid": False})
+
+    app: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    group: Mapped[str] = mapped_column(Label, primary_key=True)
+    seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    id: Mapped[str] = mapped_column(Label)
+    at: Mapped[str]
+    body: Mapped[str] = mapped_column(Text)
+    previous_hash: Mapped[bytes]
+    hash: Mapped[bytes]
+
+
+class Activation(Table):
+    """A level of a group that began to publish, and the private prior that it begins with (as JSON)."""
+
+    __tablename__ = "activation"
+    __table_args__ = (_of_a_version(), {"sqlite_with_rowid": False})
+
+    app: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    group: Mapped[str] = mapped_column(Label, primary_key=True)
+    level: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[str]
+    prior: Mapped[str]
+    body: Mapped[str] = mapped_column(Text)
