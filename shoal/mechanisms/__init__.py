@@ -27,4 +27,5 @@ arrays              k          array means that vote for a prior
 =================== ========== =========================================================================
 """
 
-from shoal.mechanisms import naive as naive  # importing registers the algorithms
+from shoal.mechanisms import full as full  # importing registers the algorithms
+from shoal.mechanisms import naive as naive

@@ -23,7 +23,7 @@ from shoal.mechanisms.statistic import Estimate
 
 COVERAGE = 0.95
 _TERMS = 1500
-_K = np.pi * np.arange(1, _TERMS + 1)
+_K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
 
 Scales = tuple[tuple[Fraction | int, int], ...]
 
@@ -71,12 +71,13 @@ def _quantile(scales: list[tuple[float, int]]) -> float:
     """The quantile for scales of which the largest is 1."""
     sd = math.sqrt(sum(2 * count * scale * scale for scale, count in scales))
     far = 6 * sd + 10
-    frequencies = _K / far
+    frequencies: NDArray[np.float64] = _K / far
     log_phi: NDArray[np.float64] = np.zeros(_TERMS)
     for scale, count in scales:
         log_phi = log_phi - count * np.log1p((scale * frequencies) ** 2)
     used = max(8, int(np.searchsorted(-log_phi, 30.0)))  # the terms beyond are below 1e-13
-    return _solve(np.exp(log_phi[:used]), frequencies[:used], far, 1.96 * sd)
+    phi: NDArray[np.float64] = np.exp(log_phi[:used])
+    return _solve(phi, frequencies[:used], far, 1.96 * sd)
 
 
 def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:
