@@ -1,0 +1,161 @@
+"""Events as they come: one JSON object per record, and the fields a metric needs of it.
+
+Whether a record is accepted depends on its *form* only, never on a value: every JSON number is accepted, `1e400` and
+numbers of thousands of digits included; `NaN`, `Infinity`, null, texts and booleans are not numbers. Reading is a pure
+function of the record's bytes, so that Kafka, `shoal run` and a replay accept the same records.
+"""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+import orjson
+
+from shoal.models.times import time_of_number, time_of_text
+
+MAX_NAME_BYTES = 256
+MISSING = object()
+
+
+class Refused(Exception):  # noqa: N818 - a verdict on a record, not a fault
+    """A record, or one field of it, that a metric cannot use; the reason goes to the dead letter."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _not_a_number(_: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _short_int(digits: str) -> int | float:
+    # Python refuses texts of more than 4,300 digits; so long a number is clipped, and is no user id.
+    return int(digits) if len(digits) <= MAX_NAME_BYTES + 1 else float(digits)
+
+
+def _decimal(digits: str) -> Decimal | None:
+    try:
+        return Decimal(digits)
+    except InvalidOperation:  # an exponent of 19 digits: no calendar has that time
+        return None
+
+
+# orjson is fast, but refuses numbers beyond a double's range and rounds long integers: these two read the rest.
+_LENIENT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
+_EXACT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int, parse_float=_decimal)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a record.
+
+    >>> parse(b'{"amount": 1e400}')
+    {'amount': inf}
+
+    Raises:
+        Refused: the bytes are not one JSON object.
+    """
+    try:
+        event = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        event = _reparse(raw, _LENIENT)
+    if type(event) is not dict:
+        raise Refused("not-json-object")
+    return event
+
+
+def _reparse(raw: bytes, decoder: json.JSONDecoder) -> Any:
+    try:
+        return decoder.decode(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise Refused("not-json") from None
+
+
+def getter(path: str) -> Callable[[dict[str, Any]], Any]:
+    """Reads a field; dots reach into nested objects; MISSING where there is none.
+
+    >>> getter("a.b")({"a": {"b": 3}})
+    3
+    """
+    if "." not in path:
+        return lambda event: event.get(path, MISSING)
+    first, *rest = path.split(".")
+
+    def nested(event: dict[str, Any]) -> Any:
+        found: Any = event.get(first, MISSING)
+        for name in rest:
+            if type(found) is not dict:
+                return MISSING
+            found = found.get(name, MISSING)
+        return found
+
+    return nested
+
+
+def exact_field(raw: bytes, path: str) -> Any:
+    """A field again, its number exact: an int or a Decimal where orjson gave a rounded double."""
+    return getter(path)(_reparse(raw, _EXACT))
+
+
+def read_user(found: Any, raw: bytes, path: str) -> bytes:
+    """The bytes of a user id: a text as it is, an integer as its decimal text.
+
+    Raises:
+        Refused: missing, of another type, empty or over 256 bytes.
+    """
+    if type(found) is float:
+        found = exact_field(raw, path)
+        if type(found) is not int:
+            raise Refused("bad-user")
+    return _name_bytes(found, "user")
+
+
+def read_group(found: Any, raw: bytes, path: str) -> str:
+    """A group's name: a text, an integer or a boolean as text, of 1 to 256 bytes.
+
+    Raises:
+        Refused: missing, of another type, empty or over 256 bytes.
+    """
+    if found is True or found is False:
+        return "true" if found else "false"
+    if type(found) is float:
+        found = exact_field(raw, path)
+        if type(found) is not int:
+            raise Refused("bad-group")
+    return _name_bytes(found, "group").decode()
+
+
+def _name_bytes(found: Any, role: str) -> bytes:
+    if type(found) is str:
+        try:
+            name = found.encode()
+        except UnicodeEncodeError:  # a lone surrogate
+            raise Refused(f"bad-{role}") from None
+    elif type(found) is int:
+        name = b"%d" % found
+    else:
+        raise Refused(f"no-{role}" if found is MISSING else f"bad-{role}")
+    if not 0 < len(name) <= MAX_NAME_BYTES:
+        raise Refused(f"bad-{role}")
+    return name
+
+
+def read_time(found: Any, raw: bytes, path: str) -> int:
+    """Microseconds of an event's time field.
+
+    Raises:
+        Refused: missing, of another type, or a time that no calendar has.
+    """
+    if type(found) is int:
+        time = time_of_number(found)
+    elif type(found) is str:
+        time = time_of_text(found)
+    elif type(found) is float:
+        number = exact_field(raw, path)
+        time = time_of_number(number) if isinstance(number, int | Decimal) else None
+    else:
+        raise Refused("no-time" if found is MISSING else "bad-time")
+    if time is None:
+        raise Refused("bad-time")
+    return time

@@ -1,0 +1,100 @@
+"""Wire records: what stands in the topics that shoal writes, and nothing else.
+
+    contributions   `Message`, JSON, internal: a run of contributions of one source partition, and its clock
+    releases        `release_bytes`, JSON, public; record key `metric|group`
+    activations     `activation_bytes`, JSON, public; same key and partition as the releases
+    dead-letters    `dead_letter_bytes`, JSON, internal: the raw record, why and where
+
+A release's bytes are part of the contract and of the hash chain: field order and number formats never change.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from shoal.models.times import iso
+
+MAX_DEAD_LETTER_BYTES = 64 * 1024
+CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
+
+# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "" and number 0.
+Row = tuple[int, str, int, int, int, int]
+
+
+@dataclass(slots=True)
+class Message:
+    """One record of the contributions topic: what a source partition sends to one contributions partition at once.
+
+    `number` counts the messages from that source partition to that contributions partition, from 1. A watermark or
+    an idle note promises that everything before it is in the log, this message's own contributions included.
+    """
+
+    topic: str
+    partition: int
+    number: int
+    offset: int  # the source partition's next offset when this was sent: for error messages and the audit
+    wall: int  # wall time of writing, milliseconds
+    watermarks: dict[str, int | None] | None = None  # by clock label; None: nothing moved
+    idle: bool = False  # at `wall`, the source partition had nothing more
+    contributions: dict[str, list[Row]] = field(default_factory=dict)  # by `name/version|group`
+
+    def encode(self) -> bytes:
+        """JSON with one-letter keys: contributions are the bulk of what shoal writes."""
+        return orjson.dumps(
+            {
+                "t": self.topic, "p": self.partition, "n": self.number, "o": self.offset, "w": self.wall,
+                "m": self.watermarks, "i": self.idle, "c": self.contributions,
+            }
+        )  # fmt: skip
+
+    @classmethod
+    def decode(cls, raw: bytes) -> "Message":
+        """The message again; its rows are lists where they were tuples."""
+        found = orjson.loads(raw)
+        return cls(
+            found["t"], found["p"], found["n"], found["o"], found["w"], found["m"], found["i"], found["c"]
+        )  # fmt: skip
+
+
+def record_key(metric: str, group: str | None) -> str:
+    """The record key of a metric's group: `metric|group`, `metric|` without one."""
+    return f"{metric}|{group or ''}"
+
+
+def release_id(metric: str, version: int, group: str | None, seq: int) -> str:
+    """The identity of a release: a pure function of metric, version, group and seq.
+
+    >>> release_id("basket", 1, None, 7), release_id("basket", 1, "GB", 7)
+    ('basket/1//7', 'basket/1/GB/7')
+    """
+    return f"{metric}/{version}/{group or ''}/{seq}"
+
+
+def release_bytes(fields: dict[str, Any]) -> bytes:
+    """A release as published; `fields` in the contract's order."""
+    return orjson.dumps(fields)
+
+
+def activation_bytes(
+    metric: str, version: int, group: str | None, level: int, at: int, prior: float, epsilon: float, samples: int
+) -> bytes:
+    """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior."""
+    return orjson.dumps(
+        {
+            "metric": metric, "group": group, "version": version, "level": level, "at": iso(at),
+            "prior": prior, "epsilon": epsilon, "samples": samples,
+        }
+    )  # fmt: skip
+
+
+def dead_letter_bytes(reason: str, metric: str, topic: str, partition: int, offset: int, raw: bytes | None) -> bytes:
+    """A refused record with its reason and origin; at most 64 KiB of it, then its length and SHA-256 too."""
+    fields: dict[str, Any] = {
+        "reason": reason, "metric": metric, "topic": topic, "partition": partition, "offset": offset,
+        "record": None if raw is None else raw[:MAX_DEAD_LETTER_BYTES].decode("utf-8", "replace"),
+    }  # fmt: skip
+    if raw is not None and len(raw) > MAX_DEAD_LETTER_BYTES:
+        fields |= {"length": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+    return orjson.dumps(fields)

@@ -1,0 +1,437 @@
+"""Bound: one source partition's events in, capped and pseudonymous contributions out.
+
+`BoundPartition` decides, record by record and from the log alone: whether the record is accepted (by form only), its
+effective time, whether its user's cap is reached, and which blocks close. It keeps one account per metric, user and
+group, the partition's watermarks and the message numbers. Everything it does between two calls of `take` becomes one
+transaction.
+
+    W         = watermark before the record - lateness
+    effective = max(event time, W);  event time < W is late: folded, or dropped under `late = "drop"`
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from shoal.mechanisms.statistic import COUNT_MASK
+from shoal.models.errors import FailStop
+from shoal.models.events import MISSING, Refused, parse, read_group, read_time, read_user
+from shoal.models.records import CLOCK_HEADER, Message, Row, dead_letter_bytes, record_key
+from shoal.models.times import time_of_text, valid
+from shoal.stream.plan import Clock, Metric, TopicPlan
+
+ACCOUNT_BYTES = 16
+MARK = b"\x00mark"
+MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
+ROW_BYTES = 90
+TIME_CACHE = 100_000
+
+
+class Record(Protocol):
+    """What is used of a Kafka record."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...  # milliseconds
+    @property
+    def headers(self) -> Iterable[tuple[str, bytes]]: ...
+
+
+@dataclass(slots=True)
+class Bound:
+    """One transaction's worth: what `take` hands out."""
+
+    messages: list[tuple[int, Message]]  # contributions partition, message
+    changelog: list[tuple[bytes, bytes | None]]
+    dead_letters: list[bytes]
+    next_offset: int
+    events: int
+
+
+class BoundPartition:
+    """The state of one source partition, and what it has not yet handed out."""
+
+    def __init__(
+        self,
+        plan: TopicPlan,
+        partition: int,
+        *,
+        log_id: str = "",
+        checks_partition: bool = True,
+        durable: bool = True,
+    ) -> None:
+        self.plan = plan
+        self.partition = partition
+        self.log_id = log_id
+        self.next_offset: int | None = None
+        self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
+        self._checks_partition = checks_partition
+        self._durable = durable  # False: nobody asks for the changelog
+        self._accounts: list[dict[bytes, int]] = [{} for _ in plan.metrics]
+        self._groups: list[dict[bytes, int]] = [{} for _ in plan.metrics]
+        self._starts: dict[str, int] = {}
+        self._watermarks: list[int | None] = [None] * len(plan.clocks)
+        self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
+        self._numbers = [0] * plan.contributions_partitions
+        self._idle_wall: int | None = None
+        self._times: dict[str, int] = {}
+        self._record_keys: dict[tuple[int, str | None], tuple[str, int]] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._touched: list[dict[bytes, int]] = [{} for _ in self.plan.metrics]
+        self._touched_groups: list[dict[bytes, int]] = [{} for _ in self.plan.metrics]
+        self._rows: list[dict[str, list[Row]]] = [{} for _ in range(self.plan.contributions_partitions)]
+        self._partials: dict[tuple[int, str | None, int], list[int]] = {}
+        self._dead: list[bytes] = []
+        self._events = 0
+
+    # ---------------------------------------------------------------- state
+
+    def start(self, offset: int) -> None:
+        """Begin without state, at the partition's first offset."""
+        self.next_offset = offset
+        self._starts = {metric.label: offset for metric in self.plan.metrics}
+
+    def restore(self, items: dict[bytes, bytes]) -> None:
+        """Rebuild from the changelog's last values.
+
+        Raises:
+            FailStop: the state belongs to another log, or names a metric that this configuration lacks.
+        """
+        raw_mark = items.pop(MARK, None)
+        if raw_mark is None:
+            if items:
+                raise FailStop(f"{self._where()}: the changelog has accounts but no mark; it was tampered with")
+            return
+        mark = orjson.loads(raw_mark)
+        self._check_mark(mark)
+        self.next_offset = mark["offset"]
+        self._numbers = mark["numbers"]
+        self._starts = {metric.label: mark["starts"].get(metric.label, mark["offset"]) for metric in self.plan.metrics}
+        for index, clock in enumerate(self.plan.clocks):
+            self._watermarks[index] = mark["watermarks"].get(clock.label)
+        self._restore_accounts(items)
+
+    def _check_mark(self, mark: dict[str, Any]) -> None:
+        if mark["log"] != self.log_id:
+            raise FailStop(
+                f"{self._where()}: its state belongs to audit log {mark['log']}, the configured one is {self.log_id}; "
+                "restore [audit] url, or start a new app with new metric versions"
+            )
+        if len(mark["numbers"]) != self.plan.contributions_partitions:
+            raise FailStop(
+                f"{self._where()}: its state knows {len(mark['numbers'])} contributions partitions, there are "
+                f"{self.plan.contributions_partitions}; the count is frozen for the life of an app"
+            )
+        known = {metric.label for metric in self.plan.metrics} | self.plan.retired
+        for label in mark["starts"]:
+            if label not in known:
+                raise FailStop(
+                    f"{self._where()}: its state has metric {label}, which this configuration lacks; "
+                    "run the configuration that has it, or retire the metric"
+                )
+
+    def _restore_accounts(self, items: dict[bytes, bytes]) -> None:
+        homes: dict[bytes, dict[bytes, int]] = {}
+        for index, metric in enumerate(self.plan.metrics):
+            homes[b"a" + metric.label.encode()] = self._accounts[index]
+            homes[b"g" + metric.label.encode()] = self._groups[index]
+        from_bytes = int.from_bytes
+        for key, value in items.items():
+            tag, _, rest = key.partition(b"\x00")
+            home = homes.get(tag)
+            if home is not None:  # else: of a retired metric
+                home[rest] = from_bytes(value, "big")
+
+    def watermark(self, clock: int) -> int | None:
+        """The largest event time so far, of one clock."""
+        return self._watermarks[clock]
+
+    @property
+    def users(self) -> int:
+        """Accounts held: (metric, user, group) triples."""
+        return sum(map(len, self._accounts))
+
+    @property
+    def backlog(self) -> int:
+        """Records processed since the last `take`."""
+        return self._events
+
+    def _where(self) -> str:
+        return f"topic {self.plan.topic}, partition {self.partition}"
+
+    # ---------------------------------------------------------------- records in
+
+    def process(self, records: Iterable[Record], end: int) -> None:
+        """Take in records in offset order; `end` is the offset after them."""
+        accept = self._accept
+        count = 0
+        for record in records:
+            accept(record)
+            count += 1
+        self._events += count
+        self._idle_wall = None
+        self.next_offset = end
+
+    def _accept(self, record: Record) -> None:
+        raw = record.value
+        if raw is None:
+            self._accept_clock(record)
+            return
+        try:
+            event = parse(raw)
+            effective = self._effective_times(event, raw, record)
+            samples = [self._read(metric, event, raw, effective) for metric in self.plan.metrics]
+        except Refused as refused:
+            samples = [refused] * len(self.plan.metrics)
+        except Exception:  # a record that breaks the reader is bad input too; nothing was touched yet
+            samples = [Refused("error")] * len(self.plan.metrics)
+        for metric, sample in zip(self.plan.metrics, samples, strict=True):
+            if sample.__class__ is tuple:
+                self._count(metric, sample, record)
+            else:
+                self._refuse(metric, sample, record)
+
+    def _effective_times(self, event: dict[str, Any], raw: bytes, record: Record) -> list[Any]:
+        """Per clock: (effective, late) or the refusal. A valid time moves its clock, whatever becomes of the record."""
+        found: list[Any] = []
+        for index, clock in enumerate(self.plan.clocks):
+            try:
+                time = self._event_time(clock, event, raw, record)
+            except Refused as refused:
+                found.append(refused)
+                continue
+            progress = self._watermarks[index]
+            if progress is None:
+                self._watermarks[index] = time
+                found.append((time, False))
+                continue
+            horizon = progress - clock.lateness
+            found.append((time, False) if time >= horizon else (horizon, True))
+            if time > progress:
+                self._watermarks[index] = time
+        return found
+
+    def _event_time(self, clock: Clock, event: dict[str, Any], raw: bytes, record: Record) -> int:
+        if clock.get is None or clock.path is None:
+            time = record.timestamp * 1000
+        else:
+            text = clock.get(event)
+            cached = self._times.get(text) if text.__class__ is str else None
+            if cached is not None:
+                time = cached
+            else:
+                time = read_time(text, raw, clock.path)
+                if text.__class__ is str:
+                    if len(self._times) >= TIME_CACHE:
+                        self._times.clear()
+                    self._times[text] = time
+        stamp = record.timestamp
+        if stamp >= 0:  # a file's lines have none
+            progress = self._watermarks[clock.index]
+            latest = stamp * 1000 if progress is None else max(progress, stamp * 1000)
+            if time > latest + clock.max_ahead:
+                raise Refused("too-far-ahead")
+        return time
+
+    def _read(self, metric: Metric, event: dict[str, Any], raw: bytes, times: list[Any]) -> Any:
+        """A metric's sample (user, group, effective, value), or its refusal. Touches nothing."""
+        time = times[metric.clock]
+        if time.__class__ is not tuple:
+            return time
+        effective, late = time
+        if late and metric.drops_late:
+            return Refused("late")
+        try:
+            user = read_user(metric.get_user(event), raw, metric.section.user)
+            group = None
+            if metric.get_group is not None:
+                group = read_group(metric.get_group(event), raw, metric.section.group or "")
+            value = metric.get_value(event)
+            kind = value.__class__
+            if kind is not float and kind is not int:
+                raise Refused("no-value" if value is MISSING else "bad-value")
+        except Refused as refused:
+            return refused
+        return user, group, effective, metric.clip(value)
+
+    def _count(self, metric: Metric, sample: tuple[bytes, str | None, int, int], record: Record) -> None:
+        """Add an accepted sample to its account, and send on the block that it closes."""
+        user, group, effective, value = sample
+        index = metric.index
+        accounts = self._accounts[index]
+        key = user if group is None else len(user).to_bytes(2, "big") + user + group.encode()
+        account = accounts.get(key)
+        if account is None:
+            if self._checks_partition and not self._belongs_here(user):
+                self._refuse(metric, Refused("wrong-partition"), record)
+                return
+            if group is not None and not self._admit_group(metric, user):
+                self.counters["groups_left_out"] += 1
+                return
+            account = 0
+        elif account & COUNT_MASK >= metric.max_contributions:
+            self.counters["over_cap"] += 1
+            return
+        account, block = metric.add(account, value)
+        accounts[key] = self._touched[index][key] = account
+        if block is not None:
+            self._send(metric, group, effective, user, block)
+
+    def _belongs_here(self, user: bytes) -> bool:
+        return self.plan.partition_of(user, self.plan.source_partitions) == self.partition
+
+    def _admit_group(self, metric: Metric, user: bytes) -> bool:
+        groups = self._groups[metric.index]
+        count = groups.get(user, 0)
+        if count >= metric.section.max_groups_per_user:
+            return False
+        groups[user] = self._touched_groups[metric.index][user] = count + 1
+        return True
+
+    def _send(self, metric: Metric, group: str | None, effective: int, user: bytes, block: Any) -> None:
+        number, level, samples, total = block
+        if metric.merges and metric.every is not None:
+            tick = effective // metric.every
+            partial = self._partials.setdefault((metric.index, group, tick), [0, 0])
+            partial[0] += samples
+            partial[1] += total
+            return
+        home = self._home(metric, group)
+        row = (effective, metric.pseudonym(user), number, level, samples, total)
+        self._rows[home[1]].setdefault(home[0], []).append(row)
+
+    def _home(self, metric: Metric, group: str | None) -> tuple[str, int]:
+        """Key in the message and contributions partition of a metric's group."""
+        home = self._record_keys.get((metric.index, group))
+        if home is None:
+            # Keyed by version too: contributions of a retired version may still wait in the topic.
+            home = f"{metric.label}|{group or ''}", self.plan.home_of(record_key(metric.name, group))
+            self._record_keys[metric.index, group] = home
+        return home
+
+    def _accept_clock(self, record: Record) -> None:
+        """A record with header `shoal-clock` and null value moves this partition's clocks and is nothing else."""
+        for name, value in record.headers or ():
+            if name == CLOCK_HEADER:
+                time = time_of_text(value.decode("ascii", "replace"))
+                if time is not None and valid(time) is not None:
+                    for index, watermark in enumerate(self._watermarks):
+                        self._watermarks[index] = time if watermark is None else max(watermark, time)
+                    return
+        for metric in self.plan.metrics:
+            self._refuse(metric, Refused("not-json"), record)
+
+    def _refuse(self, metric: Metric, refused: Refused, record: Record) -> None:
+        self.counters[f"dead_letters.{metric.name}.{refused.reason}"] += 1
+        if self.plan.dead_letters:
+            self._dead.append(
+                dead_letter_bytes(
+                    refused.reason, metric.name, self.plan.topic, self.partition, record.offset, record.value
+                )
+            )
+
+    def idle(self, wall: int) -> None:
+        """The source partition had nothing more at wall time `wall` (milliseconds)."""
+        if self.plan.has_ticks:
+            self._idle_wall = wall
+
+    # ---------------------------------------------------------------- a transaction out
+
+    def take(self, wall: int) -> Bound | None:
+        """Everything since the last call, or None; `wall` is written into the clock records."""
+        if not self._events and self._idle_wall is None:
+            return None
+        if self.next_offset is None:
+            return None
+        messages = self._messages(wall)
+        changelog = self._changelog() if self._durable else []
+        bound = Bound(messages, changelog, self._dead, self.next_offset, self._events)
+        self._idle_wall = None
+        self._clear()
+        return bound
+
+    def _messages(self, wall: int) -> list[tuple[int, Message]]:
+        for (index, group, tick), (samples, total) in self._partials.items():
+            metric = self.plan.metrics[index]
+            key, home = self._home(metric, group)
+            row = (tick * (metric.every or 0), "", 0, 0, samples, total)
+            self._rows[home].setdefault(key, []).append(row)
+        moved = self._clock_moved()
+        messages: list[tuple[int, Message]] = []
+        for home, rows in enumerate(self._rows):
+            if rows or moved or self._idle_wall is not None:
+                messages += [(home, message) for message in self._split(home, rows, wall)]
+        return messages
+
+    def _clock_moved(self) -> bool:
+        """Whether a watermark entered a new step of some cadence since it was last sent."""
+        moved = False
+        for index, clock in enumerate(self.plan.clocks):
+            watermark = self._watermarks[index]
+            if watermark is None:
+                continue
+            steps = tuple(watermark // cadence for cadence in clock.cadences)
+            if steps != self._sent_steps[index]:
+                self._sent_steps[index] = steps
+                moved = True
+        return moved and self.plan.has_ticks
+
+    def _split(self, home: int, rows: dict[str, list[Row]], wall: int) -> list[Message]:
+        """Messages of bounded size; the clock stands in the last, for it covers the whole transaction."""
+        messages: list[Message] = []
+        size = MESSAGE_BYTES
+        for key, found in rows.items():
+            for begin in range(0, len(found), MESSAGE_BYTES // ROW_BYTES):
+                part = found[begin : begin + MESSAGE_BYTES // ROW_BYTES]
+                cost = len(part) * ROW_BYTES + 6 * len(key)
+                if size + cost > MESSAGE_BYTES:
+                    messages.append(self._message(home, wall))
+                    size = 0
+                messages[-1].contributions[key] = part
+                size += cost
+                if begin + len(part) < len(found):
+                    size = MESSAGE_BYTES
+        if not messages:
+            messages.append(self._message(home, wall))
+        if self.plan.has_ticks:
+            messages[-1].watermarks = self._labelled_watermarks()
+            messages[-1].idle = self._idle_wall is not None
+        return messages
+
+    def _message(self, home: int, wall: int) -> Message:
+        self._numbers[home] += 1
+        return Message(self.plan.topic, self.partition, self._numbers[home], self.next_offset or 0, wall)
+
+    def _changelog(self) -> list[tuple[bytes, bytes | None]]:
+        entries: list[tuple[bytes, bytes | None]] = []
+        for metric in self.plan.metrics:
+            tag = b"a" + metric.label.encode() + b"\x00"
+            entries += [(tag + key, a.to_bytes(ACCOUNT_BYTES, "big")) for key, a in self._touched[metric.index].items()]
+            tag = b"g" + metric.label.encode() + b"\x00"
+            entries += [(tag + user, n.to_bytes(4, "big")) for user, n in self._touched_groups[metric.index].items()]
+        entries.append((MARK, self._mark()))
+        return entries
+
+    def _mark(self) -> bytes:
+        return orjson.dumps(
+            {
+                "offset": self.next_offset,
+                "log": self.log_id,
+                "numbers": self._numbers,
+                "starts": self._starts,
+                "watermarks": self._labelled_watermarks(),
+            }
+        )
+
+    def _labelled_watermarks(self) -> dict[str, int | None]:
+        return {clock.label: self._watermarks[clock.index] for clock in self.plan.clocks}

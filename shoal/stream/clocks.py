@@ -1,0 +1,106 @@
+"""Clocks: how far event time has got, over all partitions of a topic, as the log alone tells it.
+
+A source partition speaks through its messages: a watermark per clock, the wall time of writing, and whether it had
+nothing more at that wall time (idle). A tick closes once the topic's clock has passed its end.
+
+    clock = min over all registered partitions i of reach(i);  one that never spoke holds everything up
+    reach(i) = watermark(i)                                                       while i has events
+    reach(i) = max(watermark(i), max_j watermark(j) as written by wall(i) - idle_after)   while i is idle
+
+An idle partition thus lets older clocks pass and nothing newer than its own word; once all are idle, and have repeated
+it for `idle_after`, the clock is the maximum watermark.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from shoal.models.records import Message
+
+# Wall times of past watermarks are kept in steps of idle_after / 4, rounded up: a coarser past holds clocks back
+# a little longer and can never let one pass too early.
+STEPS = 4
+KEPT = 3  # lengths of idle_after for which the past is kept
+
+
+@dataclass(slots=True)
+class SourceClock:
+    """What one source partition has said so far."""
+
+    number: int = 0  # of its last message
+    watermarks: dict[str, int | None] = field(default_factory=dict)
+    idle_wall: int | None = None
+    past: dict[str, list[list[int]]] = field(default_factory=dict)  # clock -> [wall, watermark], oldest first
+
+    def hear(self, message: Message, idle_after_ms: int) -> None:
+        """Take in a message's clock."""
+        if message.watermarks is None:
+            self.idle_wall = None
+            return
+        step = max(1, idle_after_ms // STEPS)
+        wall = -(-message.wall // step) * step
+        for clock, watermark in message.watermarks.items():
+            if watermark is not None and watermark != self.watermarks.get(clock):
+                self._remember(clock, wall, watermark, wall - KEPT * idle_after_ms)
+            self.watermarks[clock] = watermark
+        self.idle_wall = message.wall if message.idle else None
+
+    def _remember(self, clock: str, wall: int, watermark: int, forget: int) -> None:
+        past = self.past.setdefault(clock, [])
+        if past and past[-1][0] >= wall:
+            past[-1][1] = watermark
+            return
+        past.append([wall, watermark])
+        while len(past) > 1 and past[1][0] <= forget:
+            past.pop(0)
+
+    def as_of(self, clock: str, wall: int) -> int | None:
+        """The watermark as written by a wall time."""
+        found = None
+        for written, watermark in self.past.get(clock, ()):
+            if written > wall:
+                break
+            found = watermark
+        return found
+
+    def dump(self) -> list[Any]:
+        """JSON-able state."""
+        return [self.number, self.watermarks, self.idle_wall, self.past]
+
+
+class TopicClocks:
+    """All source partitions of one topic."""
+
+    def __init__(self, topic: str, partitions: int, idle_after_us: int) -> None:
+        self.topic = topic
+        self.idle_after_ms = max(1, idle_after_us // 1000)
+        self.sources = [SourceClock() for _ in range(partitions)]
+
+    def hear(self, message: Message) -> None:
+        """Take in a message's clock."""
+        self.sources[message.partition].hear(message, self.idle_after_ms)
+
+    def clock(self, name: str) -> int | None:
+        """The topic's clock; None while a partition has never spoken."""
+        lowest: int | None = None
+        for source in self.sources:
+            reach = source.watermarks.get(name)
+            if source.idle_wall is not None:
+                reach = self._passed(name, source.idle_wall - self.idle_after_ms, reach)
+            if reach is None:
+                return None
+            lowest = reach if lowest is None else min(lowest, reach)
+        return lowest
+
+    def _passed(self, name: str, wall: int, own: int | None) -> int | None:
+        found = [watermark for source in self.sources if (watermark := source.as_of(name, wall)) is not None]
+        if own is not None:
+            found.append(own)
+        return max(found, default=None)
+
+    def dump(self) -> list[list[Any]]:
+        """JSON-able state."""
+        return [source.dump() for source in self.sources]
+
+    def load(self, dumped: list[list[Any]]) -> None:
+        """Restore what `dump` gave."""
+        self.sources = [SourceClock(*fields) for fields in dumped]

@@ -1,0 +1,204 @@
+"""The configuration, compiled: what each source topic's records are read for.
+
+A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan` the metrics and clocks of one topic.
+A clock is (time field, lateness, max_ahead): event time belongs to the metric, and metrics that agree share one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import orjson
+
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.keyed import metric_key, pseudonymizer
+from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
+from shoal.models.chain import parameters_digest
+from shoal.models.config import Config, MetricSection
+from shoal.models.events import getter
+from shoal.stream.partitioning import PARTITIONERS
+
+# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
+REVISION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One kind of event time in a topic."""
+
+    index: int
+    path: str | None  # None: the record's timestamp
+    lateness: int
+    max_ahead: int
+    cadences: tuple[int, ...]
+    get: Callable[[dict[str, Any]], Any] | None
+
+    @property
+    def label(self) -> str:
+        """Names the clock in the state."""
+        return f"{self.path or ''}|{self.lateness}|{self.max_ahead}"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric, ready to run."""
+
+    section: MetricSection
+    index: int  # among its topic's metrics
+    clock: int
+    parameters: MeanParameters
+    digest: str
+    key: bytes = field(repr=False)
+    clip: Callable[[int | float], int]
+    add: Callable[[int, int], tuple[int, Block | None]]
+    merges: bool
+    pseudonym: Callable[[bytes], str]
+    get_user: Callable[[dict[str, Any]], Any]
+    get_value: Callable[[dict[str, Any]], Any]
+    get_group: Callable[[dict[str, Any]], Any] | None
+    name: str
+    max_contributions: int
+    every: int | None  # microseconds; None: a release per contribution
+    drops_late: bool
+
+    @property
+    def label(self) -> str:
+        """Name and version: what the state calls it."""
+        return f"{self.section.name}/{self.section.version}"
+
+    def releaser(self, group: str | None) -> Releaser:
+        """A fresh releaser for one group."""
+        return self.parameters.releaser(self.key, (group or "").encode())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What a source topic is read for, and how its users and groups map to partitions."""
+
+    topic: str
+    metrics: tuple[Metric, ...]
+    clocks: tuple[Clock, ...]
+    source_partitions: int
+    contributions_partitions: int
+    partitioner: str
+    dead_letters: bool = True
+    retired: frozenset[str] = frozenset()
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether any metric waits for a clock."""
+        return any(metric.every is not None for metric in self.metrics)
+
+    def partition_of(self, key: bytes, partitions: int) -> int:
+        """The partition of a record key."""
+        return PARTITIONERS[self.partitioner](key, partitions)
+
+    def home_of(self, record_key: str) -> int:
+        """The contributions partition of a `metric|group`."""
+        return PARTITIONERS["murmur2"](record_key.encode(), self.contributions_partitions)
+
+
+def parameters_of(config: Config, metric: MetricSection) -> str:
+    """Everything that can change one byte of a release, or its epsilon, as canonical JSON.
+
+    The topic's and fields' names count; brokers, app, partition counts and the budget do not.
+    """
+    fields = {name: _plain(value) for name, value in metric if name not in ("name", "version")}
+    fields |= {
+        "partitioner": config.kafka.partitioner,
+        "idle_after": config.kafka.idle_after,
+        "revision": REVISION,
+    }
+    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def mean_parameters(metric: MetricSection) -> MeanParameters:
+    """A metric's mechanism.
+
+    Raises:
+        ValueError: the mechanism refuses the combination; its message names the parameter.
+    """
+    return ALGORITHMS[metric.algorithm](
+        grid=Grid(metric.range[0], metric.range[1], metric.grid),
+        epsilon=metric.epsilon,
+        max_contributions=metric.max_contributions,
+        users=metric.users,
+        groups=metric.max_groups_per_user,
+        failure=metric.failure,
+    )
+
+
+def plan_topic(
+    config: Config,
+    topic: str,
+    secret: bytes,
+    *,
+    source_partitions: int,
+    contributions_partitions: int,
+    retired: frozenset[str] = frozenset(),
+) -> TopicPlan:
+    """Compile one topic's metrics."""
+    sections = config.metrics_of(topic)
+    clocks = _clocks(sections)
+    by_identity = {(clock.path, clock.lateness, clock.max_ahead): clock.index for clock in clocks}
+    metrics = tuple(
+        _metric(config, section, index, by_identity[section.time, section.lateness, section.max_ahead], secret)
+        for index, section in enumerate(sections)
+    )
+    return TopicPlan(
+        topic,
+        metrics,
+        clocks,
+        source_partitions,
+        contributions_partitions,
+        config.kafka.partitioner,
+        config.kafka.dead_letters,
+        retired,
+    )
+
+
+def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+    cadences: dict[tuple[str | None, int, int], set[int]] = {}
+    for section in sections:
+        found = cadences.setdefault((section.time, section.lateness, section.max_ahead), set())
+        if isinstance(section.every, int):
+            found.add(section.every)
+    return tuple(
+        Clock(index, path, lateness, ahead, tuple(sorted(every)), None if path is None else getter(path))
+        for index, ((path, lateness, ahead), every) in enumerate(cadences.items())
+    )
+
+
+def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
+    digest = parameters_digest(parameters_of(config, section))
+    key = metric_key(secret, section.name, section.version, digest)
+    mechanism = mean_parameters(section)
+    bounder = mechanism.bounder()
+    return Metric(
+        section=section,
+        index=index,
+        clock=clock,
+        parameters=mechanism,
+        digest=digest,
+        key=key,
+        clip=mechanism.grid.clip,
+        add=bounder.add,
+        merges=bounder.merges,
+        pseudonym=pseudonymizer(key),
+        get_user=getter(section.user),
+        get_value=getter(section.value),
+        get_group=None if section.group is None else getter(section.group),
+        name=section.name,
+        max_contributions=section.max_contributions,
+        every=section.every if isinstance(section.every, int) else None,
+        drops_late=section.late == "drop",
+    )

@@ -1,0 +1,468 @@
+"""Release: one partition of the contributions topic in, private releases out.
+
+`ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes a tick once the
+clock has passed its end, and hands its contributions to the group's releaser in canonical order. With
+`every = "contribution"` it follows log order instead. What it publishes is a function of the messages and of the key.
+
+A long closing is done in pieces: what is due is a function of the state (clocks and waiting contributions), so any
+transaction may end between two groups, and a successor goes on with the rest before it reads another message.
+"""
+
+import hashlib
+import heapq
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from shoal.mechanisms.statistic import Activation, Contribution, Releaser
+from shoal.models.chain import FIRST, chain
+from shoal.models.errors import FailStop
+from shoal.models.records import Message, Row, activation_bytes, record_key, release_bytes, release_id
+from shoal.models.times import iso
+from shoal.stream.bound import Record
+from shoal.stream.clocks import TopicClocks
+from shoal.stream.plan import Metric, TopicPlan
+
+MARK = b"\x00mark"
+RELEASES_PER_TRANSACTION = 50_000
+# What the ledger or topic already holds for (label, group, seq); None: nothing.
+Published = Callable[[str, str, int], bytes | None]
+
+
+class Release(NamedTuple):
+    """A published release; the first four fields are the order in which files list them."""
+
+    at: int
+    metric: str
+    group: str  # "" without one
+    seq: int
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+    @property
+    def record_key(self) -> bytes:
+        """The Kafka record key."""
+        return record_key(self.metric, self.group).encode()
+
+
+class Activated(NamedTuple):
+    """A published activation."""
+
+    record_key: bytes
+    value: bytes
+
+
+@dataclass(slots=True)
+class Released:
+    """One transaction's worth: what `take` hands out."""
+
+    releases: list[Release]
+    activations: list[Activated]
+    changelog: list[tuple[bytes, bytes | None]]
+    next_offset: int
+    events: int
+
+
+@dataclass(slots=True)
+class GroupState:
+    """One group of one metric: what is released so far, and what waits."""
+
+    metric: Metric
+    group: str | None
+    releaser: Releaser
+    waiting: dict[int, list[Row]]  # tick -> contributions; partials merged into one row
+    seq: int = 0
+    chain: bytes = FIRST
+
+
+def _row_key(key: str, tick: int, row: Iterable[Any]) -> bytes:
+    effective, pseudonym, number, *_ = row
+    return b"w" + orjson.dumps([key, tick, effective, pseudonym, number])
+
+
+class ReleasePartition:
+    """The state of one contributions partition, and what it has not yet handed out."""
+
+    def __init__(
+        self,
+        plans: Iterable[TopicPlan],
+        partition: int,
+        *,
+        idle_after: int,
+        log_id: str = "",
+        published: Published | None = None,
+        durable: bool = True,
+    ) -> None:
+        self.partition = partition
+        self.log_id = log_id
+        self.next_offset: int | None = None
+        self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
+        self.published_count = 0  # releases of this partition so far, and their chain: in every record's header
+        self.published_chain = FIRST
+        self._published = published
+        self._durable = durable  # False: nobody asks for the changelog
+        plans = tuple(plans)
+        self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()
+        self._clocks = {plan.topic: TopicClocks(plan.topic, plan.source_partitions, idle_after) for plan in plans}
+        self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
+        self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
+        self._groups: dict[str, GroupState] = {}
+        self._ticks: dict[str, list[int]] = {label: [] for label in self._metrics}  # heaps of ticks with waiting groups
+        self._tick_groups: dict[tuple[str, int], list[str]] = {}
+        self._closing: dict[str, int] = {}  # label -> the tick whose groups are already sorted, last first
+        self._inbox: deque[Record] = deque()
+        self._inbox_end: int | None = None
+        self._due: set[str] = set()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._dirty: dict[bytes, bytes | None] = {}
+        self._dirty_heads: dict[str, None] = {}
+        self._releases: list[Release] = []
+        self._activations: list[Activated] = []
+        self._events = 0
+
+    # ---------------------------------------------------------------- state
+
+    def start(self, offset: int) -> None:
+        """Begin without state, at the partition's first offset."""
+        self.next_offset = offset
+
+    def restore(self, items: dict[bytes, bytes]) -> None:
+        """Rebuild from the changelog's last values; what its clocks make due is done first.
+
+        Raises:
+            FailStop: the state belongs to another log, or names a metric that this configuration lacks.
+        """
+        raw_mark = items.pop(MARK, None)
+        if raw_mark is None:
+            if items:
+                raise FailStop(f"{self._where()}: the changelog has state but no mark; it was tampered with")
+            return
+        mark = orjson.loads(raw_mark)
+        if mark["log"] != self.log_id:
+            raise FailStop(
+                f"{self._where()}: its state belongs to audit log {mark['log']}, the configured one is {self.log_id}; "
+                "restore [audit] url, or start a new app with new metric versions"
+            )
+        self.next_offset = mark["offset"]
+        self.published_count = mark["count"]
+        self.published_chain = bytes.fromhex(mark["chain"])
+        self._restore_clocks(mark["clocks"])
+        self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
+        self._restore_groups(items)
+        self._due = {label for label in self._metrics if self._ticks[label]}
+
+    def _restore_clocks(self, dumped: dict[str, Any]) -> None:
+        for topic, clocks in self._clocks.items():
+            if topic in dumped:
+                if len(dumped[topic]) != len(clocks.sources):
+                    raise FailStop(
+                        f"{self._where()}: its state knows {len(dumped[topic])} partitions of topic {topic}, there "
+                        f"are {len(clocks.sources)}; a changed count re-hashes users: use a new topic and version"
+                    )
+                clocks.load(dumped[topic])
+
+    def _restore_groups(self, items: dict[bytes, bytes]) -> None:
+        kept: dict[str, list[Contribution]] = {}
+        heads: dict[str, Any] = {}
+        waiting: list[tuple[list[Any], list[int]]] = []
+        for name, value in items.items():
+            kind, place = name[:1], orjson.loads(name[1:])
+            if kind == b"h":
+                heads[place[0]] = json.loads(value)
+            elif kind == b"k":
+                kept.setdefault(place[0], []).append(Contribution(*orjson.loads(value)))
+            else:
+                waiting.append((place, orjson.loads(value)))
+        for key, head in heads.items():
+            state = self._group(key)
+            if state is None:
+                continue
+            state.seq, state.chain = head["seq"], bytes.fromhex(head["chain"])
+            state.releaser.restore(head["releaser"], kept.get(key, ()))
+        for (key, tick, effective, pseudonym, number), (level, samples, total) in waiting:
+            state = self._group(key)
+            if state is not None:
+                self._wait(key, state, tick, (effective, pseudonym, number, level, samples, total))
+
+    def _group(self, key: str) -> GroupState | None:
+        """The group's state, made on first sight; None for a retired metric."""
+        state = self._groups.get(key)
+        if state is None:
+            label, _, group = key.partition("|")
+            if label not in self._metrics:
+                if label in self._retired:
+                    return None
+                raise FailStop(
+                    f"{self._where()}: metric {label} is in the contributions, this configuration lacks it; "
+                    "run the configuration that has it, or retire the metric"
+                )
+            metric = self._metrics[label][1]
+            state = GroupState(metric, group or None, metric.releaser(group or None), {})
+            self._groups[key] = state
+        return state
+
+    @property
+    def backlog(self) -> int:
+        """Messages and releases since the last `take`."""
+        return self._events + len(self._releases)
+
+    def _where(self) -> str:
+        return f"contributions partition {self.partition}"
+
+    # ---------------------------------------------------------------- messages in
+
+    def process(self, records: Iterable[Record], end: int) -> None:
+        """Queue records in offset order; `work` until not `pending`."""
+        self._inbox.extend(records)
+        self._inbox_end = end
+
+    def pending(self) -> bool:
+        """Whether `work` has something to do."""
+        return bool(self._inbox or self._due or self._inbox_end is not None)
+
+    def work(self, budget_ms: float = 10.0) -> None:
+        """Close what is due, then read on; returns after about `budget_ms`, or when a transaction is full."""
+        until = time.perf_counter() + budget_ms / 1000
+        while time.perf_counter() < until and len(self._releases) < RELEASES_PER_TRANSACTION:
+            if self._due:
+                self._close_one(min(self._due))
+            elif self._inbox:
+                record = self._inbox.popleft()
+                self.receive(Message.decode(record.value or b"null"), record.offset)
+                self._events += 1
+                self.next_offset = record.offset + 1
+            else:
+                if self._inbox_end is not None:
+                    self.next_offset, self._inbox_end = self._inbox_end, None
+                return
+
+    def receive(self, message: Message, offset: int = -1) -> None:
+        """Take in one message: its contributions first, then its clock.
+
+        Raises:
+            FailStop: a message is missing before this one.
+        """
+        clocks = self._clocks.get(message.topic)
+        if clocks is None:
+            return  # of a topic whose metrics are all retired
+        source = clocks.sources[message.partition]
+        if message.number <= source.number:
+            self.counters["repeated_messages"] += 1
+            return
+        if message.number != source.number + 1:
+            raise FailStop(
+                f"{self._where()}, offset {offset}: message {message.number} of topic {message.topic}, partition "
+                f"{message.partition} (its offset {message.offset}) where {source.number + 1} was due; a message is "
+                "lost: do not go on, find out whether a topic was re-created or truncated"
+            )
+        source.number = message.number
+        for key, rows in message.contributions.items():
+            self._contribute(key, rows)
+        clocks.hear(message)
+        if message.watermarks is not None:
+            self._advance(message.topic)
+
+    def _contribute(self, key: str, rows: list[Row]) -> None:
+        state = self._group(key)
+        if state is None:
+            return
+        every = state.metric.every
+        if every is None:
+            for row in rows:
+                self._add(key, state, [Contribution(*row)], row[0])
+            return
+        acted = self._clock_of.get(state.metric.label)
+        open_tick = None if acted is None else acted // every
+        for row in rows:
+            tick = row[0] // every
+            if open_tick is not None and tick < open_tick:
+                self.counters["woke_late"] += 1
+                tick = open_tick
+            merged = self._wait(key, state, tick, tuple(row))  # type: ignore[arg-type]
+            if self._durable:
+                self._dirty[_row_key(key, tick, merged)] = orjson.dumps(merged[3:])
+
+    def _wait(self, key: str, state: GroupState, tick: int, row: Row) -> Row:
+        """Let a contribution wait for its tick; partials of one tick become one. Returns the waiting row."""
+        rows = state.waiting.get(tick)
+        if rows is None:
+            rows = state.waiting[tick] = []
+            label = state.metric.label
+            groups = self._tick_groups.get((label, tick))
+            if groups is None:
+                groups = self._tick_groups[label, tick] = []
+                heapq.heappush(self._ticks[label], tick)
+            groups.append(key)
+        if state.metric.merges and rows:
+            _, _, _, level, samples, total = rows[0]
+            row = (rows[0][0], "", 0, level, samples + row[4], total + row[5])
+            rows[0] = row
+        else:
+            rows.append(row)
+        return row
+
+    def _advance(self, topic: str) -> None:
+        """Note which metrics the topic's clocks have made due."""
+        for label, (plan, metric) in self._metrics.items():
+            if plan.topic != topic or metric.every is None:
+                continue
+            clock = self._clocks[topic].clock(plan.clocks[metric.clock].label)
+            if clock is not None and clock > self._clock_of.get(label, clock - 1):
+                self._clock_of[label] = clock
+                self._due.add(label)
+
+    def finish(self) -> None:
+        """The input has ended: every waiting tick is due."""
+        for label, ticks in self._ticks.items():
+            every = self._metrics[label][1].every
+            if ticks and every is not None:
+                self._clock_of[label] = max(self._clock_of.get(label, 0), (max(ticks) + 1) * every)
+                self._due.add(label)
+
+    def clock_of(self, label: str) -> int | None:
+        """How far a metric's releases are complete: no later release will be `at` or before this time."""
+        return self._clock_of.get(label)
+
+    # ---------------------------------------------------------------- ticks out
+
+    def _close_one(self, label: str) -> None:
+        """Close one group of the metric's earliest due tick, or find that none is due."""
+        ticks = self._ticks[label]
+        metric = self._metrics[label][1]
+        every = metric.every or 1
+        acted = self._clock_of.get(label)
+        if not ticks or acted is None or (ticks[0] + 1) * every > acted:
+            self._due.discard(label)
+            return
+        tick = ticks[0]
+        groups = self._tick_groups[label, tick]
+        if self._closing.get(label) != tick:
+            self._closing[label] = tick
+            groups.sort(reverse=True)
+        key = groups.pop()
+        if not groups:
+            heapq.heappop(ticks)
+            del self._tick_groups[label, tick]
+        state = self._groups[key]
+        rows = state.waiting.pop(tick)
+        if self._durable:
+            for row in rows:
+                self._forget(_row_key(key, tick, row), written_once=not metric.merges)
+        self._add(key, state, [Contribution(*row) for row in sorted(rows)], (tick + 1) * every)
+
+    def _forget(self, name: bytes, *, written_once: bool) -> None:
+        """Remove a state record: it needs a tombstone only if a transaction may have carried it."""
+        if written_once and self._dirty.get(name) is not None:
+            del self._dirty[name]
+        else:
+            self._dirty[name] = None
+
+    def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
+        """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
+        releaser = state.releaser
+        for contribution in contributions:
+            for activation in releaser.add(contribution):
+                self._activate(state, activation, at)
+        self._publish(state, at)
+        if self._durable:
+            self._save(key, releaser)
+
+    def _save(self, key: str, releaser: Releaser) -> None:
+        """Note what of a group's state changed."""
+        written, dropped = releaser.take_changes()
+        for kept in written:
+            self._dirty[b"k" + orjson.dumps([key, kept.level, kept.pseudonym])] = orjson.dumps(kept)
+        for level, pseudonym in dropped:
+            self._forget(b"k" + orjson.dumps([key, level, pseudonym]), written_once=True)
+        self._dirty_heads[key] = None
+
+    def _activate(self, state: GroupState, activation: Activation, at: int) -> None:
+        section = state.metric.section
+        value = activation_bytes(
+            section.name, section.version, state.group, activation.level, at,
+            activation.prior, float(activation.epsilon), activation.samples,
+        )  # fmt: skip
+        self._activations.append(Activated(record_key(section.name, state.group).encode(), value))
+
+    def _publish(self, state: GroupState, at: int) -> None:
+        estimate = state.releaser.estimate()
+        section = state.metric.section
+        state.seq += 1
+        value = None if estimate is None else estimate.value
+        if value is not None and section.clamp:
+            value = min(max(value, float(section.range[0])), float(section.range[1]))
+        release = release_bytes(
+            {
+                "metric": section.name,
+                "group": state.group,
+                "seq": state.seq,
+                "id": release_id(section.name, section.version, state.group, state.seq),
+                "at": iso(at),
+                "value": value,
+                "noise_sd": None if estimate is None else estimate.noise_sd,
+                "low": None if estimate is None else estimate.low,
+                "high": None if estimate is None else estimate.high,
+                "samples": 0 if estimate is None else estimate.samples,
+                "epsilon": float(section.epsilon),
+                "delta": float(section.delta),
+                "unit": section.unit,
+                "relation": section.relation,
+                "algorithm": section.algorithm,
+                "version": section.version,
+            }
+        )
+        self._guard(state, release)
+        state.chain = chain(state.chain, release)
+        self.published_count += 1
+        self.published_chain = hashlib.sha256(self.published_chain + release).digest()
+        headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
+        self._releases.append(Release(at, section.name, state.group or "", state.seq, release, headers))
+
+    def _guard(self, state: GroupState, release: bytes) -> None:
+        """Up to what is already published somewhere, only recompute and match: the key meets one stream."""
+        if self._published is None:
+            return
+        stored = self._published(state.metric.label, state.group or "", state.seq)
+        if stored is not None and stored != release:
+            raise FailStop(
+                f"metric {state.metric.label}: release {state.seq} is already published with other bytes; the key would "
+                "meet a second stream. Use a new metric version, or restore the topics that the log belongs to"
+            )
+
+    # ---------------------------------------------------------------- a transaction out
+
+    def take(self) -> Released | None:
+        """Everything since the last call, or None."""
+        if self.next_offset is None or not (self._events or self._releases or self._dirty):
+            return None
+        released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
+        self._clear()
+        return released
+
+    def _changelog(self) -> list[tuple[bytes, bytes | None]]:
+        entries = list(self._dirty.items())
+        for key in self._dirty_heads:
+            state = self._groups[key]
+            head = {"seq": state.seq, "chain": state.chain.hex(), "releaser": state.releaser.head()}
+            entries.append((b"h" + orjson.dumps([key]), json.dumps(head).encode()))
+        entries.append((MARK, self._mark()))
+        return entries
+
+    def _mark(self) -> bytes:
+        return orjson.dumps(
+            {
+                "offset": self.next_offset,
+                "log": self.log_id,
+                "count": self.published_count,
+                "chain": self.published_chain.hex(),
+                "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
+                "acted": self._clock_of,
+            }
+        )
