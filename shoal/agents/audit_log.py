@@ -7,18 +7,26 @@ after that, with the rows that were left out.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Select, Text, and_, func, insert, select, tuple_, values
-from sqlalchemy import column as named
+from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert, select, text, tuple_
 
 from shoal.models.chain import FIRST, chain
 from shoal.models.errors import AuditError
-from shoal.models.log import ENDED, Activation, Label, MetricVersion, Release
+from shoal.models.log import ENDED, Activation, Label, MetricVersion, Release, escape
 
-LOOKUPS = 2_000  # groups per query: four parameters each, far below what SQLite and PostgreSQL take
+ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
+    "sqlite": """
+        SELECT json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
+               json_extract(value, '$[2]') AS "group", json_extract(value, '$[3]') AS first,
+               json_extract(value, '$[4]') AS last
+        FROM json_each(:asked)""",
+    "postgresql": """
+        SELECT one ->> 0 AS metric, (one ->> 1)::bigint AS version, one ->> 2 AS "group",
+               (one ->> 3)::bigint AS first, (one ->> 4)::bigint AS last
+        FROM json_array_elements(CAST(:asked AS json)) AS row(one)""",
+}
 
 
 class Group(NamedTuple):
@@ -156,31 +164,33 @@ def _lock_versions(connection: Connection, app: str, groups: Iterable[Group]) ->
 
 
 def published(connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[Published]]:
-    """Stored releases of each group between first - 1 and last, in order; where first - 1 is missing, the head too."""
+    """Stored releases of each group between first - 1 and last, in order; where there are none, its head."""
     found: dict[Group, list[Published]] = {}
-    wanted = iter(ranges.items())
-    while some := list(islice(wanted, LOOKUPS)):
-        for row in connection.execute(_between(app, some)):
-            found.setdefault(Group(row.metric, row.version, row.group), []).append(
-                Published(row.seq, row.body, row.hash)
-            )
+    for row in connection.execute(_between(connection.dialect.name, app, ranges)):
+        if row.seq is not None:
+            release = Published(row.seq, row.body, row.hash)
+            found.setdefault(Group(row.metric, row.version, row.group), []).append(release)
     for group, (first, _) in ranges.items():
         if group not in found and first > 1 and (last := head(connection, app, group)):
             found[group] = [last]
     return {group: sorted(releases) for group, releases in found.items()}
 
 
-def _between(app: str, ranges: list[tuple[Group, tuple[int, int]]]) -> Select[*tuple[Any, ...]]:
-    columns = [named("metric", Text), named("version", Release.version.type), named("group", Label)]
-    columns += [named("first", Release.seq.type), named("last", Release.seq.type)]
-    rows = [(*group, first - 1, last) for group, (first, last) in ranges]
-    asked = values(*columns, name="asked").data(rows).cte("asked").c
-    same = and_(Release.metric == asked.metric, Release.version == asked.version, Release.group == asked.group)
-    wanted = (Release.metric, Release.version, Release.group, Release.seq, Release.body, Release.hash)
-    return (
-        select(*wanted)
-        .join(asked.metric.table, same)
-        .where(Release.app == app, Release.seq >= asked.first, Release.seq <= asked.last)
+def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tuple[Any, ...]]:
+    """The query for all groups at once; where there is nothing, its seq is null.
+
+    The groups are one JSON parameter, for thousands of parameters take a second to compile. The outer join keeps
+    SQLite, which cannot know how few they are, from going through the releases first.
+    """
+    rows = [[place.metric, place.version, escape(place.group), *ends] for place, ends in ranges.items()]
+    asked = text(ASKED[dialect]).bindparams(asked=orjson.dumps(rows).decode())
+    wanted = asked.columns(metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger).cte("asked")
+    table = Release.__table__.c
+    place = (wanted.c.metric, wanted.c.version, wanted.c.group)
+    same = (table.app == app, *(table[column.key] == column for column in place))
+    between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
+    return select(*place, table.seq, table.body, table.hash).join_from(
+        wanted, Release.__table__, and_(*same, *between), isouter=True
     )
 
 

@@ -48,21 +48,33 @@ class Exact(TypeDecorator[Fraction]):
         return None if value is None else Fraction(value)
 
 
+def escape(label: str) -> str:
+    r"""JSON strings may hold NUL and PostgreSQL's may not, so it is written \0, and a backslash \\.
+
+    >>> print(escape("a\\b\0c"), unescape(escape("a\\b\0c")) == "a\\b\0c")
+    a\\b\0c True
+    """
+    return label.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def unescape(text: str) -> str:
+    """What `escape` was given."""
+    return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
+
+
 class Label(TypeDecorator[str]):
-    r"""Text out of events. JSON strings may hold NUL and PostgreSQL's may not, so it is written \0, a backslash \\."""
+    """Text out of events, escaped."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """To the database."""
-        return None if value is None else value.replace("\\", "\\\\").replace("\0", "\\0")
+        return None if value is None else escape(value)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
         """From the database."""
-        if value is None or "\\" not in value:
-            return value
-        return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
+        return None if value is None else unescape(value)
 
 
 class Table(DeclarativeBase):
