@@ -103,8 +103,8 @@ class Appended:
 def append_releases(connection: Connection, app: str, rows: Iterable[bytes]) -> Appended:
     """Write releases, given as their exact bytes, into the caller's transaction."""
     batch: dict[Group, list[tuple[int, str, str, str]]] = {}
-    for row, fields in _read(rows, "seq", "id", "at"):
-        batch.setdefault(_group(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
+    for row, fields in read_records(rows, "seq", "id", "at"):
+        batch.setdefault(group_of(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
     done = Appended()
     new: list[dict[str, Any]] = []
     ended = _lock_versions(connection, app, batch)
@@ -215,10 +215,10 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes]) 
     """Write activations, given as their exact bytes, into the caller's transaction."""
     done = Appended()
     new: dict[tuple[Group, int], dict[str, Any]] = {}
-    read = [(row.decode(), fields) for row, fields in _read(rows, "level", "at", "prior")]
-    _lock_versions(connection, app, {_group(fields) for _, fields in read})
+    read = [(row.decode(), fields) for row, fields in read_records(rows, "level", "at", "prior")]
+    _lock_versions(connection, app, {group_of(fields) for _, fields in read})
     for body, fields in read:
-        group, level = _group(fields), fields["level"]
+        group, level = group_of(fields), fields["level"]
         stored = new[group, level]["body"] if (group, level) in new else activation(connection, app, group, level)
         if stored is None:
             said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
@@ -242,7 +242,7 @@ def activation(connection: Connection, app: str, group: Group, level: int) -> st
     return connection.execute(wanted).scalar_one_or_none()
 
 
-def _read(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Records that hold at least a version, a group and these names."""
     for row in rows:
         try:
@@ -255,5 +255,6 @@ def _read(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str,
         yield row, fields
 
 
-def _group(fields: dict[str, Any]) -> Group:
+def group_of(fields: dict[str, Any]) -> Group:
+    """The chain a record belongs to."""
     return Group(fields["metric"], fields["version"], fields["group"] or "")

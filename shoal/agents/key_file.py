@@ -1,0 +1,148 @@
+"""The secret key on disk: made once, read only while private, bound to one audit log.
+
+A key meets one stream: the same noise over two inputs would show their exact difference. So beside the key stands
+`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. It cannot see a
+copied key file: two deployments must never share one.
+"""
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+
+from shoal.models.errors import KeyFileError
+
+KEY_BYTES = 32
+FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
+
+
+@dataclass(frozen=True)
+class Key:
+    """The key, and a name for it that may be shown."""
+
+    secret: bytes = field(repr=False)
+    fingerprint: str
+
+
+def fingerprint(secret: bytes) -> str:
+    """Sixteen digits that tell keys apart and say nothing else about them: the key has 256 random bits."""
+    return sha256(FINGERPRINT_DOMAIN + secret).hexdigest()[:16]
+
+
+def new(path: Path) -> Key:
+    """Make a key file, mode 0600; what is there already is never overwritten."""
+    secret = secrets.token_bytes(KEY_BYTES)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise KeyFileError(f"{path} exists and is not overwritten; choose another name") from None
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be made ({error.strerror}); choose another place") from None
+    with os.fdopen(handle, "wb") as file:
+        file.write(secret.hex().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return Key(secret, fingerprint(secret))
+
+
+def read(path: Path) -> Key:
+    """Read a key file; refused unless it is a key and no one else may read it."""
+    with _opened(path) as handle:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise KeyFileError(f"{path} is not a file; name a file made by `shoal key new FILE`")
+        if mode & 0o077:
+            raise KeyFileError(f"{path} is open to others (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}")
+        content = os.read(handle, 4 * KEY_BYTES)
+    try:
+        secret = bytes.fromhex(content.decode("ascii").removesuffix("\n"))
+    except ValueError:
+        secret = b""
+    if len(secret) != KEY_BYTES or len(content) > 2 * KEY_BYTES + 1:
+        raise KeyFileError(f"{path} does not hold a key; restore it, or make a new one with `shoal key new FILE`")
+    return Key(secret, fingerprint(secret))
+
+
+def bind(path: Path, log_id: str, metric_versions: Iterable[tuple[str, int]]) -> None:
+    """Remember in `FILE.used` that these metric versions use the key in this log; another log is refused."""
+    with _opened(path) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
+        used = _read_used(path)
+        for name, other in sorted(used.items()):
+            if other != log_id:
+                raise KeyFileError(
+                    f"{path} belongs to another audit log (metric version {name} uses it there); use that log, or make "
+                    "a new key with `shoal key new FILE`"
+                )
+        wanted = used | {f"{metric}/{version}": log_id for metric, version in metric_versions}
+        if wanted != used:
+            _write_used(path, wanted)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise KeyFileError(f"{path} does not exist; make it with: shoal key new {path}") from None
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be read ({error.strerror}); make it readable for this user") from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _used(path: Path) -> Path:
+    return path.with_name(path.name + ".used")
+
+
+def _read_used(path: Path) -> dict[str, str]:
+    """Metric version -> log id. What cannot be understood is refused: guessing could use a key twice."""
+    try:
+        content = orjson.loads(_used(path).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise KeyFileError(f"{_used(path)} cannot be read ({error.strerror}); make it readable for this user") from None
+    except orjson.JSONDecodeError:
+        content = None
+    if not isinstance(content, dict) or not all(isinstance(log_id, str) for log_id in content.values()):
+        raise KeyFileError(f"{_used(path)} is damaged; restore it, or make a new key with `shoal key new FILE`")
+    return content
+
+
+def _write_used(path: Path, used: dict[str, str]) -> None:
+    """Replace `FILE.used` as a whole: a crash leaves the old one or the new one."""
+    part = _used(path).with_name(f"{path.name}.used.part")  # one writer at a time: the caller holds the lock
+    try:
+        part.unlink(missing_ok=True)
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(
+                orjson.dumps(used, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(_used(path))
+        _sync_folder(part.parent)
+    except OSError as error:
+        raise KeyFileError(
+            f"{_used(path)} cannot be written ({error.strerror}); the folder of a key must be writable for its user"
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name survives a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
