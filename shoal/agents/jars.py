@@ -4,7 +4,7 @@
     python -m shoal.agents.jars --lock 4.3.0  resolve that version of Kafka and write its lock file
 
 In comes a lock file (group:artifact:version and SHA-256, one jar a line, in class path order); out comes a folder of
-those jars and an archive of their parsed classes, which makes Java start faster. Only this module ever downloads.
+those jars. Only this module ever downloads.
 """
 
 import argparse
@@ -61,11 +61,6 @@ def class_path(version: str = VERSION) -> str:
     if not all(path.is_file() for path in paths):
         raise KafkaError(f"Kafka {version} is not installed; run: {sys.executable} -m shoal.agents.jars")
     return os.pathsep.join(map(str, paths))
-
-
-def class_archive(version: str = VERSION) -> Path:
-    """Java's archive of parsed classes (CDS); Java ignores it when it is missing or does not fit."""
-    return home(version) / "classes.jsa"
 
 
 def install(version: str = VERSION) -> bool:
