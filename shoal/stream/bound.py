@@ -34,15 +34,24 @@ class Record(Protocol):
     """What is used of a Kafka record."""
 
     @property
-    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None:
+        """The event; None with a clock header."""
+        ...
+
     @property
-    def value(self) -> bytes | None: ...
+    def offset(self) -> int:
+        """Its place in its partition."""
+        ...
+
     @property
-    def offset(self) -> int: ...
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch; -1 for none."""
+        ...
+
     @property
-    def timestamp(self) -> int: ...  # milliseconds
-    @property
-    def headers(self) -> Iterable[tuple[str, bytes]]: ...
+    def headers(self) -> Iterable[tuple[str, bytes]]:
+        """Names and values."""
+        ...
 
 
 @dataclass(slots=True)
@@ -82,7 +91,7 @@ class BoundPartition:
         self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
         self._numbers = [0] * plan.contributions_partitions
         self._idle_wall: int | None = None
-        self._times: dict[str, int] = {}
+        self._times: dict[str | int, int] = {}
         self._record_keys: dict[tuple[int, str | None], tuple[str, int]] = {}
         self._clear()
 
@@ -173,108 +182,98 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
-        accept = self._accept
+        clocks, metrics = self.plan.clocks, self.plan.metrics
+        time_of, take_in = self._effective_time, self._take_in
         count = 0
         for record in records:
-            accept(record)
             count += 1
+            raw = record.value
+            if raw is None:
+                self._accept_clock(record)
+                continue
+            try:
+                event = parse(raw)
+            except Refused as refused:
+                self._refuse_all(refused, record)
+                continue
+            except Exception:
+                self._refuse_all(Refused("error"), record)
+                continue
+            times = [time_of(clock, event, raw, record) for clock in clocks]
+            for metric in metrics:
+                try:
+                    take_in(metric, event, raw, times[metric.clock])
+                except Refused as refused:
+                    self._refuse(metric, refused, record)
         self._events += count
         self._idle_wall = None
         self.next_offset = end
 
-    def _accept(self, record: Record) -> None:
-        raw = record.value
-        if raw is None:
-            self._accept_clock(record)
-            return
+    def _effective_time(self, clock: Clock, event: dict[str, Any], raw: bytes, record: Record) -> int | Refused:
+        """A record's effective time, or why it has none. A valid time moves the clock, whatever becomes of the rest."""
         try:
-            event = parse(raw)
-            effective = self._effective_times(event, raw, record)
-            samples = [self._read(metric, event, raw, effective) for metric in self.plan.metrics]
+            time = self._event_time(clock, event, raw, record)
         except Refused as refused:
-            samples = [refused] * len(self.plan.metrics)
-        except Exception:  # a record that breaks the reader is bad input too; nothing was touched yet
-            samples = [Refused("error")] * len(self.plan.metrics)
-        for metric, sample in zip(self.plan.metrics, samples, strict=True):
-            if sample.__class__ is tuple:
-                self._count(metric, sample, record)
-            else:
-                self._refuse(metric, sample, record)
-
-    def _effective_times(self, event: dict[str, Any], raw: bytes, record: Record) -> list[Any]:
-        """Per clock: (effective, late) or the refusal. A valid time moves its clock, whatever becomes of the record."""
-        found: list[Any] = []
-        for index, clock in enumerate(self.plan.clocks):
-            try:
-                time = self._event_time(clock, event, raw, record)
-            except Refused as refused:
-                found.append(refused)
-                continue
-            progress = self._watermarks[index]
-            if progress is None:
-                self._watermarks[index] = time
-                found.append((time, False))
-                continue
-            horizon = progress - clock.lateness
-            found.append((time, False) if time >= horizon else (horizon, True))
-            if time > progress:
-                self._watermarks[index] = time
-        return found
+            return refused
+        except Exception:
+            return Refused("error")
+        progress = self._watermarks[clock.index]
+        if progress is None or time > progress:
+            self._watermarks[clock.index] = time
+            return time
+        horizon = progress - clock.lateness
+        if time >= horizon:
+            return time
+        return Refused("late") if clock.drops_late else horizon
 
     def _event_time(self, clock: Clock, event: dict[str, Any], raw: bytes, record: Record) -> int:
-        if clock.get is None or clock.path is None:
-            time = record.timestamp * 1000
-        else:
-            text = clock.get(event)
-            cached = self._times.get(text) if text.__class__ is str else None
-            if cached is not None:
-                time = cached
-            else:
-                time = read_time(text, raw, clock.path)
-                if text.__class__ is str:
-                    if len(self._times) >= TIME_CACHE:
-                        self._times.clear()
-                    self._times[text] = time
         stamp = record.timestamp
-        if stamp >= 0:  # a file's lines have none
+        if clock.get is None or clock.path is None:
+            return stamp * 1000
+        found = clock.get(event)
+        remembers = found.__class__ is str or found.__class__ is int  # neighbours often share their time
+        time = self._times.get(found) if remembers else None
+        if time is None:
+            time = read_time(found, raw, clock.path)
+            if remembers:
+                if len(self._times) >= TIME_CACHE:
+                    self._times.clear()
+                self._times[found] = time
+        if time - stamp * 1000 > clock.max_ahead and stamp >= 0:  # a file's lines have no stamp
             progress = self._watermarks[clock.index]
-            latest = stamp * 1000 if progress is None else max(progress, stamp * 1000)
-            if time > latest + clock.max_ahead:
+            if progress is None or time > progress + clock.max_ahead:
                 raise Refused("too-far-ahead")
         return time
 
-    def _read(self, metric: Metric, event: dict[str, Any], raw: bytes, times: list[Any]) -> Any:
-        """A metric's sample (user, group, effective, value), or its refusal. Touches nothing."""
-        time = times[metric.clock]
-        if time.__class__ is not tuple:
-            return time
-        effective, late = time
-        if late and metric.drops_late:
-            return Refused("late")
+    def _take_in(self, metric: Metric, event: dict[str, Any], raw: bytes, effective: int | Refused) -> None:
+        """Read a metric's sample, add it to its account, and send on the block that it closes.
+
+        Raises:
+            Refused: the metric cannot use the record; nothing was touched.
+        """
+        if isinstance(effective, Refused):
+            raise effective
         try:
-            user = read_user(metric.get_user(event), raw, metric.section.user)
+            user = key = read_user(metric.get_user(event), raw, metric.section.user)
             group = None
             if metric.get_group is not None:
                 group = read_group(metric.get_group(event), raw, metric.section.group or "")
-            value = metric.get_value(event)
-            kind = value.__class__
+                key = len(user).to_bytes(2, "big") + user + group.encode()
+            found = metric.get_value(event)
+            kind = found.__class__
             if kind is not float and kind is not int:
-                raise Refused("no-value" if value is MISSING else "bad-value")
-        except Refused as refused:
-            return refused
-        return user, group, effective, metric.clip(value)
-
-    def _count(self, metric: Metric, sample: tuple[bytes, str | None, int, int], record: Record) -> None:
-        """Add an accepted sample to its account, and send on the block that it closes."""
-        user, group, effective, value = sample
+                raise Refused("no-value" if found is MISSING else "bad-value")
+            value = metric.clip(found)
+        except Refused:
+            raise
+        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
+            raise Refused("error") from None
         index = metric.index
         accounts = self._accounts[index]
-        key = user if group is None else len(user).to_bytes(2, "big") + user + group.encode()
         account = accounts.get(key)
         if account is None:
             if self._checks_partition and not self._belongs_here(user):
-                self._refuse(metric, Refused("wrong-partition"), record)
-                return
+                raise Refused("wrong-partition")
             if group is not None and not self._admit_group(metric, user):
                 self.counters["groups_left_out"] += 1
                 return
@@ -328,8 +327,11 @@ class BoundPartition:
                     for index, watermark in enumerate(self._watermarks):
                         self._watermarks[index] = time if watermark is None else max(watermark, time)
                     return
+        self._refuse_all(Refused("not-json"), record)
+
+    def _refuse_all(self, refused: Refused, record: Record) -> None:
         for metric in self.plan.metrics:
-            self._refuse(metric, Refused("not-json"), record)
+            self._refuse(metric, refused, record)
 
     def _refuse(self, metric: Metric, refused: Refused, record: Record) -> None:
         self.counters[f"dead_letters.{metric.name}.{refused.reason}"] += 1

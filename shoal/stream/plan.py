@@ -1,7 +1,7 @@
 """The configuration, compiled: what each source topic's records are read for.
 
 A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan` the metrics and clocks of one topic.
-A clock is (time field, lateness, max_ahead): event time belongs to the metric, and metrics that agree share one.
+A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,7 @@ class Clock:
     index: int
     path: str | None  # None: the record's timestamp
     lateness: int
+    drops_late: bool
     max_ahead: int
     cadences: tuple[int, ...]
     get: Callable[[dict[str, Any]], Any] | None
@@ -37,7 +38,7 @@ class Clock:
     @property
     def label(self) -> str:
         """Names the clock in the state."""
-        return f"{self.path or ''}|{self.lateness}|{self.max_ahead}"
+        return f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,6 @@ class Metric:
     name: str
     max_contributions: int
     every: int | None  # microseconds; None: a release per contribution
-    drops_late: bool
 
     @property
     def label(self) -> str:
@@ -149,9 +149,9 @@ def plan_topic(
     """Compile one topic's metrics."""
     sections = config.metrics_of(topic)
     clocks = _clocks(sections)
-    by_identity = {(clock.path, clock.lateness, clock.max_ahead): clock.index for clock in clocks}
+    by_identity = {(clock.path, clock.lateness, clock.drops_late, clock.max_ahead): clock.index for clock in clocks}
     metrics = tuple(
-        _metric(config, section, index, by_identity[section.time, section.lateness, section.max_ahead], secret)
+        _metric(config, section, index, by_identity[_clock_identity(section)], secret)
         for index, section in enumerate(sections)
     )
     return TopicPlan(
@@ -166,15 +166,19 @@ def plan_topic(
     )
 
 
+def _clock_identity(section: MetricSection) -> tuple[str | None, int, bool, int]:
+    return section.time, section.lateness, section.late == "drop", section.max_ahead
+
+
 def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
-    cadences: dict[tuple[str | None, int, int], set[int]] = {}
+    cadences: dict[tuple[str | None, int, bool, int], set[int]] = {}
     for section in sections:
-        found = cadences.setdefault((section.time, section.lateness, section.max_ahead), set())
+        found = cadences.setdefault(_clock_identity(section), set())
         if isinstance(section.every, int):
             found.add(section.every)
     return tuple(
-        Clock(index, path, lateness, ahead, tuple(sorted(every)), None if path is None else getter(path))
-        for index, ((path, lateness, ahead), every) in enumerate(cadences.items())
+        Clock(index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path))
+        for index, ((path, lateness, drops, ahead), every) in enumerate(cadences.items())
     )
 
 
@@ -200,5 +204,4 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         name=section.name,
         max_contributions=section.max_contributions,
         every=section.every if isinstance(section.every, int) else None,
-        drops_late=section.late == "drop",
     )

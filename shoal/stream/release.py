@@ -285,9 +285,9 @@ class ReleasePartition:
             if open_tick is not None and tick < open_tick:
                 self.counters["woke_late"] += 1
                 tick = open_tick
-            merged = self._wait(key, state, tick, tuple(row))  # type: ignore[arg-type]
+            waits = self._wait(key, state, tick, row)
             if self._durable:
-                self._dirty[_row_key(key, tick, merged)] = orjson.dumps(merged[3:])
+                self._dirty[_row_key(key, tick, waits)] = orjson.dumps(waits[3:])
 
     def _wait(self, key: str, state: GroupState, tick: int, row: Row) -> Row:
         """Let a contribution wait for its tick; partials of one tick become one. Returns the waiting row."""
@@ -355,7 +355,7 @@ class ReleasePartition:
         if self._durable:
             for row in rows:
                 self._forget(_row_key(key, tick, row), written_once=not metric.merges)
-        self._add(key, state, [Contribution(*row) for row in sorted(rows)], (tick + 1) * every)
+        self._add(key, state, [Contribution._make(row) for row in sorted(rows)], (tick + 1) * every)
 
     def _forget(self, name: bytes, *, written_once: bool) -> None:
         """Remove a state record: it needs a tombstone only if a transaction may have carried it."""
@@ -371,14 +371,15 @@ class ReleasePartition:
             for activation in releaser.add(contribution):
                 self._activate(state, activation, at)
         self._publish(state, at)
-        if self._durable:
-            self._save(key, releaser)
+        self._save(key, releaser)
 
     def _save(self, key: str, releaser: Releaser) -> None:
         """Note what of a group's state changed."""
         written, dropped = releaser.take_changes()
+        if not self._durable:
+            return
         for kept in written:
-            self._dirty[b"k" + orjson.dumps([key, kept.level, kept.pseudonym])] = orjson.dumps(kept)
+            self._dirty[b"k" + orjson.dumps([key, kept.level, kept.pseudonym])] = orjson.dumps(tuple(kept))
         for level, pseudonym in dropped:
             self._forget(b"k" + orjson.dumps([key, level, pseudonym]), written_once=True)
         self._dirty_heads[key] = None
@@ -432,8 +433,8 @@ class ReleasePartition:
         stored = self._published(state.metric.label, state.group or "", state.seq)
         if stored is not None and stored != release:
             raise FailStop(
-                f"metric {state.metric.label}: release {state.seq} is already published with other bytes; the key would "
-                "meet a second stream. Use a new metric version, or restore the topics that the log belongs to"
+                f"metric {state.metric.label}: release {state.seq} is already published with other bytes; the key "
+                "would meet a second stream. Use a new metric version, or restore the topics that the log belongs to"
             )
 
     # ---------------------------------------------------------------- a transaction out
