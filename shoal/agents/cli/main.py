@@ -1,0 +1,54 @@
+"""`shoal`: the command line. Results go to stdout, everything else to stderr; exit 0 ok, 1 failed, 2 usage."""
+
+import os
+import sys
+
+import typer
+
+from shoal import __version__
+from shoal.agents.cli import COMMANDS, GROUPS
+from shoal.models.errors import ShoalError
+
+app = typer.Typer(
+    name="shoal",
+    help="Live statistics about people from Kafka topics, with user-level differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"shoal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show it.")) -> None:
+    """Live statistics about people from Kafka topics, with user-level differential privacy."""
+
+
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+for _group, (_help, _commands) in GROUPS.items():
+    _sub = typer.Typer(help=_help, no_args_is_help=True, rich_markup_mode=None)
+    for _name, _command in _commands.items():
+        _sub.command(_name)(_command)
+    app.add_typer(_sub, name=_group)
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one line, never a traceback."""
+    try:
+        app()
+    except ShoalError as error:
+        print(f"shoal: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("shoal: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our stdout has gone: nothing left to say, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,112 @@
+"""`shoal run`: a file of events in, private releases out, without Kafka."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
+from shoal.agents.files import EventFile, size_of
+from shoal.agents.ledger import End
+from shoal.agents.session import Session, open_session
+from shoal.agents.tuning import tune_garbage_collector
+from shoal.models.config import Config
+from shoal.models.errors import ConfigError, InputError
+from shoal.models.times import iso
+from shoal.stream.plan import plan_topic
+from shoal.stream.runner import FileRun
+
+
+def run(
+    config: ConfigPath,
+    input: Annotated[str, typer.Option(help="Events: .jsonl, .csv with a header (either .gz), or - for stdin.")],  # noqa: A002
+    output: Annotated[str, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")],
+    topic: Annotated[str | None, typer.Option(help="Whose events they are, where the config has several topics.")] = None,
+    dead_letters: Annotated[Path | None, typer.Option(help="Write refused events here, with reasons.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Leave the last tick unreleased: more input may follow.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the metrics over a file of events; the same releases, byte for byte, as workers on Kafka make of them.
+
+    Every release is in the audit log before it is printed. The end of the input closes the last tick and ends the
+    metric version: another input needs a new version.
+
+    Example: shoal run examples/shoal.toml --input examples/purchases.jsonl --output -
+    """
+    tune_garbage_collector()
+    with open_session(config) as session, ExitStack() as files:
+        file = EventFile(input, session.config, _topic(session.config, topic))
+        _check_times(session.config, file_topic := _topic(session.config, topic))
+        session.register(file_run=True)
+        out = _writer(files, output)
+        refused = None if dead_letters is None else _writer(files, str(dead_letters))
+        counts = _run(session, file, file_topic, out, refused, end=not open_)
+    fields = {"events": file.count, "releases": counts.pop("releases"), "counters": dict(sorted(counts.items()))}
+    result(fields, as_json=as_json, text=lambda: _summary(fields), to_stderr=output == "-" or not as_json)
+
+
+def _run(
+    session: Session, file: EventFile, topic: str, out: BinaryIO, refused: BinaryIO | None, *, end: bool
+) -> Counter[str]:
+    app = session.config.kafka.app
+    plan = plan_topic(session.config, topic, session.key.secret, source_partitions=1, contributions_partitions=1)
+    runner = FileRun(plan)
+    releases = 0
+    with progress(f"reading {file.path}", size_of(file.path)) as advance:
+        for chunk in runner.outputs(file.lines(advance), end=end):
+            values = [release.value for release in chunk.releases]
+            if values or chunk.activations:
+                session.ledger.append(app, values, activations=chunk.activations)
+            out.writelines(value + b"\n" for value in values)
+            releases += len(values)
+            if refused is not None:
+                refused.writelines(letter + b"\n" for letter in chunk.dead_letters)
+    if end:
+        session.ledger.append(app, [], ends=list(_ends(runner, file)))
+    out.flush()
+    return runner.counters + Counter({"releases": releases})
+
+
+def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
+    for metric in runner.plan.metrics:
+        watermark = runner.bound.watermark(metric.clock)
+        at = "" if watermark is None else iso(watermark)
+        yield End(metric.section.name, metric.section.version, at, file.digest)
+
+
+def _topic(config: Config, topic: str | None) -> str:
+    if topic is None:
+        if len(config.topics) > 1:
+            raise ConfigError(f"the metrics read {len(config.topics)} topics; say whose events these are: --topic NAME")
+        return config.topics[0]
+    if topic not in config.topics:
+        raise ConfigError(f"no metric reads topic {topic!r}; name one of: {', '.join(config.topics)}")
+    return topic
+
+
+def _check_times(config: Config, topic: str) -> None:
+    for metric in config.metrics_of(topic):
+        if metric.time is None:
+            raise ConfigError(
+                f'metric "{metric.name}" takes its time from Kafka\'s records, and a file has none; add `time = "FIELD"`'
+            )
+
+
+def _writer(files: ExitStack, path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdout.buffer
+    try:
+        return files.enter_context(Path(path).open("wb"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def _summary(fields: dict[str, object]) -> str:
+    counters = fields["counters"]
+    assert isinstance(counters, dict)  # noqa: S101 - made above
+    remarks = "".join(f"; {name} {count}" for name, count in counters.items())
+    return f"{fields['events']} events, {fields['releases']} releases{remarks}"

@@ -1,0 +1,118 @@
+"""Files of events: JSON lines or CSV with a header, plain or gzipped, as records in line order.
+
+A CSV row becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and time
+fields that are written as JSON numbers, which stay those numbers, digit by digit. An empty cell is a missing field.
+"""
+
+import csv
+import gzip
+import io
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from shoal.models.config import Config
+from shoal.models.errors import InputError
+from shoal.stream.runner import Line
+
+JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+MAX_CELL = 1 << 24
+
+
+class EventFile:
+    """One input: iterate `lines` once; `digest` covers every event read so far."""
+
+    def __init__(self, path: str, config: Config, topic: str) -> None:
+        self.path = path
+        self._names = _format(path)
+        metrics = config.metrics_of(topic)
+        self._numeric = {metric.value for metric in metrics} | {metric.time for metric in metrics if metric.time}
+        self._hash = sha256()
+        self.count = 0
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the events, one per line, hex."""
+        return self._hash.hexdigest()
+
+    def lines(self, on_bytes: Callable[[int], None] = lambda _: None) -> Iterator[Line]:
+        """The events as records; blank lines are not events.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        try:
+            with _opened(self.path) as (raw, file):
+                for event in self._events(file):
+                    self._hash.update(event + b"\n")
+                    yield Line(self.count, event)
+                    self.count += 1
+                    if self.count % 1000 == 0:
+                        on_bytes(raw.tell() if raw.seekable() else 0)
+        except (OSError, EOFError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{self.path}: cannot be read ({reason}); name an existing .jsonl or .csv file") from None
+
+    def _events(self, file: BinaryIO) -> Iterator[bytes]:
+        if self._names == "csv":
+            yield from self._rows(file)
+            return
+        for line in file:
+            event = line.rstrip(b"\r\n")
+            if event.strip():
+                yield event
+
+    def _rows(self, file: BinaryIO) -> Iterator[bytes]:
+        csv.field_size_limit(MAX_CELL)
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
+        rows = csv.reader(text)
+        try:
+            header = next(rows, None)
+            if header is None:
+                return
+            if len(set(header)) != len(header):
+                raise InputError(f"{self.path}: the header names a column twice; rename one")
+            names = [(b"%s:" % orjson.dumps(name), name in self._numeric) for name in header]
+            for row in rows:
+                if row:
+                    yield self._event(names, row)
+        except csv.Error as error:
+            raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); mend the file") from None
+
+    def _event(self, names: list[tuple[bytes, bool]], row: list[str]) -> bytes:
+        cells = []
+        for (name, numeric), cell in zip(names, row, strict=False):
+            if cell != "":
+                number = numeric and JSON_NUMBER.fullmatch(cell)
+                cells.append(name + (cell.encode() if number else orjson.dumps(cell)))
+        return b"{%s}" % b",".join(cells)
+
+
+def _format(path: str) -> str:
+    name = path.removesuffix(".gz")
+    if path == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
+        return "jsonl"
+    if name.endswith(".csv"):
+        return "csv"
+    raise InputError(f"{path}: unknown kind of file; name a .jsonl or .csv file, or - for JSON lines on standard input")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The file underneath, whose position tells progress, and the file of events in it."""
+    if path == "-":
+        yield sys.stdin.buffer, sys.stdin.buffer
+        return
+    with Path(path).open("rb") as raw:
+        yield (raw, gzip.open(raw)) if path.endswith(".gz") else (raw, raw)  # type: ignore[misc]
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of the file, for a progress bar."""
+    return Path(path).stat().st_size if path != "-" and Path(path).is_file() else None

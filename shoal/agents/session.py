@@ -1,0 +1,97 @@
+"""A command's session: configuration, key and ledger, opened in that order and held to each other."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shoal.agents import key_file
+from shoal.agents.key_file import Key
+from shoal.agents.ledger import Ledger
+from shoal.agents.registration import Agreement, Registration
+from shoal.models.chain import parameters_digest
+from shoal.models.config import Config, MetricSection, load
+from shoal.models.errors import ConfigError
+from shoal.stream.plan import mean_parameters, parameters_of
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command that may publish needs."""
+
+    path: Path
+    config: Config
+    key: Key
+    ledger: Ledger
+
+    def register(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
+        """Agree with the ledger on every metric of the configuration, and bind the key to this log.
+
+        Raises:
+            LedgerError: something differs from what was agreed, or the budget does not suffice.
+            KeyFileError: the key belongs to another log.
+        """
+        # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
+        request = self._request(partitions, file_run)
+        self.ledger.check(**request)
+        versions = [(metric.name, metric.version) for metric in self.config.metric]
+        key_file.bind(self.config.privacy.key_file, self.ledger.log_id, versions)
+        return self.ledger.register(**request)
+
+    def check(self, *, partitions: Mapping[str, int] | None = None) -> Agreement:
+        """What `register` would do; nothing is written."""
+        return self.ledger.check(**self._request(partitions, file_run=False))
+
+    def _request(self, partitions: Mapping[str, int] | None, file_run: bool) -> dict[str, Any]:
+        return {
+            "app": self.config.kafka.app,
+            "registrations": [registration_of(self.config, metric) for metric in self.config.metric],
+            "budget_epsilon": self.config.privacy.epsilon,
+            "budget_delta": self.config.privacy.delta,
+            "key_fingerprint": self.key.fingerprint,
+            "partitions": partitions,
+            "unit": self.config.privacy.unit,
+            "file_run": file_run,
+        }
+
+
+def registration_of(config: Config, metric: MetricSection) -> Registration:
+    """A metric as the ledger knows it: for unit user it costs its epsilon once, for ever."""
+    parameters = parameters_of(config, metric)
+    return Registration(
+        metric=metric.name,
+        version=metric.version,
+        digest=parameters_digest(parameters),
+        parameters=parameters,
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        unit=metric.unit,
+        relation=metric.relation,
+        charge_epsilon=metric.epsilon,
+        charge_delta=metric.delta,
+    )
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration whose every mechanism can be built.
+
+    Raises:
+        ConfigError: it says something impossible.
+    """
+    config = load(path)
+    for metric in config.metric:
+        try:
+            mean_parameters(metric)
+        except ValueError as error:
+            raise ConfigError(f'{path}: metric "{metric.name}": {error}') from None
+    return config
+
+
+@contextmanager
+def open_session(path: Path) -> Iterator[Session]:
+    """Open all three; the ledger is closed afterwards."""
+    config = load_config(path)
+    key = key_file.read(config.privacy.key_file)
+    with Ledger.open(config.audit.url) as ledger:
+        yield Session(path, config, key, ledger)
