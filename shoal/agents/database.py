@@ -43,10 +43,11 @@ def now() -> str:
 class Database:
     """An engine and its two kinds of transaction."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, patience: float = BUSY_SECONDS) -> None:
         self.url = _read_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        make = _sqlite if self.is_sqlite else _postgresql
+        self._engine = make(self.url, patience)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -84,13 +85,13 @@ def _read_url(url: str) -> URL:
     return parsed
 
 
-def _sqlite(url: URL) -> Engine:
-    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
+def _sqlite(url: URL, patience: float) -> Engine:
+    engine = create_engine(url, hide_parameters=True, pool_timeout=patience, connect_args={"timeout": patience})
 
     @event.listens_for(engine, "connect")
     def connect(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # the driver opens no transactions; `begin` does
-        _use_wal(connection)
+        _use_wal(connection, patience)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")  # a release is in the log before it is shown, power cut or not
 
@@ -102,9 +103,9 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
     """Readers beside one writer. SQLite does not wait its busy timeout for this change of mode, so we do."""
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = time.monotonic() + patience
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -115,27 +116,27 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _postgresql(url: URL) -> Engine:
-    patience = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10}  # a dead host is noticed
-    return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=patience)
+def _postgresql(url: URL, patience: float) -> Engine:
+    dead = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10}  # a dead host is noticed
+    return create_engine(url, hide_parameters=True, pool_pre_ping=True, pool_timeout=patience, connect_args=dead)
 
 
 @contextmanager
 def _reachable() -> Iterator[None]:
-    """One error for every way in which a database can be away."""
+    """One error for every way in which a database can be away; faults of ours stay what they are."""
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
-        raise Unavailable(f"audit log: the database does not answer ({_first_line(error)})") from error
+    except PoolTimeoutError as error:
+        raise Unavailable("audit log: all connections are busy") from error
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise LedgerError("[audit] url: the file is no SQLite database, or damaged; restore it") from error
+        away = isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
+        if not away or code == sqlite3.SQLITE_ERROR:
             raise
-        raise Unavailable("audit log: the database closed the connection") from error
-
-
-def _first_line(error: OperationalError | InterfaceError | PoolTimeoutError) -> str:
-    cause = getattr(error, "orig", None) or error
-    return (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
+        raise Unavailable(f"audit log: the database does not answer ({first})") from error
 
 
 def bring_to_head(database: Database, *, migrate: bool) -> str:

@@ -12,12 +12,27 @@ from typing import Self
 from sqlalchemy import Connection, select
 
 from shoal.agents import audit_log, registration
-from shoal.agents.audit_log import Appended, Group, Head
-from shoal.agents.database import Database, bring_to_head
+from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingSeq, StreamEnded
+from shoal.agents.database import Database, Unavailable, bring_to_head
 from shoal.agents.registration import Agreement, BudgetReport, Registration, Request, version_name
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ENDED, RETIRED, MetricVersion
+
+__all__ = [
+    "Agreement",
+    "Appended",
+    "BudgetReport",
+    "End",
+    "Equivocation",
+    "Group",
+    "Head",
+    "Ledger",
+    "MissingSeq",
+    "Registration",
+    "StreamEnded",
+    "Unavailable",
+]
 
 
 @dataclass(frozen=True)
