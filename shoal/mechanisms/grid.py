@@ -4,11 +4,13 @@ Sensitivity  a value moves by at most `steps` grid steps, whatever it was before
 Source       Mironov (2012) for what happens without one
 """
 
-import math
+import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from shoal.mechanisms import check
+
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +81,4 @@ def _rounded(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(1.7976931348623157e308, value)
+        return LARGEST if value > 0 else -LARGEST

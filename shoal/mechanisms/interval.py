@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms import laplace
-from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.statistic import Estimate
 
 COVERAGE = 0.95
@@ -59,7 +59,7 @@ def estimate(grid: Grid, total: int, samples: int, scales: Scales) -> Estimate:
     value = grid.mean_value(total, samples)
     half = grid.width_value(noise_quantile(scales)) / samples
     sd = grid.width_value(noise_sd(scales)) / samples
-    return Estimate(value, sd, value - half, value + half, samples)
+    return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), samples)
 
 
 def six_digits(value: float) -> float:
@@ -81,13 +81,12 @@ def _quantile(scales: list[tuple[float, int]]) -> float:
 
 
 def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:
-    """Newton's method: the distribution of |X| is concave right of 0, and the start is near."""
-    for _ in range(20):
+    """Newton's method, from the left: the distribution of |X| is concave there, so each step stays left of the root."""
+    step = x
+    while step > 1e-8 * x:
         angles = frequencies * x
         distribution = (x + 2 * float(np.sum(phi * np.sin(angles) / frequencies))) / far
         density = (1 + 2 * float(np.sum(phi * np.cos(angles)))) / far
         step = (COVERAGE - distribution) / density
         x += step
-        if abs(step) < 1e-9 * x:
-            break
     return x

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from shoal.mechanisms import check
 
-WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average and more than 32 once in about 2,000
+WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average, more than 32 once in about 4,500
 MAX_INDEX = 1 << 48  # draws per subkey: 2**52 blocks of AES, far below the birthday bound of 2**64
 _BLOCKS = WORDS * 8 // 16  # AES blocks per draw
 _ZEROS = bytes(WORDS * 8)

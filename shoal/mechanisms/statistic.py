@@ -15,6 +15,7 @@ from shoal.mechanisms.grid import Grid
 
 COUNT_BITS = 32
 COUNT_MASK = (1 << COUNT_BITS) - 1  # account = open sum << COUNT_BITS | samples so far; 0 is a new one
+LEAST_EPSILON = Fraction(1, 10**60)
 
 
 class Block(NamedTuple):
@@ -123,6 +124,8 @@ class MeanParameters:
         check.positive(
             epsilon=self.epsilon, max_contributions=self.max_contributions, users=self.users, groups=self.groups
         )
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
         check.below(COUNT_MASK, max_contributions=self.max_contributions)
         check.probability(failure=self.failure)
 

@@ -1,0 +1,143 @@
+"""What the tests of the mechanisms share: small streams, and a recorder of every draw of noise."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+import shoal.mechanisms
+from shoal.mechanisms import laplace
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, MeanParameters, Releaser
+
+KEY = bytes(range(32))
+
+
+class Sample(NamedTuple):
+    """One accepted event: when it counts, whose it is, and its grid index."""
+
+    effective: int
+    unit: str
+    value: int
+
+
+def modules() -> Iterator[ModuleType]:
+    """Every module of the package."""
+    for module in pkgutil.walk_packages(shoal.mechanisms.__path__, "shoal.mechanisms."):
+        yield importlib.import_module(module.name)
+
+
+def classes() -> list[type]:
+    """Every class that the package defines."""
+    found = {
+        value
+        for module in modules()
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }
+    return sorted(found, key=lambda cls: (cls.__module__, cls.__qualname__))
+
+
+def means() -> list[type[MeanParameters]]:
+    """Every mean algorithm of the package."""
+    return [cls for cls in classes() if issubclass(cls, MeanParameters) and cls is not MeanParameters]
+
+
+def mean(
+    cls: type[MeanParameters],
+    *,
+    epsilon: Fraction = Fraction(1),
+    m: int = 16,
+    users: int = 8,
+    steps: int = 1 << 20,
+    groups: int = 1,
+    failure: Fraction = Fraction(1, 1000),
+) -> MeanParameters:
+    """An algorithm over [-1, 3]."""
+    return cls(
+        grid=Grid(Fraction(-1), Fraction(3), steps),
+        epsilon=epsilon,
+        max_contributions=m,
+        users=users,
+        groups=groups,
+        failure=failure,
+    )
+
+
+def contributions(parameters: MeanParameters, samples: Iterable[Sample]) -> list[Contribution]:
+    """What bound sends for these samples, in canonical order."""
+    bounder = parameters.bounder()
+    accounts: dict[str, int] = {}
+    sent = []
+    for sample in samples:
+        accounts[sample.unit], block = bounder.add(accounts.get(sample.unit, 0), sample.value)
+        if block:
+            sent.append(Contribution(sample.effective, sample.unit, *block))
+    return sorted(sent)
+
+
+def merged(parameters: MeanParameters, sent: Sequence[Contribution]) -> list[Contribution]:
+    """The same contributions as bound may send them: summed over units per tick, if the algorithm merges."""
+    if not parameters.bounder().merges:
+        return list(sent)
+    ticks: dict[int, Contribution] = {}
+    for c in sent:
+        old = ticks.get(c.effective, Contribution(c.effective, "", 0, 0, 0, 0))
+        ticks[c.effective] = old._replace(samples=old.samples + c.samples, total=old.total + c.total)
+    return [ticks[tick] for tick in sorted(ticks)]
+
+
+def play(
+    releaser: Releaser, sent: Iterable[Contribution]
+) -> tuple[list[Estimate | None], list[tuple[int, Activation]]]:
+    """A release after each contribution, and at which contribution what activated."""
+    estimates, activations = [], []
+    for at, contribution in enumerate(sent):
+        activations += [(at, activation) for activation in releaser.add(contribution)]
+        estimates.append(releaser.estimate())
+    return estimates, activations
+
+
+class Draws:
+    """Records each draw of discrete Laplace noise: by whom, which index, what came out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: dict[tuple[bytes, int], int] = {}
+        self.scales: dict[bytes, Fraction] = {}
+        real_init, real_draw = laplace.DiscreteLaplace.__init__, laplace.DiscreteLaplace.draw
+
+        def init(noise: laplace.DiscreteLaplace, scale: Fraction | int, subkey: bytes) -> None:
+            real_init(noise, scale, subkey)
+            self.scales[subkey] = Fraction(scale)
+
+        def draw(noise: laplace.DiscreteLaplace, index: int) -> int:
+            value = real_draw(noise, index)
+            self.seen[noise._bits._subkey, index] = value
+            return value
+
+        monkeypatch.setattr(laplace.DiscreteLaplace, "__init__", init)
+        monkeypatch.setattr(laplace.DiscreteLaplace, "draw", draw)
+
+
+def epoch_key(epoch: int) -> bytes:
+    """A subkey per epoch for counters that stand alone."""
+    return derive(KEY, "epoch", epoch)
+
+
+def chi_square(observed: Sequence[int], expected: Sequence[float]) -> float:
+    """Pearson's statistic, as standard deviations above its mean (about normal for many cells)."""
+    statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
+    freedom = len(observed) - 1
+    return float((statistic - freedom) / (2 * freedom) ** 0.5)
+
+
+def json_able(state: Any) -> bool:
+    """Ints, strings and lists all the way down."""
+    if isinstance(state, list):
+        return all(json_able(item) for item in state)
+    return type(state) in (int, str)
