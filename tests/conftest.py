@@ -1,0 +1,44 @@
+"""Fixtures for all tests: one real Kafka and PostgreSQL per session, and the same random numbers every time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.support.kafka import Kafka
+from tests.support.postgres import Postgres
+
+# Derandomised: a run in CI is the run at the desk. No deadline: the machine may be busy, and that is no fault.
+settings.register_profile("shoal", derandomize=True, deadline=None)
+settings.load_profile("shoal")
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """A real broker, shared: each test uses topics, groups and transactional ids of its own (`kafka.name()`)."""
+    with Kafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A real PostgreSQL server, shared."""
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_url(postgres: Postgres) -> Iterator[str]:
+    """An empty database of PostgreSQL."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, once of each kind that the audit log runs on."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'audit.db'}"
+    url: str = request.getfixturevalue("postgresql_url")
+    return url
