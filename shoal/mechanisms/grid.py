@@ -27,6 +27,7 @@ class Grid:
     steps: int
     _low: float = field(init=False, repr=False, compare=False)
     _per_unit: float = field(init=False, repr=False, compare=False)
+    _affine: tuple[int, int, int] = field(init=False, repr=False, compare=False)  # index i is (a + b i) / c
 
     def __post_init__(self) -> None:
         check.positive(steps=self.steps)
@@ -41,6 +42,9 @@ class Grid:
             raise ValueError("low and high are too far apart, too large or too close for numbers with 64 bits")
         object.__setattr__(self, "_low", low)
         object.__setattr__(self, "_per_unit", per_unit)
+        denominator = self.low.denominator * self.high.denominator * self.steps
+        lowest, width = self.low * denominator, (self.high - self.low) * denominator // self.steps
+        object.__setattr__(self, "_affine", (int(lowest), width, denominator))
 
     def clip(self, x: int | float) -> int:
         """Nearest grid index, clipped to 0 .. steps. Any int, any float but nan.
@@ -64,8 +68,9 @@ class Grid:
         >>> Grid(Fraction(-1), Fraction(1), 4).mean_value(5, 2)
         0.25
         """
-        check.positive(samples=samples)
-        return _rounded(self.low + (self.high - self.low) * Fraction(total) / (self.steps * samples))
+        lowest, width, denominator = self._affine
+        exact, parts = total.as_integer_ratio()
+        return _rounded(lowest * parts * samples + width * exact, denominator * parts * samples)
 
     def width_value(self, steps: Fraction | int | float) -> float:
         """What `steps` grid steps are worth in units of the range.
@@ -73,12 +78,13 @@ class Grid:
         >>> Grid(Fraction(-1), Fraction(1), 4).width_value(2)
         1.0
         """
-        return _rounded((self.high - self.low) * Fraction(steps) / self.steps)
+        exact, parts = steps.as_integer_ratio()
+        return _rounded(self._affine[1] * exact, self._affine[2] * parts)
 
 
-def _rounded(value: Fraction) -> float:
-    """The nearest float; the largest one where noise over a tiny epsilon goes beyond all of them."""
+def _rounded(numerator: int, denominator: int) -> float:
+    """The float nearest to the quotient; the largest one where noise over a tiny epsilon goes beyond all of them."""
     try:
-        return float(value)
+        return numerator / denominator
     except OverflowError:
-        return LARGEST if value > 0 else -LARGEST
+        return LARGEST if numerator > 0 else -LARGEST

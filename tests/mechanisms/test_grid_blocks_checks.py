@@ -1,8 +1,10 @@
 """The small foundations: the grid, the blocks, the checks, the error bars."""
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +14,7 @@ from shoal.mechanisms import blocks, check
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.interval import estimate, noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.laplace import variance
+from tests.mechanisms.mechanism_cases import modules
 
 GRID = Grid(Fraction(-1), Fraction("2.5"), 1000)
 
@@ -38,6 +41,12 @@ def test_numbers_however_large_are_clipped(x: int | float, index: int) -> None:
 def test_a_mean_is_exact_and_rounded_once(indices: list[int]) -> None:
     exact = sum(Fraction(-1) + Fraction("3.5") * i / 1000 for i in indices) / len(indices)
     assert GRID.mean_value(sum(indices), len(indices)) == float(exact)
+
+
+def test_fractions_and_floats_of_a_step_are_exact_too() -> None:
+    assert GRID.mean_value(Fraction(1, 3), 7) == float(-1 + Fraction("3.5") / 1000 / 21)
+    assert GRID.width_value(0.1) == float(Fraction("3.5") / 1000 * Fraction(0.1))
+    assert Grid(Fraction(1, 3), Fraction(1, 2), 7).mean_value(7, 1) == 0.5
 
 
 def test_noise_beyond_all_floats_stays_a_number() -> None:
@@ -123,3 +132,12 @@ def test_an_estimate_is_in_units_of_the_range() -> None:
     assert (made.value, made.samples) == (120, 5)
     assert made.noise_sd == pytest.approx(2 * 14.1362 / 5, rel=1e-5)
     assert (made.low, made.high) == pytest.approx((120 - 2 * 29.9573 / 5, 120 + 2 * 29.9573 / 5))
+
+
+def test_every_guarantee_links_the_note_that_proves_it() -> None:
+    root = Path(__file__).parents[2]
+    for module in modules():
+        text = module.__doc__ or ""
+        links = re.findall(r"docs/proofs/[a-z-]+\.md", text)
+        assert all((root / link).is_file() for link in links)
+        assert links or "Guarantee" not in text, module.__name__
