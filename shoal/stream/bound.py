@@ -10,7 +10,7 @@ transaction.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -110,13 +110,13 @@ class BoundPartition:
         self.next_offset = offset
         self._starts = {metric.label: offset for metric in self.plan.metrics}
 
-    def restore(self, items: dict[bytes, bytes]) -> None:
+    def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Rebuild from the changelog's last values.
 
         Raises:
             FailStop: the state belongs to another log, or names a metric that this configuration lacks.
         """
-        raw_mark = items.pop(MARK, None)
+        raw_mark = items.get(MARK)
         if raw_mark is None:
             if items:
                 raise FailStop(f"{self._where()}: the changelog has accounts but no mark; it was tampered with")
@@ -149,7 +149,7 @@ class BoundPartition:
                     "run the configuration that has it, or retire the metric"
                 )
 
-    def _restore_accounts(self, items: dict[bytes, bytes]) -> None:
+    def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
         homes: dict[bytes, dict[bytes, int]] = {}
         for index, metric in enumerate(self.plan.metrics):
             homes[b"a" + metric.label.encode()] = self._accounts[index]
@@ -158,8 +158,16 @@ class BoundPartition:
         for key, value in items.items():
             tag, _, rest = key.partition(b"\x00")
             home = homes.get(tag)
-            if home is not None:  # else: of a retired metric
+            if home is not None:  # else: the mark, or of a retired metric
                 home[rest] = from_bytes(value, "big")
+
+    def lookup(self, key: bytes) -> bytes | None:
+        """The present value of a changelog key of an account."""
+        tag, _, rest = key.partition(b"\x00")
+        for metric in self.plan.metrics:
+            if tag == b"a" + metric.label.encode() and rest in self._accounts[metric.index]:
+                return self._accounts[metric.index][rest].to_bytes(ACCOUNT_BYTES, "big")
+        return None
 
     def watermark(self, clock: int) -> int | None:
         """The largest event time so far, of one clock."""

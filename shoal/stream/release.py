@@ -13,7 +13,7 @@ import heapq
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -133,13 +133,13 @@ class ReleasePartition:
         """Begin without state, at the partition's first offset."""
         self.next_offset = offset
 
-    def restore(self, items: dict[bytes, bytes]) -> None:
+    def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Rebuild from the changelog's last values; what its clocks make due is done first.
 
         Raises:
             FailStop: the state belongs to another log, or names a metric that this configuration lacks.
         """
-        raw_mark = items.pop(MARK, None)
+        raw_mark = items.get(MARK)
         if raw_mark is None:
             if items:
                 raise FailStop(f"{self._where()}: the changelog has state but no mark; it was tampered with")
@@ -168,11 +168,13 @@ class ReleasePartition:
                     )
                 clocks.load(dumped[topic])
 
-    def _restore_groups(self, items: dict[bytes, bytes]) -> None:
+    def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
         kept: dict[str, list[Contribution]] = {}
         heads: dict[str, Any] = {}
         waiting: list[tuple[list[Any], list[int]]] = []
         for name, value in items.items():
+            if name == MARK:
+                continue
             kind, place = name[:1], orjson.loads(name[1:])
             if kind == b"h":
                 heads[place[0]] = json.loads(value)
@@ -207,6 +209,31 @@ class ReleasePartition:
             state = GroupState(metric, group or None, metric.releaser(group or None), {})
             self._groups[key] = state
         return state
+
+    def heads(self) -> Iterator[tuple[Metric, str, int, bytes]]:
+        """Of every group: metric, group ("" without one), last seq and chain."""
+        for state in self._groups.values():
+            yield state.metric, state.group or "", state.seq, state.chain
+
+    def check_last(self, headers: Mapping[str, bytes] | None) -> None:
+        """Hold the last committed release of this partition against the state, before anything is published.
+
+        Raises:
+            FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
+        """
+        expected = {"n": b"%d" % self.published_count, "chain": self.published_chain.hex().encode()}
+        if headers is None:
+            if self.published_count == 0:
+                return
+            found = "holds no release"
+        elif dict(headers) == expected:
+            return
+        else:
+            found = f"ends with release {headers.get('n', b'?').decode('ascii', 'replace')} of another history"
+        raise FailStop(
+            f"releases partition {self.partition} {found}, the state has published {self.published_count}; "
+            "a topic was re-created, truncated or restored: bring back the topics that belong together"
+        )
 
     @property
     def backlog(self) -> int:

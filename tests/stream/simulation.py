@@ -1,0 +1,193 @@
+"""A cluster without Kafka: partitions, messages, transactions and crashes as plain data, interleaved at will.
+
+Each stage keeps what its committed transactions wrote: a changelog and an output log. A crash drops a machine and
+restores a new one from the changelog, as a takeover does. Nothing here decides when; the test's choices do.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import orjson
+
+from shoal.models.config import Config
+from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition
+from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.release import ReleasePartition
+from shoal.stream.runner import FileRun, Line
+
+SECRET = b"s" * 32
+STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is too far ahead
+
+
+def config(*metrics: dict[str, Any], **kafka: Any) -> Config:
+    """A configuration with the usual fields filled in."""
+    usual = {
+        "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "range": (0, 1),
+        "epsilon": 1, "max_contributions": 8, "users": 4, "algorithm": "full", "every": "10s", "failure": "0.999",
+        "grid": 16,
+    }  # fmt: skip
+    named = [usual | {"name": f"m{index}"} | metric for index, metric in enumerate(metrics)]
+    return Config.model_validate({"privacy": {"epsilon": Fraction(100)}, "metric": named, "kafka": kafka})
+
+
+def event(user: str, value: float, time: int, **more: Any) -> bytes:
+    return orjson.dumps({"u": user, "x": value, "t": time, **more})
+
+
+def run_file(cfg: Config, events: Iterable[bytes]) -> list[bytes]:
+    """What `shoal run` makes of the events."""
+    plan = plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1)
+    lines = (Line(offset, raw) for offset, raw in enumerate(events))
+    return [release.value for output in FileRun(plan).outputs(lines) for release in output.releases]
+
+
+@dataclasses.dataclass
+class Source:
+    """A source partition's log, and the bound stage on it."""
+
+    log: list[Line]
+    changelog: dict[bytes, bytes] = dataclasses.field(default_factory=dict)
+    machine: BoundPartition | None = None
+
+
+@dataclasses.dataclass
+class Home:
+    """A contributions partition's log, and the release stage on it."""
+
+    log: list[Line] = dataclasses.field(default_factory=list)
+    changelog: dict[bytes, bytes] = dataclasses.field(default_factory=dict)
+    machine: ReleasePartition | None = None
+    releases: list[bytes] = dataclasses.field(default_factory=list)
+    last_headers: dict[str, bytes] | None = None
+
+
+class Cluster:
+    """All partitions of one topic and of contributions."""
+
+    def __init__(self, cfg: Config, sources: int, homes: int) -> None:
+        self.cfg = cfg
+        self.plan: TopicPlan = plan_topic(
+            cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes
+        )
+        self.sources = [Source([]) for _ in range(sources)]
+        self.homes = [Home() for _ in range(homes)]
+        self.wall = 0
+
+    def produce(self, events: Iterable[bytes]) -> None:
+        """Each event to its user's partition, in order."""
+        for raw in events:
+            user = orjson.loads(raw)["u"]
+            log = self.sources[self.plan.partition_of(user.encode(), len(self.sources))].log
+            log.append(Line(len(log), raw, timestamp=STAMP))
+
+    def end(self, iso_time: bytes) -> None:
+        """The clock records that close the last tick."""
+        for source in self.sources:
+            header = (("shoal-clock", iso_time),)
+            source.log.append(Line(len(source.log), None, timestamp=STAMP, headers=header))  # type: ignore[arg-type]
+
+    def bound(self, index: int, count: int) -> None:
+        """One committed transaction of the bound stage: at most `count` events."""
+        source = self.sources[index]
+        machine = self._bound_machine(index)
+        offset = machine.next_offset or 0
+        records = source.log[offset : offset + count]
+        if records:
+            machine.process(records, records[-1].offset + 1)
+        else:
+            machine.idle(self.wall)
+        self._commit_bound(source, machine)
+
+    def _bound_machine(self, index: int) -> BoundPartition:
+        source = self.sources[index]
+        if source.machine is None:
+            source.machine = BoundPartition(self.plan, index)
+            source.machine.restore(source.changelog)
+            if source.machine.next_offset is None:
+                source.machine.start(0)
+        return source.machine
+
+    def _commit_bound(self, source: Source, machine: BoundPartition) -> None:
+        bound = machine.take(self.wall)
+        if bound is None:
+            return
+        apply(source.changelog, bound.changelog)
+        for home, message in bound.messages:
+            log = self.homes[home].log
+            log.append(Line(len(log), message.encode()))
+
+    def release(self, index: int, count: int, steps: int = 1_000_000) -> None:
+        """One committed transaction of the release stage: at most `count` messages and `steps` pieces of work."""
+        home = self.homes[index]
+        machine = self._release_machine(index)
+        offset = machine.next_offset or 0
+        records = home.log[offset : offset + count]
+        if records and not machine.pending():
+            machine.process(records, records[-1].offset + 1)
+        while machine.pending() and steps:
+            machine.work(0.0 if steps < 100 else 50.0)
+            steps -= 1
+        self._commit_release(home, machine)
+
+    def _release_machine(self, index: int) -> ReleasePartition:
+        home = self.homes[index]
+        if home.machine is None:
+            home.machine = ReleasePartition([self.plan], index, idle_after=self.cfg.kafka.idle_after)
+            home.machine.restore(home.changelog)
+            home.machine.check_last(home.last_headers)
+            if home.machine.next_offset is None:
+                home.machine.start(0)
+        return home.machine
+
+    def _commit_release(self, home: Home, machine: ReleasePartition) -> None:
+        released = machine.take()
+        if released is None:
+            return
+        apply(home.changelog, released.changelog)
+        for release in released.releases:
+            home.releases.append(release.value)
+            home.last_headers = dict(release.headers)
+
+    def crash_bound(self, index: int) -> None:
+        """Its state is gone, processed but uncommitted events with it."""
+        self.sources[index].machine = None
+
+    def crash_release(self, index: int) -> None:
+        """Its state is gone, and what it had not committed."""
+        self.homes[index].machine = None
+
+    def drain(self) -> None:
+        """Run everything to its end."""
+        for index in range(len(self.sources)):
+            while (self._bound_machine(index).next_offset or 0) < len(self.sources[index].log):
+                self.bound(index, 1000)
+        for index in range(len(self.homes)):
+            machine = self._release_machine(index)
+            while machine.pending() or (machine.next_offset or 0) < len(self.homes[index].log):
+                self.release(index, 1000)
+
+    def releases(self) -> list[bytes]:
+        """All releases, in the order of a file run."""
+        found = [value for home in self.homes for value in home.releases]
+        return sorted(found, key=order)
+
+
+def apply(changelog: dict[bytes, bytes], entries: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """What compaction leaves."""
+    for key, value in entries:
+        if value is None:
+            changelog.pop(key, None)
+        else:
+            changelog[key] = value
+
+
+def order(release: bytes) -> tuple[str, str, str, int]:
+    found = orjson.loads(release)
+    return found["at"], found["metric"], found["group"] or "", found["seq"]
+
+
+def messages(home: Home) -> list[Message]:
+    return [Message.decode(line.value) for line in home.log]

@@ -1,0 +1,92 @@
+"""The central claim: releases are a pure function of the events, however they are cut, spread, interleaved or crashed.
+
+The oracle is the file run over the same events. Sources are in time order within each partition.
+"""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.models.config import Config
+from tests.stream.simulation import Cluster, config, event, run_file
+
+USERS = [f"user{index}" for index in range(6)]
+events_in_order = st.lists(
+    st.tuples(
+        st.sampled_from(USERS), st.sampled_from([0, 0.25, 1]), st.integers(0, 7), st.sampled_from(["a", "b", None])
+    ),
+    max_size=60,
+).map(lambda rows: [(user, x, time, group) for (user, x, _, group), time in zip(rows, clock(rows), strict=True)])
+
+
+def clock(rows: list[tuple[str, float, int, str | None]]) -> list[int]:
+    """Steps become times that never go back; equal times are common."""
+    now, times = 100, []
+    for _, _, step, _ in rows:
+        now += step
+        times.append(now)
+    return times
+
+
+def encode(rows: list[tuple[str, float, int, str | None]]) -> list[bytes]:
+    return [event(user, x, time, g=group) if group else event(user, x, time) for user, x, time, group in rows]
+
+
+CONFIGS: list[Config] = [
+    config({"epsilon": 4000}),  # so much that every level activates
+    config({"algorithm": "naive"}),
+    config({"epsilon": 9000, "max_contributions": 32, "users": 2}, {"algorithm": "naive", "every": "7s"}),
+    config({"epsilon": 4000, "group": "g", "max_groups_per_user": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}),
+    config({"lateness": "3s"}, {"late": "drop", "every": "25s"}),
+]
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["bound", "release", "crash_bound", "crash_release"]), st.integers(0, 7), st.integers(1, 9)
+    ),
+    max_size=80,
+)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(CONFIGS), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3, 8]), actions)
+def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
+    # given events, and what a run over them as one file releases
+    events = encode(rows)
+    expected = run_file(cfg, events)
+    # when they are spread over partitions, and machines work, crash and recover in any order
+    cluster = Cluster(cfg, sources, homes)
+    cluster.produce(events)
+    cluster.end(b"2000-01-01T00:00:00Z")
+    for action, where, amount in schedule:
+        match action:
+            case "bound":
+                cluster.bound(where % sources, amount)
+            case "release":
+                cluster.release(where % homes, amount, steps=amount)
+            case "crash_bound":
+                cluster.crash_bound(where % sources)
+            case "crash_release":
+                cluster.crash_release(where % homes)
+    cluster.drain()
+    # then the releases are the same bytes
+    assert cluster.releases() == expected
+
+
+@settings(max_examples=60)
+@given(events_in_order, st.sampled_from(["naive", "full"]), actions)
+def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm, schedule):
+    cfg = config({"every": "contribution", "algorithm": algorithm}, {"group": "g", "every": "contribution"})
+    events = encode(rows)
+    cluster = Cluster(cfg, 1, 3)
+    cluster.produce(events)
+    for action, where, amount in schedule:
+        if action == "bound":
+            cluster.bound(0, amount)
+        elif action == "release":
+            cluster.release(where % 3, amount, steps=amount)
+        elif action == "crash_release":
+            cluster.crash_release(where % 3)
+        else:
+            cluster.crash_bound(0)
+    cluster.drain()
+    assert cluster.releases() == run_file(cfg, events)
