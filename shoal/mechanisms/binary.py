@@ -13,13 +13,14 @@ Source       Chan, Shi and Song (2011), Dwork, Naor, Pitassi and Rothblum (2010)
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from shoal.mechanisms import check, laplace
 
 Scales = tuple[tuple[Fraction, int], ...]  # (scale, how many independent draws of it)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BinaryTree:
     """All that is public about a counter.
 
@@ -35,12 +36,12 @@ class BinaryTree:
     def __post_init__(self) -> None:
         check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
 
-    @property
+    @cached_property
     def height(self) -> int:
         """h: the most nodes an element is in. Not 1 + ln N: that noise is too small for the epsilon claimed."""
         return self.capacity.bit_length()
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements per tree."""
         return (1 << self.height) - 1
@@ -50,7 +51,7 @@ class BinaryTree:
         """The most that one unit changes all nodes together, in grid steps."""
         return self.width * self.height
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """Scale b of the noise on every node."""
         return self.l1_sensitivity / Fraction(self.epsilon)

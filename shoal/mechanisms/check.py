@@ -26,7 +26,7 @@ def not_negative(**values: Exact) -> None:
 
 
 def below(limit: int, **values: int) -> None:
-    """Each value lies in 0 .. limit - 1; a position outside it would be another draw's noise."""
+    """Each value lies in 0 .. limit - 1."""
     for name, value in exact(values):
         if not 0 <= value < limit:
             raise ValueError(f"{name} must be at least 0 and below {limit}, not {value}")

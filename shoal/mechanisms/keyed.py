@@ -17,8 +17,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from shoal.mechanisms import check
-
 WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average, more than 32 once in about 4,500
 MAX_INDEX = 1 << 48  # draws per subkey: 2**52 blocks of AES, far below the birthday bound of 2**64
 _BLOCKS = WORDS * 8 // 16  # AES blocks per draw
@@ -87,8 +85,8 @@ class Bits:
 
     def block(self, start: int, count: int) -> bytes:
         """The fixed words, little-endian, of the draws start .. start + count - 1 from one call of the cipher."""
-        check.below(MAX_INDEX, start=start)
-        check.below(MAX_INDEX + 1, end=start + count)
+        if start < 0 or start + count > MAX_INDEX:  # beyond it the bits would be another draw's
+            raise ValueError(f"draws {start} to {start + count - 1} are not all in 0 .. {MAX_INDEX - 1}")
         self._stream.reset_nonce((start * _BLOCKS).to_bytes(16, "big"))
         return self._stream.update(_ZEROS if count == 1 else bytes(count * len(_ZEROS)))
 
