@@ -1,0 +1,116 @@
+"""Feeds the audit log from its topics without ever holding up the stream.
+
+In come batches of releases and activations; out go calls of a sink, in a thread, one at a time. The sink commits
+first, the group's offset follows, so a crash repeats records and the sink skips what it has. What can fail: a sink
+that is away for a while: its partitions pause, everybody else goes on. Any other error of the sink is fail-stop.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from faust.types.tuples import TP
+
+from shoal.agents.machine import Record
+from shoal.agents.stopping import fail_stop
+from shoal.agents.transport import Batch
+
+log = structlog.get_logger("shoal.audit")
+
+KEPT = 4  # batches per partition that wait for the sink
+FIRST_DELAY, LAST_DELAY = 0.5, 15.0
+HOLD = "audit"
+
+SinkCall = Callable[[str, int, Sequence[Record]], None]
+
+
+class Unavailable(Exception):
+    """The sink cannot take records now; the same call may succeed later."""
+
+
+class Feed:
+    """One partition on its way to the sink."""
+
+    def __init__(self, position: int) -> None:
+        self.done = position  # up to where the sink has it
+        self.expected = position  # where the next batch must begin
+        self.waiting: deque[Batch] = deque()
+
+
+class Sink:
+    """All partitions of this worker that go to the audit log."""
+
+    def __init__(self, call: SinkCall, hold: Callable[[TP, str], None], let_go: Callable[[TP, str], None]) -> None:
+        self.feeds: dict[TP, Feed] = {}
+        self._call, self._hold, self._let_go = call, hold, let_go
+        self._thread = ThreadPoolExecutor(1, "shoal-audit")
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def assign(self, positions: dict[TP, int]) -> None:
+        """Begin here with these partitions and no others."""
+        self.drop()
+        self.feeds = {tp: Feed(position) for tp, position in positions.items()}
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    def drop(self) -> None:
+        """Forget everything that waits: the next owner reads it again."""
+        for tp in self.feeds:
+            self._let_go(tp, HOLD)
+        self.feeds = {}
+
+    def accept(self, tp: TP, batch: Batch) -> bool:
+        """Queue a batch; False if it is not the next one, or one too many."""
+        feed = self.feeds.get(tp)
+        if feed is None or batch.start != feed.expected or len(feed.waiting) > KEPT:
+            return False
+        feed.waiting.append(batch)
+        feed.expected = batch.end
+        if len(feed.waiting) >= KEPT:
+            self._hold(tp, HOLD)
+        self._arrived.set()
+        return True
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                self._arrived.clear()
+                for tp, feed in list(self.feeds.items()):
+                    await self._deliver(tp, feed)
+                if not any(feed.waiting for feed in self.feeds.values()):
+                    await self._arrived.wait()
+        except Exception as error:
+            fail_stop(error, "audit")
+
+    async def _deliver(self, tp: TP, feed: Feed) -> None:
+        """Give the sink what waits of one partition, unless the partition goes away meanwhile."""
+        delay = FIRST_DELAY
+        while feed.waiting and self.feeds.get(tp) is feed:
+            batch = feed.waiting[0]
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, self._call, tp.topic, tp.partition, batch.records)
+            except Unavailable as error:
+                if delay == FIRST_DELAY:
+                    log.warning("audit_log_away", reason=str(error), doing="waiting; nothing is lost")
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY)
+                continue
+            if delay != FIRST_DELAY:
+                log.warning("audit_log_back")
+                delay = FIRST_DELAY
+            feed.waiting.popleft()
+            feed.done = batch.end
+            if len(feed.waiting) < KEPT and self.feeds.get(tp) is feed:
+                self._let_go(tp, HOLD)
+
+    async def stop(self) -> None:
+        """Finish the call that runs, drop the rest."""
+        self.drop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)

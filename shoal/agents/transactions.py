@@ -1,0 +1,151 @@
+"""One Kafka transaction per outbox, written by the one producer that may write for a partition.
+
+In come outboxes; out come committed transactions: outputs, changed state and next offset, all or none. What can fail:
+fenced by a new owner, a broker that is reached but slow, a topic that was made anew, a record that is too large. All
+are fail-stop: state in memory is ahead of what is committed, and a new producer under the same id could fence the
+rightful owner. A broker that is away is waited for.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import KafkaTimeoutError, ProducerFenced
+
+from shoal.agents import fastpath
+from shoal.agents.machine import Outbox, Place
+from shoal.agents.reach import Reach
+from shoal.agents.settings import KafkaSettings
+from shoal.models.errors import FailStop
+
+MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
+STOP_LIMIT = 5.0
+
+Target = tuple[str, int]
+
+
+class Writer:
+    """The transactional producer of one partition."""
+
+    def __init__(self, settings: KafkaSettings, place: Place, reach: Reach) -> None:
+        self.place = place
+        self.changelog = (settings.changelog(place.stage, place.topic), place.partition)
+        self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
+        self._settings, self._reach = settings, reach
+        self._fast = settings.fast and fastpath.available()
+        self._producer: AIOKafkaProducer | None = None
+
+    async def fence(self) -> None:
+        """Lock the old owner out, abort what it left open, and wait until that is in the log."""
+        while self._producer is None:
+            producer = self._new_producer()
+            try:
+                await producer.start()
+                self._producer = producer
+            except ClientError as error:
+                await stop_quietly(producer.stop)
+                if not error.retriable and await self._reach.ask():
+                    raise
+                await asyncio.sleep(0.5)
+
+    def _new_producer(self) -> AIOKafkaProducer:
+        s = self._settings
+        name = s.transactional_id(*self.place)
+        return AIOKafkaProducer(
+            **s.connect(name.removeprefix(f"{s.app}.")),
+            transactional_id=name,
+            transaction_timeout_ms=int(s.transaction_timeout * 1000),
+            request_timeout_ms=int(s.request_timeout * 1000),
+            max_batch_size=s.max_batch_bytes,
+            retry_backoff_ms=50,
+            acks="all",
+        )
+
+    async def write(self, outbox: Outbox) -> None:
+        """Commit an outbox. When this returns, it is in the log; when it raises, the worker must end."""
+        rounds = self._build(outbox)  # before the transaction begins: an open one holds readers back
+        task = asyncio.ensure_future(self._transaction(rounds))
+        try:
+            await self._limited(task)
+        except ProducerFenced:
+            raise
+        except ClientError as error:
+            if isinstance(error.__cause__, ProducerFenced):
+                raise error.__cause__ from None
+            raise
+
+    async def _limited(self, task: asyncio.Future[None]) -> None:
+        """Wait for the transaction; only seconds in which a broker could be reached count towards the limit."""
+        slow = 0.0
+        while not task.done():
+            await asyncio.wait({task}, timeout=1.0)
+            if not task.done() and await self._reach.ask():
+                slow += 1.0
+            if slow >= self._settings.flush_limit and not task.done():
+                task.cancel()
+                limit = self._settings.flush_limit
+                raise FailStop(f"{self.place}: broker slow; a transaction did not commit within {limit:.0f} s")
+        await task
+
+    def _build(self, outbox: Outbox) -> list[list[tuple[Any, Target]]]:
+        """Batches in rounds, each with at most one batch per partition: the next waits until the one before is out."""
+        contents = dict(outbox.records)
+        if outbox.changelog:
+            contents[self.changelog] = [(key, value, []) for key, value in outbox.changelog]  # type: ignore[misc]
+        rounds: list[list[tuple[Any, Target]]] = []
+        for target, records in contents.items():
+            try:
+                batches = fastpath.build_batches(self._started, records, MAX_REQUEST, self._fast)
+            except FailStop as error:
+                raise FailStop(f"{self.place}: to {target[0]}[{target[1]}]: {error}") from None
+            for number, batch in enumerate(batches):
+                if number == len(rounds):
+                    rounds.append([])
+                rounds[number].append((batch, target))
+        return rounds
+
+    @property
+    def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise RuntimeError("write before fence")
+        return self._producer
+
+    async def _transaction(self, rounds: list[list[tuple[Any, Target]]]) -> None:
+        producer = self._started
+        await producer.begin_transaction()
+        sent = [(await self._send(batch, target), target) for batches in rounds for batch, target in batches]
+        for future, target in sent:  # each must be awaited: aiokafka commits although a batch failed
+            self._check_offset(target, (await future).offset)
+        await producer.commit_transaction()
+
+    async def _send(self, batch: Any, target: Target) -> Awaitable[Any]:
+        while True:
+            try:
+                future: Awaitable[Any] = await self._started.send_batch(batch, target[0], partition=target[1])
+            except KafkaTimeoutError:  # the batch before it is not out yet, and this one was not taken
+                continue
+            return future
+
+    def _check_offset(self, target: Target, offset: int) -> None:
+        """Offsets only grow; in a topic that was deleted and made again they begin anew, and earlier state is gone."""
+        if offset < 0:
+            return  # a repeated send whose first answer was lost: the broker has it and no longer knows where
+        if offset <= self.last_offsets.get(target, -1):
+            topic = f"{target[0]}[{target[1]}]"
+            raise FailStop(f"{self.place}: {topic} was made anew: offset {offset} was written before; see docs")
+        self.last_offsets[target] = offset
+
+    async def stop(self) -> None:
+        """Close connections; an open transaction, if any, is aborted by the next owner."""
+        if self._producer is not None:
+            await stop_quietly(self._producer.stop)
+            self._producer = None
+
+
+async def stop_quietly(stop: Callable[[], Awaitable[object]]) -> None:
+    """Stop a client; brokers that are away do not hold it up."""
+    with contextlib.suppress(ClientError, TimeoutError, OSError):
+        await asyncio.wait_for(stop(), STOP_LIMIT)

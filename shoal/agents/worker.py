@@ -1,0 +1,133 @@
+"""Runs a worker in this process: it owns the signals, the exit status and what is written to stderr.
+
+In come settings and the domain; out comes an exit status. SIGTERM and SIGINT commit what is processed, leave the
+group and end with 0 within 20 s. Everything that must not go on ends with 1 through `stopping.py`. Brokers that are
+away are waited for, at the start as well as later.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from shoal.agents.app import ShoalApp, make_app
+from shoal.agents.machine import Domain
+from shoal.agents.reach import Reach
+from shoal.agents.settings import KafkaSettings
+from shoal.agents.stopping import fail_stop
+from shoal.agents.topics import Verified, verify_topics
+from shoal.models.errors import FailStop, KafkaError
+
+log = structlog.get_logger("shoal.worker")
+
+LEAVE_LIMIT = 12.0  # seconds to leave the group after all is committed; the broker notices by itself otherwise
+STOP_LIMIT = 18.0  # seconds for everything
+
+
+def run_worker(
+    settings: KafkaSettings,
+    domain: Domain,
+    *,
+    on_verified: Callable[[Verified], None] = lambda _: None,
+    on_app: Callable[[ShoalApp], None] = lambda _: None,
+) -> int:
+    """Run until a signal; the exit status. ShoalErrors found before the first record are raised."""
+    # Python's cyclic collector walks the whole state again and again, and finds nothing: it cost 38 % of throughput.
+    gc.set_threshold(100_000, 50, 1000)
+    quiet_libraries()
+    return asyncio.run(Worker(settings, domain).run(on_verified, on_app))
+
+
+def quiet_libraries() -> None:
+    """Faust, mode and aiokafka log what we say ourselves. Services log under the module of their class, ours too."""
+    ours = (f"shoal.agents.{module}" for module in ("app", "transport", "tables"))
+    for name in ("faust", "mode", "aiokafka", "asyncio", *ours):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL)
+        logger.propagate = False
+        logger.addHandler(logging.NullHandler())
+
+
+class Worker:
+    """One run of the app."""
+
+    def __init__(self, settings: KafkaSettings, domain: Domain) -> None:
+        self.settings, self.domain = settings, domain
+
+    async def run(self, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]) -> int:
+        """Wait for brokers, check topics, start, serve, stop."""
+        stop = self._signals()
+        verified = await self._until(stop, self._verify())
+        if verified is None:
+            return 0
+        on_verified(verified)
+        read = (*self.domain.sources, self.settings.contributions, self.settings.releases, self.settings.activations)
+        app = make_app(self.settings, self.domain, {topic: verified.partitions[topic] for topic in read})
+        app.in_worker = True
+        on_app(app)
+        started = await self._until(stop, self._start(app))
+        if started:
+            await self._until(stop, self._crashed(app))
+        return await self._stop(app)
+
+    def _signals(self) -> asyncio.Event:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        return stop
+
+    async def _until(self, stop: asyncio.Event, work: Any) -> Any:
+        """The result of the work, or None if a signal came first."""
+        tasks = {asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())}
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        results = [task.result() for task in done]
+        return None if stop.is_set() else results[0]
+
+    async def _verify(self) -> Verified:
+        reach = Reach(self.settings)
+        while True:
+            await reach.wait()
+            try:
+                return await verify_topics(self.settings, self.domain.sources)
+            except KafkaError:
+                if await reach.ask():
+                    raise
+
+    async def _start(self, app: ShoalApp) -> bool:
+        try:
+            await app.start()
+        except Exception as error:
+            fail_stop(error, "start")
+        return True
+
+    async def _crashed(self, app: ShoalApp) -> None:
+        """Faust stops an app that crashed; that is not an orderly end."""
+        await app.wait_until_stopped()
+        fail_stop(app.crash_reason or FailStop("Faust stopped by itself; restart the worker"), "Faust")
+
+    async def _stop(self, app: ShoalApp) -> int:
+        began = time.monotonic()
+        try:
+            await asyncio.wait_for(app.host.stop(), STOP_LIMIT)
+        except TimeoutError:
+            fail_stop(FailStop(f"could not commit within {STOP_LIMIT:.0f} s of the signal; nothing is lost"), "stop")
+        limit = min(LEAVE_LIMIT, STOP_LIMIT - (time.monotonic() - began))
+        try:
+            await asyncio.wait_for(app.stop(), max(limit, 1.0))
+            log.info("stopped", seconds=round(time.monotonic() - began, 2))
+        except Exception as error:
+            log.warning("left_without_goodbye", error=type(error).__name__)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)  # all is committed; threads of clients that wait for brokers must not hold up the end
+        return 0
