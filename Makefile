@@ -1,0 +1,73 @@
+# Only make and Python 3.11 or newer are needed; everything else, Kafka included, is installed into .venv.
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+# Of the interpreters on this machine, the first that is new enough.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
+SOURCES := shoal tests $(wildcard benchmarks/*.py)
+
+.PHONY: help install demo test check lint doctest fix bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
+	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
+	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
+	@echo 'make check     the quick part of it: all but tests and coverage'
+	@echo 'make fix       repair what can be repaired: format and lint'
+	@echo 'make bench     throughput and accuracy, each with its peers'
+	@echo
+	@echo 'Type first:  make demo'
+
+install: $(INSTALLED)
+
+# Last of all comes the stamp: whatever is interrupted is done again, whatever is done is instant.
+$(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/*.lock)
+	@test -n '$(PYTHON)' || { echo 'shoal needs Python 3.11 or newer: install one, or name it: make install PYTHON=/path/to/python3'; exit 1; }
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'shoal needs Python 3.11 or newer; $(PYTHON) is older'; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
+	$(BIN)/python -m shoal.agents.jars
+	touch $@
+
+demo: install
+	$(BIN)/shoal demo
+
+check: lint doctest
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+doctest: install
+	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal
+
+# Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
+test: lint
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --doctest-modules --ignore=shoal/migrations shoal tests
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
+	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
+	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
+
+fix: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install
+	@for file in benchmarks/bench_*.py; do echo "$(BIN)/python $$file"; $(BIN)/python $$file || exit 1; done
+
+# After a change of dependencies: the newest that pyproject.toml allows, written down.
+lock:
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(MAKE) install
+
+clean:
+	rm -rf .venv build dist *.egg-info .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

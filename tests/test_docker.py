@@ -1,0 +1,79 @@
+"""The deployment in containers names only commands, files and versions that exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shoal.agents import jars
+from shoal.models.config import load
+
+DOCKER = Path(__file__).parent.parent / "docker"
+COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text("utf-8"))
+OURS = {name: service for name, service in COMPOSE["services"].items() if service.get("image") == "shoal"}
+CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
+
+
+def mounted() -> dict[str, Path]:
+    """Where our containers see which file or folder of ours."""
+    volumes = {volume for service in OURS.values() for volume in service["volumes"]}
+    return {parts[1]: DOCKER / parts[0] for parts in (volume.split(":") for volume in volumes)}
+
+
+def test_it_is_kafka_postgresql_two_one_shots_and_two_workers() -> None:
+    assert set(COMPOSE["services"]) == {"kafka", "postgres", "migrate", "topics", "worker"}
+    assert set(OURS) == {"migrate", "topics", "worker"}
+    assert COMPOSE["services"]["worker"]["deploy"]["replicas"] == 2
+
+
+def test_the_broker_is_the_version_that_the_tests_ran_on() -> None:
+    assert COMPOSE["services"]["kafka"]["image"] == f"apache/kafka:{jars.VERSION}"
+
+
+def test_services_wait_for_services_that_exist_and_can_be_waited_for() -> None:
+    for service in COMPOSE["services"].values():
+        for name, how in service.get("depends_on", {}).items():
+            assert how["condition"] in CONDITIONS
+            assert ("healthcheck" in COMPOSE["services"][name]) == (how["condition"] == "service_healthy")
+
+
+def test_named_volumes_and_secrets_are_declared() -> None:
+    for service in COMPOSE["services"].values():
+        names = {volume.split(":")[0] for volume in service.get("volumes", ())}
+        assert {name for name in names if not name.startswith((".", "/"))} <= set(COMPOSE["volumes"])
+        assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_every_command_exists(name: str) -> None:
+    command, config = OURS[name]["command"]
+    help_ = subprocess.run(
+        [Path(sys.executable).with_name("shoal"), command, "--help"], capture_output=True, text=True, check=False
+    )
+    assert help_.returncode == 0, help_.stderr
+    assert config in mounted()
+
+
+def test_the_mounted_configuration_is_valid_and_its_paths_are_mounted() -> None:
+    config = load(mounted()["/etc/shoal/shoal.toml"])
+    (passfile,) = re.findall(r"passfile=([^&]+)", config.audit.url)
+    for path in (Path(passfile), config.privacy.key_file):
+        assert str(path.parent) in mounted()
+    host, port = config.kafka.brokers.split(":")
+    assert COMPOSE["services"][host]["environment"]["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{host}:{port}"
+
+
+def test_no_secret_is_in_the_environment() -> None:
+    for service in COMPOSE["services"].values():
+        for key, value in service.get("environment", {}).items():
+            assert not re.search("PASSWORD|SECRET|KEY", key) or str(value).startswith("/run/secrets/")
+
+
+def test_what_the_image_copies_exists() -> None:
+    lines = (DOCKER / "Dockerfile").read_text("utf-8").splitlines()
+    sources = [word for line in lines if line.startswith("COPY") for word in line.split()[1:-1]]
+    assert all((DOCKER.parent / source).exists() for source in sources)
