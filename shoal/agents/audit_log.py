@@ -129,24 +129,24 @@ def _continue(
 ) -> list[dict[str, Any]]:
     """Rows that lengthen the chain of a group; repeats are compared, what is behind a gap waits."""
     known = {one.seq: one.body for one in stored}
-    seq, digest = (stored[-1].seq, stored[-1].hash) if stored else (0, FIRST)
+    digests = {0: FIRST} | {one.seq: one.hash for one in stored}
     rows: list[dict[str, Any]] = []
     waiting: list[bytes] = []
     repeated = 0
-    for number, body, name, at in releases:
-        if number in known:
-            if known[number] != body:
-                raise Equivocation(f"{group}: release {number} has two values; the log keeps the first", group)
+    for seq, body, name, at in releases:
+        if seq in known:
+            if known[seq] != body:
+                raise Equivocation(f"{group}: release {seq} has two values; the log keeps the first", group)
             repeated += 1
-        elif number == seq + 1 and not waiting:
-            previous, digest, seq = digest, chain(digest, body.encode()), number
-            known[number] = body
-            where = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
-            rows.append({**where, "id": name, "at": at, "body": body, "previous_hash": previous, "hash": digest})
+        elif seq - 1 in digests and not waiting:
+            known[seq], digests[seq] = body, chain(digests[seq - 1], body.encode())
+            place = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
+            link = {"previous_hash": digests[seq - 1], "hash": digests[seq]}
+            rows.append({**place, "id": name, "at": at, "body": body, **link})
         else:
             waiting.append(body.encode())
             if len(waiting) == 1:
-                done.faults.append(MissingSeq(group, seq + 1, number))
+                done.faults.append(MissingSeq(group, max(one for one in digests if one < seq) + 1, seq))
     done.repeated += repeated
     done.waiting += waiting
     return rows

@@ -86,12 +86,13 @@ def _read_url(url: str) -> URL:
 
 
 def _sqlite(url: URL, patience: float) -> Engine:
-    engine = create_engine(url, hide_parameters=True, pool_timeout=patience, connect_args={"timeout": patience})
+    engine = create_engine(url, hide_parameters=True, pool_timeout=patience, connect_args={"timeout": 0})
 
     @event.listens_for(engine, "connect")
     def connect(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # the driver opens no transactions; `begin` does
         _use_wal(connection, patience)
+        connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")  # a release is in the log before it is shown, power cut or not
 
@@ -104,7 +105,7 @@ def _sqlite(url: URL, patience: float) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Readers beside one writer. SQLite does not wait its busy timeout for this change of mode, so we do."""
+    """Readers beside one writer. SQLite does not always wait its busy timeout for this change of mode; we do."""
     deadline = time.monotonic() + patience
     while True:
         try:

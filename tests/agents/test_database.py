@@ -59,8 +59,9 @@ def test_processes_that_open_a_fresh_log_at_once_make_one(database_url: str) -> 
 
 
 def test_threads_that_open_a_fresh_log_at_once_make_one(database_url: str) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        assert len({one.log_id for one in pool.map(lambda _: Ledger.open(database_url, migrate=True), range(8))}) == 1
+    with ThreadPoolExecutor(4) as pool, ExitStack() as stack:
+        opened = pool.map(lambda _: Ledger.open(database_url, migrate=True), range(8))
+        assert len({stack.enter_context(one).log_id for one in opened}) == 1
 
 
 def test_postgresql_is_migrated_by_a_command_only(postgresql_url: str) -> None:
