@@ -11,10 +11,11 @@ from typing import Self
 
 from sqlalchemy import Connection, select
 
-from shoal.agents import audit_log, registration
+from shoal.agents import audit_log, budget, registration
 from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingSeq, StreamEnded
+from shoal.agents.budget import BudgetReport
 from shoal.agents.database import Database, Unavailable, bring_to_head
-from shoal.agents.registration import Agreement, BudgetReport, Registration, Request, version_name
+from shoal.agents.registration import Agreement, Registration, Request, version_name
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ENDED, RETIRED, MetricVersion
@@ -168,13 +169,13 @@ class Ledger:
     def budget_report(self) -> BudgetReport | None:
         """The budget and all its charges; None before the first registration."""
         with self.database.read() as connection:
-            return registration.report(connection)
+            return budget.report(connection)
 
     def raise_budget(self, epsilon: Fraction, delta: Fraction) -> BudgetReport:
         """Raise the budget, and log that it was; the same again is nothing new."""
         with self.database.write() as connection:
             registration.lock(connection)
-            book = registration.report(connection)
+            book = budget.report(connection)
             if book is None:
                 raise LedgerError("the ledger has no budget yet: the first registration takes it from [privacy]")
             for name, old, new in (("epsilon", book.epsilon, epsilon), ("delta", book.delta, delta)):
@@ -184,7 +185,7 @@ class Ledger:
                         "the ledger"
                     )
             if (epsilon, delta) != (book.epsilon, book.delta):
-                registration.write_budget(connection, epsilon, delta)
+                budget.write_budget(connection, epsilon, delta)
             return BudgetReport(epsilon, delta, book.unit, book.charges)
 
 

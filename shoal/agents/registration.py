@@ -1,9 +1,4 @@
-"""What may run: metric versions are registered once, charged once, and compared for ever after.
-
-The budget is the population's. The first registration stores what its configuration says; from then on a
-configuration may say less (then all charges must fit into that) but never more: raising it is a command of its own.
-Charges of retired versions stay: what was published stays known.
-"""
+"""What may run: metric versions are registered once, charged once, and compared for ever after."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +6,13 @@ from fractions import Fraction
 
 import orjson
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.orm import InstrumentedAttribute
 
+from shoal.agents.budget import check_budget, write_budget
 from shoal.agents.database import now
 from shoal.models.chain import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.log import ACTIVE, ENDED, RETIRED, Budget, BudgetChange, Log, MetricVersion, PartitionCount
+from shoal.models.log import ACTIVE, ENDED, RETIRED, Budget, Log, MetricVersion, PartitionCount
 
 Number = Fraction | str | int
 
@@ -67,40 +62,6 @@ class Request:
     file_run: bool = False  # a run over a file may repeat an ended version; its input is compared at its end
 
 
-@dataclass(frozen=True)
-class Charge:
-    """What one version was charged."""
-
-    app: str
-    metric: str
-    version: int
-    state: str
-    epsilon: Fraction
-    delta: Fraction
-
-
-@dataclass(frozen=True)
-class BudgetReport:
-    """The budget, what is charged to it, what is left. A log without registrations has no budget yet."""
-
-    epsilon: Fraction
-    delta: Fraction
-    unit: str
-    charges: tuple[Charge, ...]
-
-    @property
-    def charged(self) -> tuple[Fraction, Fraction]:
-        """Epsilon and delta of all charges."""
-        zero = Fraction(0)
-        return sum((c.epsilon for c in self.charges), zero), sum((c.delta for c in self.charges), zero)
-
-    @property
-    def left(self) -> tuple[Fraction, Fraction]:
-        """What may still be charged."""
-        epsilon, delta = self.charged
-        return self.epsilon - epsilon, self.delta - delta
-
-
 def version_name(metric: str, version: int) -> str:
     """How messages call a metric version."""
     return f'metric "{metric}" version {version}'
@@ -120,7 +81,8 @@ def examine(connection: Connection, request: Request) -> Agreement:
         _check_key_is_fresh(registration, request, known.values())
         charged.append(registration)
     _check_fields(request.registrations, known.values())
-    _check_budget(connection, request, charged)
+    charges = [(one.name, Fraction(one.charge_epsilon), Fraction(one.charge_delta)) for one in charged]
+    check_budget(connection, request.budget_epsilon, request.budget_delta, request.unit, charges)
     _check_partitions(connection, request)
     asked = {(registration.metric, registration.version) for registration in request.registrations} | set(retired)
     active = [(row.metric, row.version) for row in known.values() if row.app == request.app and row.state == ACTIVE]
@@ -150,27 +112,6 @@ def register(connection: Connection, request: Request) -> Agreement:
 def lock(connection: Connection) -> None:
     """Wait until no one else changes the ledger (SQLite: its write transactions are alone anyway)."""
     connection.execute(select(Log.one).with_for_update())
-
-
-def report(connection: Connection) -> BudgetReport | None:
-    """The budget and all charges, whatever their app and state."""
-    budget = connection.execute(select(Budget.epsilon, Budget.delta, Budget.unit)).one_or_none()
-    if budget is None:
-        return None
-    charges = [
-        Charge(row.app, row.metric, row.version, row.state, row.charge_epsilon, row.charge_delta)
-        for row in versions(connection)
-    ]
-    return BudgetReport(budget.epsilon, budget.delta, budget.unit, tuple(charges))
-
-
-def write_budget(connection: Connection, epsilon: Fraction, delta: Fraction, *, unit: str | None = None) -> None:
-    """Make or (without a unit) change the budget, and write down that it was."""
-    if unit is not None:
-        connection.execute(insert(Budget).values(one=1, epsilon=epsilon, delta=delta, unit=unit))
-    else:
-        connection.execute(update(Budget).values(epsilon=epsilon, delta=delta))
-    connection.execute(insert(BudgetChange).values(at=now(), epsilon=epsilon, delta=delta))
 
 
 def set_state(connection: Connection, app: str, metric: str, version: int, state: str, **end: str) -> None:
@@ -287,38 +228,6 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
                     f"topic {topic!r}: {value!r} is the value of one metric of this log and {path!r} is public in "
                     "another; a field is one or the other"
                 )
-
-
-def _check_budget(connection: Connection, request: Request, charged: Sequence[Registration]) -> None:
-    """Old and new charges must fit into the stored budget and into the configured one."""
-    book = report(connection) or BudgetReport(request.budget_epsilon, request.budget_delta, request.unit, ())
-    if book.unit != request.unit:
-        raise LedgerError(f"[privacy] unit: the ledger protects a {book.unit}, not a {request.unit}; set it back")
-    parts: list[tuple[str, Fraction, Fraction, int, InstrumentedAttribute[Fraction]]] = [
-        ("epsilon", book.epsilon, request.budget_epsilon, 0, MetricVersion.charge_epsilon),
-        ("delta", book.delta, request.budget_delta, 1, MetricVersion.charge_delta),
-    ]
-    for name, stored, configured, part, column in parts:
-        if configured > stored:
-            raise LedgerError(
-                f"[privacy] {name} {exact_text(configured)} is more than the {exact_text(stored)} of the ledger; set "
-                "it back, or raise it explicitly: shoal budget CONFIG --raise"
-            )
-        left = configured - book.charged[part]
-        if left < 0:
-            raise LedgerError(
-                f"[privacy] {name} {exact_text(configured)} is less than the {exact_text(book.charged[part])} already "
-                "charged to the ledger; charges stay, set it back"
-            )
-        for registration in charged:
-            charge = Fraction(getattr(registration, column.key))
-            if charge > left:
-                raise LedgerError(
-                    f"{registration.name}: a charge of {name} {exact_text(charge)} is more than the {exact_text(left)} "
-                    f"left of {exact_text(configured)}; lower it, or have [privacy] {name} raised "
-                    "(shoal budget CONFIG --raise)"
-                )
-            left -= charge
 
 
 def _known_partitions(connection: Connection, app: str) -> dict[str, int]:

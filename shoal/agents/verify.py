@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row, select
 
-from shoal.agents import registration
+from shoal.agents import budget, registration
 from shoal.agents.audit_log import Group, group_of, published, read_records
 from shoal.agents.ledger import Ledger
 from shoal.models.chain import FIRST, chain, parameters_digest
@@ -42,16 +42,16 @@ def verify(ledger: Ledger) -> list[Finding]:
 
 
 def _ledger_findings(connection: Connection) -> Iterator[Finding]:
-    book = registration.report(connection)
+    book = budget.report(connection)
     versions = registration.versions(connection)
     if book is None:
         if versions:
             yield Finding("budget", "ledger", "metric versions are registered and there is no budget")
         return
     limits = zip(("epsilon", "delta"), book.charged, (book.epsilon, book.delta), strict=True)
-    for name, charged, budget in limits:
-        if charged > budget:
-            yield Finding("budget", "ledger", f"{name} {exact_text(charged)} is charged of {exact_text(budget)}")
+    for name, charged, limit in limits:
+        if charged > limit:
+            yield Finding("budget", "ledger", f"{name} {exact_text(charged)} is charged of {exact_text(limit)}")
     last = select(BudgetChange.epsilon, BudgetChange.delta).order_by(BudgetChange.number.desc()).limit(1)
     if connection.execute(last).one_or_none() != connection.execute(select(Budget.epsilon, Budget.delta)).one():
         yield Finding("budget", "ledger", "the budget is not what its last logged change made it")

@@ -1,0 +1,72 @@
+"""`shoal budget`: what is charged to the ledger and what is left."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from shoal.agents.budget import BudgetReport
+from shoal.agents.cli.output import AsJson, ConfigPath, result
+from shoal.agents.ledger import Ledger
+from shoal.models.config import Config, load
+from shoal.models.exact import exact_text
+
+Raise = Annotated[bool, typer.Option("--raise", help="Raise the ledger's budget to [privacy], and log that.")]
+
+
+def budget(config: ConfigPath, raise_: Raise = False, as_json: AsJson = False) -> None:
+    """Show what each metric version was charged, once and for good, and what is left.
+
+    Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, and it is logged.
+
+    Example: shoal budget shoal.toml
+    """
+    said = load(config)
+    with Ledger.open(said.audit.url) as ledger:
+        book = ledger.raise_budget(said.privacy.epsilon, said.privacy.delta) if raise_ else ledger.budget_report()
+    book = book or _unused(said)
+    result(_fields(book), as_json=as_json, text=lambda: "\n".join(_lines(book)))
+
+
+def _unused(said: Config) -> BudgetReport:
+    """What the first registration will store."""
+    return BudgetReport(said.privacy.epsilon, said.privacy.delta, said.privacy.unit, ())
+
+
+def _fields(book: BudgetReport) -> dict[str, Any]:
+    charges = [
+        {"app": one.app, "metric": one.metric, "version": one.version, "state": one.state, **_amounts(one)}
+        for one in book.charges
+    ]
+    totals = {name: dict(zip(("epsilon", "delta"), map(_number, two), strict=True)) for name, two in _totals(book)}
+    return {"unit": book.unit, **_amounts(book), **totals, "charges": charges}
+
+
+def _totals(book: BudgetReport) -> Iterable[tuple[str, tuple[Fraction, Fraction]]]:
+    return (("charged", book.charged), ("left", book.left))
+
+
+def _amounts(one: Any) -> dict[str, orjson.Fragment]:
+    return {"epsilon": _number(one.epsilon), "delta": _number(one.delta)}
+
+
+def _number(amount: Fraction) -> orjson.Fragment:
+    """An exact JSON number; text where no decimal is exact."""
+    text = exact_text(amount)
+    return orjson.Fragment(f'"{text}"' if "/" in text else text)
+
+
+def _lines(book: BudgetReport) -> list[str]:
+    lines = [f"budget   {_both(book.epsilon, book.delta)} per {book.unit}"]
+    for one in book.charges:
+        state = "" if one.state == "active" else f" ({one.state})"
+        lines.append(
+            f"charged  {_both(one.epsilon, one.delta)} by {one.app}: {one.metric} version {one.version}{state}"
+        )
+    return [*lines, f"left     {_both(*book.left)}"]
+
+
+def _both(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon {exact_text(epsilon)}" + (f", delta {exact_text(delta)}" if delta else "")

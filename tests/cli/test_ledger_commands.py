@@ -1,0 +1,112 @@
+"""`shoal key new`, `shoal migrate` and `shoal budget`, as a script sees them."""
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from shoal.agents import key_file
+from shoal.agents.cli import budget, key, migrate
+from shoal.agents.ledger import Ledger
+from shoal.models.errors import KeyFileError, LedgerError
+from tests.agents.audit_examples import register, version
+
+CONFIG = """
+[audit]
+url = "{url}"
+[privacy]
+epsilon = {epsilon}
+delta = {delta}
+[[metric]]
+name = "basket"
+topic = "purchases"
+user = "customer"
+value = "amount"
+statistic = "mean"
+algorithm = "full"
+range = [0, 200]
+epsilon = 0.1
+max_contributions = 64
+users = 1000
+every = "1h"
+"""
+
+
+def shoal(*arguments: object) -> Result:
+    app = typer.Typer()
+    app.command("new")(key.new)
+    app.command("migrate")(migrate.migrate)
+    app.command("budget")(budget.budget)
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.fixture
+def config(tmp_path: Path, database_url: str) -> Path:
+    return write(tmp_path / "shoal.toml", database_url, "0.3")
+
+
+def write(path: Path, url: str, epsilon: str, delta: str = "0") -> Path:
+    path.write_text(CONFIG.format(url=url, epsilon=epsilon, delta=delta))
+    return path
+
+
+def test_a_new_key_is_named_and_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "shoal.key"
+    said = shoal("new", file, "--json").stdout
+    made = key_file.read(file)
+    assert json.loads(said) == {"file": str(file), "fingerprint": made.fingerprint}
+    assert made.secret.hex() not in said
+    assert isinstance(shoal("new", file).exception, KeyFileError)
+    assert shoal("new", tmp_path / "other.key").stdout.startswith(f"{tmp_path / 'other.key'}: new key ")
+
+
+def test_migrate_makes_the_log_and_may_be_repeated(config: Path, database_url: str) -> None:
+    first, second = shoal("migrate", config, "--json"), shoal("migrate", config)
+    with Ledger.open(database_url) as ledger:
+        backend = ledger.database.url.get_backend_name()
+        assert json.loads(first.stdout) == {"log": ledger.log_id, "database": backend}
+        assert second.stdout == f"audit log {ledger.log_id}: schema up to date\n"
+
+
+def test_the_budget_of_a_new_log_is_that_of_the_configuration(config: Path) -> None:
+    shoal("migrate", config)
+    assert shoal("budget", config).stdout == "budget   epsilon 0.3 per user\nleft     epsilon 0.3\n"
+
+
+def test_the_budget_is_shown_exactly(config: Path, database_url: str) -> None:
+    # given charges that no float adds up, one of them of a version out of use
+    with Ledger.open(database_url, migrate=True) as ledger:
+        versions = [version(epsilon="0.1"), version("visits", epsilon="0.1"), version("third", epsilon="1/30")]
+        register(ledger, *versions, budget_epsilon=Fraction("0.3"))
+        ledger.retire("shoal", "visits", 1)
+    # then a person reads it in lines
+    assert shoal("budget", config).stdout.splitlines() == [
+        "budget   epsilon 0.3 per user",
+        "charged  epsilon 0.1 by shoal: basket version 1",
+        "charged  epsilon 1/30 by shoal: third version 1",
+        "charged  epsilon 0.1 by shoal: visits version 1 (retired)",
+        "left     epsilon 1/15",
+    ]
+    # and a program in numbers
+    said = json.loads(shoal("budget", config, "--json").stdout, parse_float=Decimal)
+    assert (said["unit"], said["epsilon"], said["delta"]) == ("user", Decimal("0.3"), 0)
+    assert said["charged"] == {"epsilon": "7/30", "delta": 0}
+    assert said["charges"][0] == {
+        "app": "shoal", "metric": "basket", "version": 1, "state": "active", "epsilon": Decimal("0.1"), "delta": 0,
+    }  # fmt: skip
+
+
+def test_raising_is_explicit(config: Path, database_url: str) -> None:
+    with Ledger.open(database_url, migrate=True) as ledger:
+        register(ledger, version(epsilon="0.1"), budget_epsilon=Fraction("0.3"))
+    # when the configuration asks for more, showing the budget changes nothing
+    write(config, database_url, "0.5", "0.000001")
+    assert "left     epsilon 0.2\n" in shoal("budget", config).stdout
+    # and raising it does
+    assert "left     epsilon 0.4, delta 0.000001\n" in shoal("budget", config, "--raise").stdout
+    write(config, database_url, "0.4")
+    assert isinstance(shoal("budget", config, "--raise").exception, LedgerError)
