@@ -18,6 +18,7 @@ class BoundMachine:
 
     def __init__(self, settings: KafkaSettings, state: BoundPartition) -> None:
         self.state = state
+        self.fresh = True  # no state was found: the partition must never have committed
         self._settings = settings
         self._source = f"{state.plan.topic}|{state.partition}".encode()
 
@@ -33,6 +34,7 @@ class BoundMachine:
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Take the changelog's last values."""
+        self.fresh = not items
         self.state.restore(items)
 
     def start(self, offset: int) -> None:
@@ -81,6 +83,7 @@ class ReleaseMachine:
 
     def __init__(self, settings: KafkaSettings, state: ReleasePartition) -> None:
         self.state = state
+        self.fresh = True  # no state was found: the partition must never have committed
         self._settings = settings
 
     @property
@@ -95,6 +98,7 @@ class ReleaseMachine:
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Take the changelog's last values."""
+        self.fresh = not items
         self.state.restore(items)
 
     def start(self, offset: int) -> None:

@@ -3,10 +3,25 @@
 from collections.abc import Callable
 
 from shoal.agents.cli.broker import broker
+from shoal.agents.cli.budget import budget
+from shoal.agents.cli.check import check
+from shoal.agents.cli.key import new
+from shoal.agents.cli.migrate import migrate
+from shoal.agents.cli.produce import produce
 from shoal.agents.cli.run import run
+from shoal.agents.cli.topics import topics
+from shoal.agents.cli.worker import worker
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "worker": worker,
     "run": run,
+    "produce": produce,
+    "check": check,
+    "topics": topics,
+    "migrate": migrate,
+    "budget": budget,
     "broker": broker,
 }
-GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {}
+GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+    "key": ("The secret key.", {"new": new}),
+}

@@ -39,8 +39,8 @@ def run(
     """
     tune_garbage_collector()
     with open_session(config) as session, ExitStack() as files:
-        file = EventFile(input, session.config, _topic(session.config, topic))
-        _check_times(session.config, file_topic := _topic(session.config, topic))
+        file = EventFile(input, session.config, choose_topic(session.config, topic))
+        _check_times(session.config, file_topic := choose_topic(session.config, topic))
         session.register(file_run=True)
         out = _writer(files, output)
         refused = None if dead_letters is None else _writer(files, str(dead_letters))
@@ -78,7 +78,7 @@ def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
         yield End(metric.section.name, metric.section.version, at, file.digest)
 
 
-def _topic(config: Config, topic: str | None) -> str:
+def choose_topic(config: Config, topic: str | None) -> str:
     if topic is None:
         if len(config.topics) > 1:
             raise ConfigError(f"the metrics read {len(config.topics)} topics; say whose events these are: --topic NAME")

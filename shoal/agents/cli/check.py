@@ -1,0 +1,85 @@
+"""`shoal check`: would a worker start, and what would it guarantee to whom."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.domain import refuse_absent
+from shoal.agents.registration import Agreement
+from shoal.agents.session import Session, open_session
+from shoal.agents.topics import verify_topics
+from shoal.models.config import MetricSection
+from shoal.models.errors import ConfigError
+from shoal.models.exact import exact_text
+
+
+def check(config: ConfigPath, as_json: AsJson = False) -> None:
+    """Validate configuration, key, topics, schema and budget; say what would be charged and guaranteed to whom.
+
+    Nothing is created, registered or charged.
+
+    Example: shoal check shoal.toml
+    """
+    with open_session(config) as session:
+        _check_sqlite(session)
+        settings = settings_of(session.config)
+        verified = asyncio.run(verify_topics(settings, session.config.topics, create=False))
+        counts = {name: verified.partitions[name] for name in (*session.config.topics, settings.contributions)}
+        agreement = session.check(partitions=counts)
+        refuse_absent(session, agreement.absent)
+        for warning in verified.warnings:
+            say(f"shoal: warning: {warning}")
+        fields = _fields(session, agreement, counts)
+        result(fields | {"warnings": verified.warnings}, as_json=as_json, text=lambda: _text(fields))
+
+
+def _check_sqlite(session: Session) -> None:
+    """SQLite shares its log through shared memory: all workers must be on one host and one local disk."""
+    if session.config.audit.url.endswith(":memory:"):
+        raise ConfigError(f"{session.path}: [audit] url is in memory; name a file, or PostgreSQL")
+
+
+def guarantee(metric: MetricSection) -> str:
+    """The guarantee in words.
+
+    >>> from shoal.models.config import MetricSection
+    >>> guarantee(MetricSection.model_construct(epsilon=1, delta=0, unit="user", max_contributions=64))[:24]
+    'epsilon = 1 per person: '
+    """
+    return (
+        f"epsilon = {exact_text(metric.epsilon)} per person: all values of one person in this metric, for ever, however "
+        "often it is released; who contributes when, and in which group, is public"
+    )
+
+
+def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -> dict[str, Any]:
+    new = {(charge.metric, charge.version) for charge in agreement.charged}
+    metrics = [
+        {
+            "metric": metric.name,
+            "version": metric.version,
+            "registered": (metric.name, metric.version) not in new,
+            "epsilon": float(metric.epsilon),
+            "charge": float(metric.epsilon) if (metric.name, metric.version) in new else 0.0,
+            "guarantee": guarantee(metric),
+        }
+        for metric in session.config.metric
+    ]
+    return {
+        "metrics": metrics,
+        "partitions": dict(counts),
+        "log": session.ledger.log_id,
+        "internal": [f"{session.config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")],
+    }
+
+
+def _text(fields: dict[str, Any]) -> str:
+    lines = ["configuration, key, topics, schema and budget are in order"]
+    for metric in fields["metrics"]:
+        state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
+        lines += [f"{metric['metric']} version {metric['version']} ({state})", f"  {metric['guarantee']}"]
+    lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
+    lines.append(f"internal topics hold exact sums or raw records, protect them like the events: {', '.join(fields['internal'])}")
+    return "\n".join(lines)

@@ -1,0 +1,28 @@
+"""`shoal topics`: creates what is missing, verifies what exists."""
+
+import asyncio
+
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.session import load_config
+from shoal.agents.topics import create_sources, verify_topics
+
+
+def topics(config: ConfigPath, as_json: AsJson = False) -> None:
+    """Create the topics that are missing, and verify the partition counts and policies of the others.
+
+    Source topics are made with `[kafka] partitions` partitions and without retention; workers refuse to start
+    without them.
+
+    Example: shoal topics shoal.toml
+    """
+    found = load_config(config)
+    settings = settings_of(found)
+    made = asyncio.run(create_sources(settings, found.topics))
+    verified = asyncio.run(verify_topics(settings, found.topics))
+    for warning in verified.warnings:
+        say(f"shoal: {warning}")
+    created = sorted({*made, *verified.created})
+    fields = {"topics": verified.partitions, "created": created, "warnings": verified.warnings}
+    lines = [f"{name}: {count} partitions{', made' if name in created else ''}" for name, count in verified.partitions.items()]
+    result(fields, as_json=as_json, text=lambda: "\n".join(lines))

@@ -1,0 +1,101 @@
+"""`shoal worker`: runs the agents until it is told to stop."""
+
+import logging
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import structlog
+import typer
+
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.output import ConfigPath, say
+from shoal.agents.database import Unavailable
+from shoal.agents.domain import Statistics
+from shoal.agents.health import Health
+from shoal.agents.session import Session, open_session
+from shoal.agents.topics import Verified
+from shoal.agents.worker import run_worker
+
+FIRST_DELAY, LAST_DELAY = 0.5, 15.0
+
+
+def worker(
+    config: ConfigPath,
+    instance: Annotated[
+        str | None,
+        typer.Option(envvar="SHOAL_INSTANCE", help="A name that is unique among the workers: faster takeover after a crash."),
+    ] = None,
+) -> None:
+    """Run the agents: events in, private releases out, until SIGTERM or Ctrl-C.
+
+    Start as many as you like, on any host: they share the partitions. A worker that dies is replaced by the others;
+    nothing is lost, doubled or re-noised. Log lines are JSON on stderr.
+
+    Example: shoal worker shoal.toml
+    """
+    log_json_lines()
+    with _patient_session(config) as session:
+        settings = settings_of(session.config, instance=instance)
+        health = Health()
+        domain = Statistics(session, settings, health)
+
+        def agree(verified: Verified) -> None:
+            for warning in verified.warnings:
+                structlog.get_logger("shoal.worker").warning("retention", warning=warning)
+            domain.agree(verified)
+            health.running = True
+
+        status = run_worker(settings, domain, on_verified=agree, on_app=lambda app: _serve(session, app, domain))
+    sys.exit(status)
+
+
+def log_json_lines() -> None:
+    """One JSON object per line on stderr."""
+    structlog.configure(
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.add_log_level,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+@contextmanager
+def _patient_session(path: Path) -> Iterator[Session]:
+    """Open the session; a database that is away is waited for."""
+    delay = FIRST_DELAY
+    before = signal.signal(signal.SIGTERM, _leave)
+    while True:
+        try:
+            opened = open_session(path)
+            session = opened.__enter__()
+            break
+        except Unavailable as error:
+            if delay == FIRST_DELAY:
+                say(f"shoal: {error}; waiting for it")
+            time.sleep(delay)
+            delay = min(2 * delay, LAST_DELAY)
+    signal.signal(signal.SIGTERM, before)
+    try:
+        yield session
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def _leave(_signal: int, _frame: object) -> NoReturn:
+    sys.exit(0)
+
+
+def _serve(session: Session, app: object, domain: Statistics) -> None:
+    """Serve health and metrics where a port is configured."""
+    if session.config.web.port is not None:
+        from shoal.agents.web import serve
+
+        serve(app, domain, session.config.web.host, session.config.web.port)

@@ -1,0 +1,164 @@
+"""What the Kafka layer hosts: the statistics of one configuration, agreed with the ledger.
+
+In come places; out come machines, judged against Kafka and SQL before they may publish. What can fail: the ledger
+refuses, a partition's state is missing though it ever committed, or what it says is not what was published.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shoal.agents.audit_log import Equivocation, Group, Head, MissingSeq
+from shoal.agents.database import Unavailable
+from shoal.agents.health import Health
+from shoal.agents.machine import Machine, Place, Record
+from shoal.agents.machines import BoundMachine, ReleaseMachine
+from shoal.agents.session import Session
+from shoal.agents.settings import BOUND, KafkaSettings
+from shoal.agents.sink import Unavailable as SinkUnavailable
+from shoal.agents.topics import Verified
+from shoal.models.errors import AuditError, FailStop, LedgerError
+from shoal.stream.bound import BoundPartition
+from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.release import ReleasePartition
+
+log = structlog.get_logger("shoal.audit")
+
+
+class Statistics:
+    """The domain of one worker."""
+
+    def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:
+        self.sources: Sequence[str] = session.config.topics
+        self.health = health
+        self.plans: dict[str, TopicPlan] = {}
+        self.machines: dict[Place, BoundMachine | ReleaseMachine] = {}
+        self._session = session
+        self._settings = settings
+        self._heads: dict[Group, Head] = {}
+
+    def agree(self, verified: Verified) -> None:
+        """Register with the ledger, read it once, and compile the plans.
+
+        Raises:
+            LedgerError: it refuses, or has an active metric that this configuration lacks.
+        """
+        counts = {topic: verified.partitions[topic] for topic in (*self.sources, self._settings.contributions)}
+        agreement = self._session.register(partitions=counts)
+        refuse_absent(self._session, agreement.absent)
+        app = self._session.config.kafka.app
+        retired = {f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"}
+        self._heads = self._session.ledger.heads(app)
+        self.plans = {
+            topic: plan_topic(
+                self._session.config,
+                topic,
+                self._session.key.secret,
+                source_partitions=counts[topic],
+                contributions_partitions=counts[self._settings.contributions],
+                retired=frozenset(retired),
+            )
+            for topic in self.sources
+        }
+
+    def machine(self, place: Place) -> Machine:
+        """The machine of a partition."""
+        log_id = self._session.ledger.log_id
+        machine: BoundMachine | ReleaseMachine
+        if place.stage == BOUND:
+            plan = self.plans[place.topic]
+            self._check_count(place, plan.source_partitions)
+            machine = BoundMachine(self._settings, BoundPartition(plan, place.partition, log_id=log_id))
+        else:
+            plan = next(iter(self.plans.values()))
+            self._check_count(place, plan.contributions_partitions)
+            state = ReleasePartition(
+                self.plans.values(),
+                place.partition,
+                idle_after=self._session.config.kafka.idle_after,
+                log_id=log_id,
+                published=self._published,
+            )
+            machine = ReleaseMachine(self._settings, state)
+        self.machines[place] = machine
+        return machine
+
+    def _check_count(self, place: Place, partitions: int) -> None:
+        if place.partition >= partitions:
+            raise FailStop(
+                f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed count "
+                "re-hashes users and groups: restore the count, or use a new topic and a new app"
+            )
+
+    def _published(self, label: str, group: str, seq: int) -> bytes | None:
+        """What the ledger held of a release when this worker started; asked of SQL only where state is behind it."""
+        metric, _, version = label.rpartition("/")
+        head = self._heads.get(Group(metric, int(version), group))
+        if head is None or seq > head.seq:
+            return None
+        return self._session.ledger.release(self._session.config.kafka.app, metric, int(version), group or None, seq)
+
+    async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
+        """Judge a restored machine: nothing may be missing, and what was published must be what it says."""
+        if isinstance(machine, BoundMachine | ReleaseMachine) and machine.fresh:
+            await self._refuse_lost_state(place)
+        if isinstance(machine, ReleaseMachine):
+            machine.state.check_last(None if last_release is None else dict(last_release.headers))
+            self._compare_heads(machine.state)
+
+    async def _refuse_lost_state(self, place: Place) -> None:
+        """A partition without state must never have committed: its users would start again at count 0."""
+        consumer = AIOKafkaConsumer(
+            group_id=self._settings.app, enable_auto_commit=False, **self._settings.connect("admit")
+        )
+        await consumer.start()
+        try:
+            tp = TopicPartition(place.topic, place.partition)
+            consumer.assign([tp])
+            offset = await consumer.committed(tp)
+        finally:
+            await consumer.stop()
+        if offset is not None:
+            raise FailStop(
+                f"{place}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
+                "truncated: restore it, or start a new app with new metric versions and topics"
+            )
+
+    def _compare_heads(self, state: ReleasePartition) -> None:
+        for metric, group, seq, chain in state.heads():
+            head = self._heads.get(Group(metric.section.name, metric.section.version, group))
+            if head is not None and head.seq == seq and bytes(head.hash) != chain:
+                raise FailStop(
+                    f"metric {metric.label}: release {seq} in the audit log is not the one that the state has published; "
+                    "the log or the topics were changed: run `shoal audit verify`"
+                )
+
+    def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
+        """Write releases or activations to the audit log; it decides nothing and holds nothing up."""
+        values = [record.value for record in records if record.value is not None]
+        app = self._session.config.kafka.app
+        try:
+            if topic == self._settings.releases:
+                self._session.ledger.append(app, values)
+            else:
+                self._session.ledger.append_activations(app, values)
+        except Unavailable as error:
+            raise SinkUnavailable(str(error)) from None
+        except MissingSeq as error:
+            self.health.alarm("missing_release", str(error))
+            raise SinkUnavailable(str(error)) from None
+        except Equivocation as error:
+            self.health.alarm("equivocation", str(error))
+        except AuditError as error:
+            self.health.alarm("audit", str(error))
+
+
+def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:
+    """A worker must run every metric that is active in its app."""
+    if absent:
+        metric, version = absent[0]
+        raise LedgerError(
+            f'{session.path}: metric "{metric}" version {version} is active in the ledger and missing here; add it, or '
+            f"retire it for good: shoal budget {session.path} --retire {metric}"
+        )

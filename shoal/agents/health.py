@@ -1,0 +1,35 @@
+"""Whether a worker is well: alarms make it unready and are logged once each. Nothing here depends on a value."""
+
+import threading
+
+import structlog
+
+log = structlog.get_logger("shoal.health")
+
+
+class Health:
+    """Shared by the worker's parts; safe from any thread."""
+
+    def __init__(self) -> None:
+        self._alarms: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self.running = False
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """Kind -> first message."""
+        with self._lock:
+            return dict(self._alarms)
+
+    @property
+    def ready(self) -> bool:
+        """Running, and nothing is wrong."""
+        return self.running and not self.alarms
+
+    def alarm(self, kind: str, message: str) -> None:
+        """Something that a person must look at; the worker stays up and says it is not ready."""
+        with self._lock:
+            known = kind in self._alarms
+            self._alarms.setdefault(kind, message)
+        if not known:
+            log.error("alarm", kind=kind, message=message)
