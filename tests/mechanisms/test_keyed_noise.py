@@ -1,5 +1,6 @@
 """Keyed bits and the exact samplers on top of them."""
 
+import hmac
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +27,15 @@ def test_different_names_give_different_subkeys(one: list[bytes | str | int], ot
     same = [(type(a), a) for a in one] == [(type(b), b) for b in other]
     assert (encode(*one) == encode(*other)) == same
     assert (derive(KEY, *one) == derive(KEY, *other)) == same
+
+
+def test_parts_that_look_like_others_stay_apart() -> None:
+    assert encode("asb", "c") != encode("a", "bsc")
+
+
+def test_a_subkey_is_what_rfc_5869_says() -> None:
+    extracted = hmac.digest(bytes(32), KEY, "sha256")
+    assert derive(KEY, b"group", "tree", 3) == hmac.digest(extracted, encode(b"group", "tree", 3) + b"\1", "sha256")
 
 
 def test_the_metric_key_changes_with_all_it_stands_for() -> None:
