@@ -45,6 +45,7 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (GroupCoordinator, "reset_generation"),
     (GroupCoordinator, "request_rejoin"),
     (GroupCoordinator, "_do_heartbeat"),
+    (GroupCoordinator, "_on_join_complete"),
 )
 _FAST: tuple[tuple[type, str], ...] = (
     (fetcher.PartitionRecords, "_consumer_record"),

@@ -305,6 +305,8 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(part.close() for part in self.partitions.values()))
+        if self.app.consumer._thread.chain:  # it has read, so it is in the group
+            await self.app.consumer.force_commit()
         await self.sink.stop()
 
 

@@ -174,3 +174,14 @@ async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | 
                 f"topic {topic}[{partition}]: its oldest record is {age // 1000} s old by its own timestamp and "
                 f"retention.ms is {limit_ms}: the broker deletes it at its next check; set retention.ms=-1"
             )
+
+
+async def create_sources(settings: KafkaSettings, topics: Sequence[str]) -> list[str]:
+    """Make the source topics that are missing, without retention; the names made."""
+    try:
+        async with admin(settings) as client:
+            counts = await _counts(client)
+            missing = {topic: (settings.partitions, KEEP) for topic in topics if topic not in counts}
+            return await _create(client, settings, missing, create=True)
+    except ClientError as error:
+        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error

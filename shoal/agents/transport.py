@@ -89,6 +89,8 @@ class InstanceGuard:
         self._heartbeat, self._reset = coordinator._do_heartbeat, coordinator.reset_generation
         self._coordinator, self._settings = coordinator, settings
         self._heard = 0.0
+        self._joined = coordinator._on_join_complete
+        coordinator._on_join_complete = self._join
         coordinator._do_heartbeat, coordinator.reset_generation = self._beat, self._lost
 
     async def _beat(self) -> bool:
@@ -96,6 +98,10 @@ class InstanceGuard:
         if heard:
             self._heard = time.monotonic()
         return heard
+
+    async def _join(self, *args: Any) -> None:
+        self._heard = time.monotonic()
+        await self._joined(*args)
 
     def _lost(self) -> None:
         closing = self._coordinator._closing.done()
