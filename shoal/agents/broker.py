@@ -97,7 +97,7 @@ class Broker:
     """
 
     def __init__(self, port: int | None = None, data: Path | None = None) -> None:
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self._temporary = None if data else tempfile.TemporaryDirectory(prefix="shoal-kafka-")
         self.data = (data or Path(self._temporary.name if self._temporary else "")).absolute()
         self._process: subprocess.Popen[bytes] | None = None
@@ -156,7 +156,7 @@ class Broker:
     def _configure(self) -> None:
         try:
             self.data.mkdir(parents=True, exist_ok=True)
-            server = SERVER.substitute(host=HOST, port=self.port, controller=_free_port(), data=self.data)
+            server = SERVER.substitute(host=HOST, port=self.port, controller=free_port(), data=self.data)
             (self.data / "server.properties").write_text(server, "utf-8")
             (self.data / "log4j2.properties").write_text(LOGGING, "ascii")
             self.log.touch()
@@ -241,7 +241,8 @@ def _check_free(port: int) -> None:
         raise KafkaError(_taken(port) if isinstance(error, OSError) else f"there is no port {port}") from error
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on, and that no outgoing connection will be given."""
     while True:
         port = random.choice(FREE_PORTS)  # noqa: S311  # a port is no secret, and nothing private depends on it
         try:
@@ -281,7 +282,7 @@ def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 def _dies_with(parent: int) -> Callable[[], None]:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
-    def prepare() -> None:
+    def prepare() -> None:  # pragma: no cover  # runs between fork and exec, where nothing can measure
         # Ctrl-C reaches the whole process group; Java waits for our word, so that its clients can end first.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if prctl:

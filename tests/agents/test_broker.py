@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents.broker import FREE_PORTS, Broker
+from shoal.agents.broker import FREE_PORTS, Broker, free_port
 from shoal.models.errors import KafkaError
 from tests.support.kafka import Kafka, Record
 
@@ -38,7 +38,8 @@ def serve(port: int, data: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", FOREGROUND, "--port", str(port), "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
-    assert f"127.0.0.1:{port}" in process.stdout.readline()
+    with process.stdout:
+        assert f"127.0.0.1:{port}" in process.stdout.readline()
     return process
 
 
@@ -105,6 +106,19 @@ def test_a_taken_port_is_an_error_that_says_what_to_do(kafka: Kafka, tmp_path: P
         Broker(kafka.port, tmp_path).start()
 
 
+def test_starting_a_broker_that_runs_changes_nothing(kafka: Kafka) -> None:
+    java = kafka.pid
+    kafka.start()
+    assert kafka.pid == java
+
+
+def test_a_broker_can_be_stopped_twice(tmp_path: Path) -> None:
+    broker = Broker(data=tmp_path)
+    broker.stop()
+    broker.kill()
+    assert broker.pid is None
+
+
 def test_two_brokers_never_share_a_folder(kafka: Kafka) -> None:
     with pytest.raises(KafkaError, match="another Kafka uses this folder; .* --data"):
         Broker(data=kafka.data).start()
@@ -115,6 +129,12 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(KafkaError, match="cannot keep Kafka's data here"):
         Broker(data=tmp_path / "file" / "kafka").start()
+
+
+def test_storage_that_cannot_be_formatted_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    with pytest.raises(KafkaError, match="cannot format its storage; the reason is in"):
+        Broker(data=tmp_path).start()
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -129,7 +149,7 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
-    process = serve(Broker().port, tmp_path)
+    process = serve(free_port(), tmp_path)
     java = java_of(process)
     process.terminate()
     assert process.wait(20) == 0
@@ -137,7 +157,7 @@ def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_the_command_cleanly(tmp_path: Path) -> None:
-    process = serve(Broker().port, tmp_path)
+    process = serve(free_port(), tmp_path)
     java = java_of(process)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
     assert process.wait(20) == 0
@@ -145,7 +165,7 @@ def test_ctrl_c_stops_the_command_cleanly(tmp_path: Path) -> None:
 
 
 def test_java_does_not_outlive_a_killed_command(tmp_path: Path) -> None:
-    process = serve(Broker().port, tmp_path)
+    process = serve(free_port(), tmp_path)
     java = java_of(process)
     process.kill()
     process.wait(20)
@@ -153,6 +173,6 @@ def test_java_does_not_outlive_a_killed_command(tmp_path: Path) -> None:
 
 
 def test_the_command_ends_when_java_does(tmp_path: Path) -> None:
-    process = serve(Broker().port, tmp_path)
+    process = serve(free_port(), tmp_path)
     os.kill(java_of(process), signal.SIGKILL)
     assert process.wait(20) == 1
