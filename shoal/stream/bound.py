@@ -19,14 +19,13 @@ import orjson
 from shoal.mechanisms.statistic import COUNT_MASK
 from shoal.models.errors import FailStop
 from shoal.models.events import MISSING, Refused, parse, read_group, read_time, read_user
-from shoal.models.records import CLOCK_HEADER, Message, Row, dead_letter_bytes, record_key
+from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
+from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import Clock, Metric, TopicPlan
 
 ACCOUNT_BYTES = 16
 MARK = b"\x00mark"
-MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
-ROW_BYTES = 90
 TIME_CACHE = 100_000
 
 
@@ -88,18 +87,14 @@ class BoundPartition:
         self._groups: list[dict[bytes, int]] = [{} for _ in plan.metrics]
         self._starts: dict[str, int] = {}
         self._watermarks: list[int | None] = [None] * len(plan.clocks)
-        self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
-        self._numbers = [0] * plan.contributions_partitions
+        self._outgoing = Outgoing(plan, partition)
         self._idle_wall: int | None = None
         self._times: dict[str | int, int] = {}
-        self._record_keys: dict[tuple[int, str | None], tuple[str, int]] = {}
         self._clear()
 
     def _clear(self) -> None:
         self._touched: list[dict[bytes, int]] = [{} for _ in self.plan.metrics]
         self._touched_groups: list[dict[bytes, int]] = [{} for _ in self.plan.metrics]
-        self._rows: list[dict[str, list[Row]]] = [{} for _ in range(self.plan.contributions_partitions)]
-        self._partials: dict[tuple[int, str | None, int], list[int]] = {}
         self._dead: list[bytes] = []
         self._events = 0
 
@@ -124,7 +119,7 @@ class BoundPartition:
         mark = orjson.loads(raw_mark)
         self._check_mark(mark)
         self.next_offset = mark["offset"]
-        self._numbers = mark["numbers"]
+        self._outgoing.numbers = mark["numbers"]
         self._starts = {metric.label: mark["starts"].get(metric.label, mark["offset"]) for metric in self.plan.metrics}
         for index, clock in enumerate(self.plan.clocks):
             self._watermarks[index] = mark["watermarks"].get(clock.label)
@@ -292,7 +287,7 @@ class BoundPartition:
         account, block = metric.add(account, value)
         accounts[key] = self._touched[index][key] = account
         if block is not None:
-            self._send(metric, group, effective, user, block)
+            self._outgoing.add(metric, group, effective, user, block)
 
     def _belongs_here(self, user: bytes) -> bool:
         return self.plan.partition_of(user, self.plan.source_partitions) == self.partition
@@ -304,27 +299,6 @@ class BoundPartition:
             return False
         groups[user] = self._touched_groups[metric.index][user] = count + 1
         return True
-
-    def _send(self, metric: Metric, group: str | None, effective: int, user: bytes, block: Any) -> None:
-        number, level, samples, total = block
-        if metric.merges and metric.every is not None:
-            tick = effective // metric.every
-            partial = self._partials.setdefault((metric.index, group, tick), [0, 0])
-            partial[0] += samples
-            partial[1] += total
-            return
-        home = self._home(metric, group)
-        row = (effective, metric.pseudonym(user), number, level, samples, total)
-        self._rows[home[1]].setdefault(home[0], []).append(row)
-
-    def _home(self, metric: Metric, group: str | None) -> tuple[str, int]:
-        """Key in the message and contributions partition of a metric's group."""
-        home = self._record_keys.get((metric.index, group))
-        if home is None:
-            # Keyed by version too: contributions of a retired version may still wait in the topic.
-            home = f"{metric.label}|{group or ''}", self.plan.home_of(record_key(metric.name, group))
-            self._record_keys[metric.index, group] = home
-        return home
 
     def _accept_clock(self, record: Record) -> None:
         """A record with header `shoal-clock` and null value moves this partition's clocks and is nothing else."""
@@ -363,64 +337,13 @@ class BoundPartition:
             return None
         if self.next_offset is None:
             return None
-        messages = self._messages(wall)
+        idle = self._idle_wall is not None
+        messages = self._outgoing.take(self.next_offset, wall, self._watermarks, idle=idle)
         changelog = self._changelog() if self._durable else []
         bound = Bound(messages, changelog, self._dead, self.next_offset, self._events)
         self._idle_wall = None
         self._clear()
         return bound
-
-    def _messages(self, wall: int) -> list[tuple[int, Message]]:
-        for (index, group, tick), (samples, total) in self._partials.items():
-            metric = self.plan.metrics[index]
-            key, home = self._home(metric, group)
-            row = (tick * (metric.every or 0), "", 0, 0, samples, total)
-            self._rows[home].setdefault(key, []).append(row)
-        moved = self._clock_moved()
-        messages: list[tuple[int, Message]] = []
-        for home, rows in enumerate(self._rows):
-            if rows or moved or self._idle_wall is not None:
-                messages += [(home, message) for message in self._split(home, rows, wall)]
-        return messages
-
-    def _clock_moved(self) -> bool:
-        """Whether a watermark entered a new step of some cadence since it was last sent."""
-        moved = False
-        for index, clock in enumerate(self.plan.clocks):
-            watermark = self._watermarks[index]
-            if watermark is None:
-                continue
-            steps = tuple(watermark // cadence for cadence in clock.cadences)
-            if steps != self._sent_steps[index]:
-                self._sent_steps[index] = steps
-                moved = True
-        return moved and self.plan.has_ticks
-
-    def _split(self, home: int, rows: dict[str, list[Row]], wall: int) -> list[Message]:
-        """Messages of bounded size; the clock stands in the last, for it covers the whole transaction."""
-        messages: list[Message] = []
-        size = MESSAGE_BYTES
-        for key, found in rows.items():
-            for begin in range(0, len(found), MESSAGE_BYTES // ROW_BYTES):
-                part = found[begin : begin + MESSAGE_BYTES // ROW_BYTES]
-                cost = len(part) * ROW_BYTES + 6 * len(key)
-                if size + cost > MESSAGE_BYTES:
-                    messages.append(self._message(home, wall))
-                    size = 0
-                messages[-1].contributions[key] = part
-                size += cost
-                if begin + len(part) < len(found):
-                    size = MESSAGE_BYTES
-        if not messages:
-            messages.append(self._message(home, wall))
-        if self.plan.has_ticks:
-            messages[-1].watermarks = self._labelled_watermarks()
-            messages[-1].idle = self._idle_wall is not None
-        return messages
-
-    def _message(self, home: int, wall: int) -> Message:
-        self._numbers[home] += 1
-        return Message(self.plan.topic, self.partition, self._numbers[home], self.next_offset or 0, wall)
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
         entries: list[tuple[bytes, bytes | None]] = []
@@ -437,11 +360,8 @@ class BoundPartition:
             {
                 "offset": self.next_offset,
                 "log": self.log_id,
-                "numbers": self._numbers,
+                "numbers": self._outgoing.numbers,
                 "starts": self._starts,
-                "watermarks": self._labelled_watermarks(),
+                "watermarks": {clock.label: self._watermarks[clock.index] for clock in self.plan.clocks},
             }
         )
-
-    def _labelled_watermarks(self) -> dict[str, int | None]:
-        return {clock.label: self._watermarks[clock.index] for clock in self.plan.clocks}

@@ -9,52 +9,29 @@ transaction may end between two groups, and a successor goes on with the rest be
 """
 
 import hashlib
-import heapq
 import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
-from shoal.mechanisms.statistic import Activation, Contribution, Releaser
-from shoal.models.chain import FIRST, chain
+from shoal.mechanisms.statistic import Contribution, Releaser
+from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
-from shoal.models.records import Message, Row, activation_bytes, record_key, release_bytes, release_id
-from shoal.models.times import iso
+from shoal.models.records import Message, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
 from shoal.stream.plan import Metric, TopicPlan
+from shoal.stream.published import Activated, GroupState, Release
+from shoal.stream.waiting import Waiting
 
 MARK = b"\x00mark"
 RELEASES_PER_TRANSACTION = 50_000
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
-
-
-class Release(NamedTuple):
-    """A published release; the first four fields are the order in which files list them."""
-
-    at: int
-    metric: str
-    group: str  # "" without one
-    seq: int
-    value: bytes
-    headers: tuple[tuple[str, bytes], ...]
-
-    @property
-    def record_key(self) -> bytes:
-        """The Kafka record key."""
-        return record_key(self.metric, self.group).encode()
-
-
-class Activated(NamedTuple):
-    """A published activation."""
-
-    record_key: bytes
-    value: bytes
 
 
 @dataclass(slots=True)
@@ -66,18 +43,6 @@ class Released:
     changelog: list[tuple[bytes, bytes | None]]
     next_offset: int
     events: int
-
-
-@dataclass(slots=True)
-class GroupState:
-    """One group of one metric: what is released so far, and what waits."""
-
-    metric: Metric
-    group: str | None
-    releaser: Releaser
-    waiting: dict[int, list[Row]]  # tick -> contributions; partials merged into one row
-    seq: int = 0
-    chain: bytes = FIRST
 
 
 def _row_key(key: str, tick: int, row: Iterable[Any]) -> bytes:
@@ -112,9 +77,7 @@ class ReleasePartition:
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
-        self._ticks: dict[str, list[int]] = {label: [] for label in self._metrics}  # heaps of ticks with waiting groups
-        self._tick_groups: dict[tuple[str, int], list[str]] = {}
-        self._closing: dict[str, int] = {}  # label -> the tick whose groups are already sorted, last first
+        self._waiting = Waiting(self._metrics)
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
         self._due: set[str] = set()
@@ -156,7 +119,7 @@ class ReleasePartition:
         self._restore_clocks(mark["clocks"])
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
-        self._due = {label for label in self._metrics if self._ticks[label]}
+        self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
     def _restore_clocks(self, dumped: dict[str, Any]) -> None:
         for topic, clocks in self._clocks.items():
@@ -191,7 +154,8 @@ class ReleasePartition:
         for (key, tick, effective, pseudonym, number), (level, samples, total) in waiting:
             state = self._group(key)
             if state is not None:
-                self._wait(key, state, tick, (effective, pseudonym, number, level, samples, total))
+                row = (effective, pseudonym, number, level, samples, total)
+                self._waiting.add(state.metric.label, key, tick, row, merges=state.metric.merges)
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -206,7 +170,7 @@ class ReleasePartition:
                     "run the configuration that has it, or retire the metric"
                 )
             metric = self._metrics[label][1]
-            state = GroupState(metric, group or None, metric.releaser(group or None), {})
+            state = GroupState(metric, group or None, metric.releaser(group or None))
             self._groups[key] = state
         return state
 
@@ -312,28 +276,9 @@ class ReleasePartition:
             if open_tick is not None and tick < open_tick:
                 self.counters["woke_late"] += 1
                 tick = open_tick
-            waits = self._wait(key, state, tick, row)
+            waits = self._waiting.add(state.metric.label, key, tick, row, merges=state.metric.merges)
             if self._durable:
                 self._dirty[_row_key(key, tick, waits)] = orjson.dumps(waits[3:])
-
-    def _wait(self, key: str, state: GroupState, tick: int, row: Row) -> Row:
-        """Let a contribution wait for its tick; partials of one tick become one. Returns the waiting row."""
-        rows = state.waiting.get(tick)
-        if rows is None:
-            rows = state.waiting[tick] = []
-            label = state.metric.label
-            groups = self._tick_groups.get((label, tick))
-            if groups is None:
-                groups = self._tick_groups[label, tick] = []
-                heapq.heappush(self._ticks[label], tick)
-            groups.append(key)
-        if state.metric.merges and rows:
-            _, _, _, level, samples, total = rows[0]
-            row = (rows[0][0], "", 0, level, samples + row[4], total + row[5])
-            rows[0] = row
-        else:
-            rows.append(row)
-        return row
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""
@@ -347,10 +292,10 @@ class ReleasePartition:
 
     def finish(self) -> None:
         """The input has ended: every waiting tick is due."""
-        for label, ticks in self._ticks.items():
-            every = self._metrics[label][1].every
-            if ticks and every is not None:
-                self._clock_of[label] = max(self._clock_of.get(label, 0), (max(ticks) + 1) * every)
+        for label, (_, metric) in self._metrics.items():
+            last = self._waiting.last(label)
+            if last is not None and metric.every is not None:
+                self._clock_of[label] = max(self._clock_of.get(label, 0), (last + 1) * metric.every)
                 self._due.add(label)
 
     def clock_of(self, label: str) -> int | None:
@@ -361,28 +306,18 @@ class ReleasePartition:
 
     def _close_one(self, label: str) -> None:
         """Close one group of the metric's earliest due tick, or find that none is due."""
-        ticks = self._ticks[label]
         metric = self._metrics[label][1]
         every = metric.every or 1
         acted = self._clock_of.get(label)
-        if not ticks or acted is None or (ticks[0] + 1) * every > acted:
+        first = self._waiting.first(label)
+        if first is None or acted is None or (first + 1) * every > acted:
             self._due.discard(label)
             return
-        tick = ticks[0]
-        groups = self._tick_groups[label, tick]
-        if self._closing.get(label) != tick:
-            self._closing[label] = tick
-            groups.sort(reverse=True)
-        key = groups.pop()
-        if not groups:
-            heapq.heappop(ticks)
-            del self._tick_groups[label, tick]
-        state = self._groups[key]
-        rows = state.waiting.pop(tick)
+        tick, key, rows = self._waiting.pop(label)
         if self._durable:
             for row in rows:
                 self._forget(_row_key(key, tick, row), written_once=not metric.merges)
-        self._add(key, state, [Contribution._make(row) for row in sorted(rows)], (tick + 1) * every)
+        self._add(key, self._groups[key], [Contribution._make(row) for row in rows], (tick + 1) * every)
 
     def _forget(self, name: bytes, *, written_once: bool) -> None:
         """Remove a state record: it needs a tombstone only if a transaction may have carried it."""
@@ -393,12 +328,14 @@ class ReleasePartition:
 
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
-        releaser = state.releaser
-        for contribution in contributions:
-            for activation in releaser.add(contribution):
-                self._activate(state, activation, at)
-        self._publish(state, at)
-        self._save(key, releaser)
+        self._activations += state.add(contributions, at)
+        release = state.next_release(at)
+        self._guard(state, release)
+        self.published_count += 1
+        self.published_chain = hashlib.sha256(self.published_chain + release).digest()
+        headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
+        self._releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
+        self._save(key, state.releaser)
 
     def _save(self, key: str, releaser: Releaser) -> None:
         """Note what of a group's state changed."""
@@ -410,48 +347,6 @@ class ReleasePartition:
         for level, pseudonym in dropped:
             self._forget(b"k" + orjson.dumps([key, level, pseudonym]), written_once=True)
         self._dirty_heads[key] = None
-
-    def _activate(self, state: GroupState, activation: Activation, at: int) -> None:
-        section = state.metric.section
-        value = activation_bytes(
-            section.name, section.version, state.group, activation.level, at,
-            activation.prior, float(activation.epsilon), activation.samples,
-        )  # fmt: skip
-        self._activations.append(Activated(record_key(section.name, state.group).encode(), value))
-
-    def _publish(self, state: GroupState, at: int) -> None:
-        estimate = state.releaser.estimate()
-        section = state.metric.section
-        state.seq += 1
-        value = None if estimate is None else estimate.value
-        if value is not None and section.clamp:
-            value = min(max(value, float(section.range[0])), float(section.range[1]))
-        release = release_bytes(
-            {
-                "metric": section.name,
-                "group": state.group,
-                "seq": state.seq,
-                "id": release_id(section.name, section.version, state.group, state.seq),
-                "at": iso(at),
-                "value": value,
-                "noise_sd": None if estimate is None else estimate.noise_sd,
-                "low": None if estimate is None else estimate.low,
-                "high": None if estimate is None else estimate.high,
-                "samples": 0 if estimate is None else estimate.samples,
-                "epsilon": float(section.epsilon),
-                "delta": float(section.delta),
-                "unit": section.unit,
-                "relation": section.relation,
-                "algorithm": section.algorithm,
-                "version": section.version,
-            }
-        )
-        self._guard(state, release)
-        state.chain = chain(state.chain, release)
-        self.published_count += 1
-        self.published_chain = hashlib.sha256(self.published_chain + release).digest()
-        headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
-        self._releases.append(Release(at, section.name, state.group or "", state.seq, release, headers))
 
     def _guard(self, state: GroupState, release: bytes) -> None:
         """Up to what is already published somewhere, only recompute and match: the key meets one stream."""

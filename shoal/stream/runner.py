@@ -12,7 +12,8 @@ from itertools import islice
 
 from shoal.stream.bound import BoundPartition, Record
 from shoal.stream.plan import TopicPlan
-from shoal.stream.release import Release, ReleasePartition
+from shoal.stream.published import Release
+from shoal.stream.release import ReleasePartition
 
 CHUNK = 5_000  # records between two looks at the clock
 
