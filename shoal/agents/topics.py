@@ -4,7 +4,9 @@ In come settings and source topics; out come partition counts. What can fail: a 
 a clean-up policy that is not what it must be, records that retention deleted already: KafkaError, with what to do.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +31,7 @@ COMPACT = {
     "min.cleanable.dirty.ratio": "0.2",
     "max.compaction.lag.ms": str(3_600_000),
 }
+SETTLE_LIMIT = 2.0
 CHECKED = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
@@ -71,11 +74,12 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
     """Make what is missing (or refuse, without `create`), then compare everything with what it must be."""
     try:
         async with admin(settings) as client:
-            counts = await _counts(client)
+            counts = await _settled(client, sources)
             found = {topic: counts[topic] for topic in _existing(settings, sources, counts)}
             wanted = wanted_topics(settings, found)
             created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
             _check_counts(settings, wanted, counts)
+            await _settled(client, wanted)
             old = [name for name in wanted if name in counts]
             _check_policies(wanted, await _configs(client, old))
             retentions = await _configs(client, list(found))
@@ -91,6 +95,16 @@ def _existing(settings: KafkaSettings, sources: Sequence[str], counts: Mapping[s
         names = ", ".join(missing)
         raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
     return sources
+
+
+async def _settled(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
+    """Partition counts, when all these topics show; a topic that was made a moment ago may take one to do so."""
+    wanted, deadline = set(names), time.monotonic() + SETTLE_LIMIT
+    while True:
+        counts = await _counts(client)
+        if wanted <= counts.keys() or time.monotonic() > deadline:
+            return counts
+        await asyncio.sleep(0.1)
 
 
 async def _counts(client: AIOKafkaAdminClient) -> dict[str, int]:

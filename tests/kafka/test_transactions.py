@@ -1,0 +1,222 @@
+"""What goes into a transaction, with both ways of filling batches and reading records."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents import fastpath
+from shoal.agents.machine import Outbox, OutRecord, Place
+from shoal.agents.reach import Reach
+from shoal.agents.restore import Reader, last_committed_record
+from shoal.agents.settings import KafkaSettings
+from shoal.agents.transactions import Writer
+from shoal.models.errors import FailStop, KafkaError
+from tests.kafka.kafka_tools import make_topics, read_all
+from tests.support.kafka import Kafka
+
+names = st.text("abc", min_size=1, max_size=5)
+headers = st.lists(st.tuples(names, st.binary(max_size=20)), max_size=3)
+records = st.lists(st.tuples(st.none() | st.binary(max_size=40), st.binary(max_size=400), headers), max_size=60)
+
+
+@given(content=records)
+def test_both_ways_build_the_same_batches(content: list[OutRecord]) -> None:
+    fast, slow = asyncio.run(build_both(content))
+    assert fast == slow
+
+
+async def build_both(content: list[OutRecord]) -> list[list[tuple[int, int]]]:
+    producer = AIOKafkaProducer(max_batch_size=2_000)
+    built = [fastpath.build_batches(producer, content, 900_000, fast) for fast in (True, False)]
+    producer._closed = True  # it never started
+    return [[(batch.record_count(), batch.size()) for batch in batches] for batches in built]
+
+
+def test_the_fast_path_is_in_use_here() -> None:
+    assert fastpath.available()
+    assert fastpath.consumer_arguments(fast=False) == {}
+
+
+def test_a_missing_name_is_refused_with_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastpath, "REQUIRED", (*fastpath.REQUIRED, (AIOKafkaProducer, "_gone")))
+    with pytest.raises(KafkaError, match=r"lack .*_gone; install faust-streaming==0\.15\.3"):
+        fastpath.verify()
+
+
+def test_other_versions_take_the_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastpath, "VERSIONS", {"aiokafka": "0.15.0"})
+    assert not fastpath.available()
+
+
+class Bench:
+    """A writer for partition 0 of one topic, on topics of its own."""
+
+    def __init__(self, kafka: Kafka, **settings: Any) -> None:
+        self.app = kafka.name("writer")
+        self.settings = KafkaSettings(kafka.bootstrap, self.app, **settings)
+        self.place = Place("bound", "in", 0)
+        self.out, self.log = f"{self.app}.out", self.settings.changelog("bound", "in")
+        run(make_topics(kafka.bootstrap, {self.out: 2, self.log: 1}))
+
+    async def fenced(self) -> Writer:
+        writer = Writer(self.settings, self.place, Reach(self.settings))
+        await writer.fence()
+        return writer
+
+    async def write(self, *outboxes: Outbox) -> None:
+        writer = await self.fenced()
+        try:
+            for outbox in outboxes:
+                await writer.write(outbox)
+        finally:
+            await writer.stop()
+
+    def read(self, topic: str) -> dict[int, Any]:
+        return asyncio.run(read_all(self.settings.brokers, topic))
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+def test_an_outbox_of_several_megabytes_is_one_transaction(kafka: Kafka, fast: bool) -> None:
+    # given outputs for two partitions and a changelog, each several batches long
+    bench = Bench(kafka, fast=fast)
+    content: list[OutRecord] = [(b"%d" % n, b"x" * 1_000, [("h", b"%d" % n)]) for n in range(3_000)]
+    log: list[tuple[bytes, bytes | None]] = [(b"%d" % n, b"y" * 500) for n in range(4_000)]
+    # when it is written
+    run(bench.write(Outbox(7, [*log, (b"0", None)], {(bench.out, 0): content, (bench.out, 1): content[::-1]})))
+    # then all is there in order, headers and tombstones too
+    out, changes = bench.read(bench.out), bench.read(bench.log)
+    assert [(r.key, r.value, list(r.headers.items())) for r in out[0]] == content
+    assert [(r.key, r.value, list(r.headers.items())) for r in out[1]] == content[::-1]
+    assert [(r.key, r.value) for r in changes[0]] == [*log, (b"0", None)]
+    # and one marker ends each partition: it was one transaction
+    assert run(end(bench, bench.out)) == 3_001
+
+
+async def end(bench: Bench, topic: str) -> int:
+    async with Reader(bench.settings) as reader:
+        tp = TopicPartition(topic, 0)
+        return (await reader.bounds([tp]))[tp][1]
+
+
+def test_a_record_that_no_broker_takes_ends_the_worker_before_the_transaction(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+    with pytest.raises(
+        FailStop, match=r"bound of in\[0\]: to .*out\[1\]: a record of 1048\d* bytes is above the limit"
+    ):
+        run(bench.write(Outbox(1, [(b"k", b"v")], {(bench.out, 1): [(b"k", b"x" * 1_048_400, [])]})))
+    assert bench.read(bench.log) == {0: []}
+
+
+def test_a_large_record_gets_a_batch_of_its_own(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+    sizes = [10, 1_000_000, 20, 950_000]
+    run(bench.write(Outbox(1, [], {(bench.out, 0): [(None, b"x" * size, []) for size in sizes]})))
+    assert [len(record.value) for record in bench.read(bench.out)[0]] == sizes
+
+
+def test_a_batch_that_the_broker_refuses_fails_the_transaction(kafka: Kafka) -> None:
+    # given a topic that takes small batches only: aiokafka itself would commit without the refused one
+    bench = Bench(kafka)
+    small = f"{bench.app}.small"
+    run(make_topics(kafka.bootstrap, {small: 1}, **{"max.message.bytes": "2000"}))
+    with pytest.raises(Exception, match="MessageSizeTooLarge"):
+        run(bench.write(Outbox(1, [(b"k", b"v")], {(small, 0): [(None, b"x" * 5_000, [])]})))
+    assert bench.read(bench.log) == {0: []}
+
+
+def test_offsets_that_begin_anew_end_the_worker(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+
+    async def go() -> None:
+        writer = await bench.fenced()
+        writer.last_offsets[bench.out, 0] = 100  # what the old topic had
+        try:
+            await writer.write(Outbox(1, [], {(bench.out, 0): [(None, b"x", [])]}))
+        finally:
+            await writer.stop()
+
+    with pytest.raises(FailStop, match=r"out\[0\] was made anew"):
+        run(go())
+
+
+def test_a_new_owner_fences_the_old_one_and_hides_its_open_transaction(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+
+    async def go() -> None:
+        old = await bench.fenced()
+        await old.write(Outbox(1, [(b"a", b"1")]))
+        await old._started.begin_transaction()
+        await (await old._started.send(bench.log, b"2", key=b"a", partition=0))
+        new = await bench.fenced()
+        async with Reader(bench.settings) as reader:
+            tp = TopicPartition(bench.log, 0)
+            bounds = await reader.stable_bounds([tp])
+            assert await reader.load(bounds) == {tp: {b"a": b"1"}}
+        with pytest.raises(Exception, match="fenced|epoch|Fenced"):
+            await old._started.commit_transaction()
+        await old.stop()
+        await new.stop()
+
+    run(go())
+
+
+def test_restore_keeps_last_values_and_drops_tombstones(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+    log: list[tuple[bytes, bytes | None]] = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4"), (b"b", None)]
+    run(bench.write(Outbox(1, log[:3]), Outbox(2, log[3:])))
+
+    async def load() -> dict[bytes, bytes]:
+        async with Reader(bench.settings) as reader:
+            tp = TopicPartition(bench.log, 0)
+            return (await reader.load(await reader.stable_bounds([tp])))[tp]
+
+    assert run(load()) == {b"a": b"3", b"c": b"4"}
+
+
+def test_the_last_committed_record_is_found_behind_markers_and_aborted_records(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+    assert run(last_committed_record(bench.settings, bench.out, 0)) is None
+    run(bench.write(Outbox(1, [], {(bench.out, 0): [(b"k", b"%d" % n, [("n", b"%d" % n)]) for n in range(5)]})))
+
+    async def abort() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id=f"{bench.app}-x")
+        await producer.start()
+        for _ in range(20):
+            await producer.begin_transaction()
+            await (await producer.send(bench.out, b"never", partition=0))
+            await producer.abort_transaction()
+        await producer.stop()
+
+    run(abort())
+    last = run(last_committed_record(bench.settings, bench.out, 0))
+    assert last is not None
+    assert (last.value, last.headers[0]) == (b"4", ("n", b"4"))
+
+
+def test_fast_and_slow_records_say_the_same(kafka: Kafka) -> None:
+    bench = Bench(kafka)
+    run(bench.write(Outbox(1, [], {(bench.out, 0): [(None, b"v", [("h", b"x")]), (b"k", b"", [])]})))
+
+    async def seen(fast: bool) -> list[tuple[object, ...]]:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest", **fastpath.consumer_arguments(fast)
+        )
+        await consumer.start()
+        consumer.assign([TopicPartition(bench.out, 0)])
+        rows: list[tuple[object, ...]] = []
+        while len(rows) < 2:
+            for found in (await consumer.getmany(timeout_ms=100)).values():
+                rows += [(r.key, r.value, r.offset, r.timestamp, list(r.headers)) for r in found]
+        await consumer.stop()
+        return rows
+
+    assert run(seen(True)) == run(seen(False))
