@@ -62,7 +62,7 @@ class Statistics:
             for topic in self.sources
         }
 
-    def machine(self, place: Place) -> Machine:
+    def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
         """The machine of a partition."""
         log_id = self._session.ledger.log_id
         machine: BoundMachine | ReleaseMachine

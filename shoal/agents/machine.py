@@ -68,11 +68,13 @@ class Outbox:
 class Machine(Protocol):
     """The rules of one stage for one partition."""
 
-    next_offset: int | None
-    """First source offset that the restored state does not cover; None when there is no state yet."""
+    @property
+    def next_offset(self) -> int | None:
+        """First source offset that the restored state does not cover; None when there is no state yet."""
 
-    backlog: int
-    """Source records and own outputs that were processed and not yet taken; the host waits when it is large."""
+    @property
+    def backlog(self) -> int:
+        """Source records and own outputs that were processed and not yet taken; the host waits when it is large."""
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Take the changelog: the last value of each key, tombstones left out. Called once, before all else."""

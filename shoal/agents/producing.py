@@ -39,7 +39,7 @@ async def produce_file(
             sending = _Sending(producer, config, topic, await _partitions(producer, topic))
             began = time.monotonic()
             for line in lines:
-                await sending.send(line.value)
+                await sending.send(line.value or b"")
                 if rate is not None and sending.count % 200 == 0:
                     await asyncio.sleep(max(0.0, began + sending.count / rate - time.monotonic()))
             if end:

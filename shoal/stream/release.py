@@ -10,7 +10,6 @@ transaction may end between two groups, and a successor goes on with the rest be
 
 import hashlib
 import json
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -218,10 +217,9 @@ class ReleasePartition:
         """Whether `work` has something to do."""
         return bool(self._inbox or self._due or self._inbox_end is not None)
 
-    def work(self, budget_ms: float = 10.0) -> None:
-        """Close what is due, then read on; returns after about `budget_ms`, or when a transaction is full."""
-        until = time.perf_counter() + budget_ms / 1000
-        while time.perf_counter() < until and len(self._releases) < RELEASES_PER_TRANSACTION:
+    def work(self, enough: Callable[[], bool] = lambda: False) -> None:
+        """Close what is due, then read on, until there is `enough` or a transaction is full."""
+        while len(self._releases) < RELEASES_PER_TRANSACTION and not enough():
             if self._due:
                 self._close_one(min(self._due))
             elif self._inbox:

@@ -23,7 +23,7 @@ class Line:
     """One line of a file as a record: without key, headers or a timestamp of its own."""
 
     offset: int
-    value: bytes
+    value: bytes | None
     key: None = None
     timestamp: int = -1
     headers: tuple[tuple[str, bytes], ...] = ()

@@ -6,8 +6,11 @@ groups in the order of their names.
 
 import heapq
 from collections.abc import Iterable
+from operator import itemgetter
 
 from shoal.models.records import Row
+
+CANONICAL = itemgetter(0, 1, 2)  # effective time, pseudonym, number: unique, so that no value ever decides
 
 
 class Waiting:
@@ -59,5 +62,5 @@ class Waiting:
             del self._keys[label, tick]
             del self._closing[label]
         rows = self._rows.pop((key, tick))
-        rows.sort()
+        rows.sort(key=CANONICAL)
         return tick, key, rows

@@ -127,9 +127,8 @@ class Cluster:
         records = home.log[offset : offset + count]
         if records and not machine.pending():
             machine.process(records, records[-1].offset + 1)
-        while machine.pending() and steps:
-            machine.work(0.0 if steps < 100 else 50.0)
-            steps -= 1
+        pieces = iter(range(steps))
+        machine.work(lambda: next(pieces, None) is None)
         self._commit_release(home, machine)
 
     def _release_machine(self, index: int) -> ReleasePartition:

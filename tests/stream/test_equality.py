@@ -35,7 +35,9 @@ CONFIGS: list[Config] = [
     config({"epsilon": 4000}),  # so much that every level activates
     config({"algorithm": "naive"}),
     config({"epsilon": 9000, "max_contributions": 32, "users": 2}, {"algorithm": "naive", "every": "7s"}),
-    config({"epsilon": 4000, "group": "g", "max_groups_per_user": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}),
+    config(
+        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}
+    ),
     config({"lateness": "3s"}, {"late": "drop", "every": "25s"}),
 ]
 

@@ -1,0 +1,150 @@
+"""What a configuration may say, and the one line that answers what it may not."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from shoal.models.config import load
+from shoal.models.errors import ConfigError
+
+GOOD = """
+[kafka]
+brokers = "localhost:9092"
+app = "shoal"
+[audit]
+url = "sqlite:///shoal.db"
+[privacy]
+key_file = "shoal.key"
+epsilon = 4.0
+[[metric]]
+name = "basket"
+topic = "purchases"
+user = "customer.id"
+value = "amount"
+time = "at"
+statistic = "mean"
+range = [0, 200]
+epsilon = 0.1
+max_contributions = 64
+users = 25000
+algorithm = "full"
+every = "1h"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "shoal.toml"
+    path.write_text(text)
+    return path
+
+
+def second_metric(**changes: str) -> str:
+    fields = {
+        "name": '"other"', "topic": '"purchases"', "user": '"customer.id"', "value": '"price"', "time": '"at"',
+        "statistic": '"mean"', "range": "[-1, 1]", "epsilon": "1", "max_contributions": "1", "users": "10",
+        "algorithm": '"naive"', "every": '"contribution"',
+    } | changes  # fmt: skip
+    return GOOD + "[[metric]]\n" + "\n".join(f"{key} = {value}" for key, value in fields.items())
+
+
+def test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file(tmp_path):
+    config = load(written(tmp_path, GOOD + 'lateness = "90s"\n'))
+    metric = config.metric[0]
+    assert metric.epsilon == Fraction(1, 10)
+    assert (metric.every, metric.lateness) == (3_600_000_000, 90_000_000)
+    assert metric.range == (Fraction(0), Fraction(200))
+    assert config.audit.url == f"sqlite:///{tmp_path}/shoal.db"
+    assert config.privacy.key_file == tmp_path / "shoal.key"
+    assert metric.record_prefix == "basket|"
+
+
+def test_other_databases_and_absolute_paths_stay_as_they_are(tmp_path):
+    text = GOOD.replace("sqlite:///shoal.db", "postgresql+psycopg://u@h/d").replace('"shoal.key"', '"/k/shoal.key"')
+    text = text.replace('app = "shoal"', 'app = "shoal"\nssl_cafile = "ca.pem"')
+    config = load(written(tmp_path, text))
+    assert config.audit.url == "postgresql+psycopg://u@h/d"
+    assert config.privacy.key_file == Path("/k/shoal.key")
+    assert config.kafka.ssl_cafile == tmp_path / "ca.pem"
+
+
+def test_sections_with_defaults_may_be_left_out_and_topics_keep_their_order(tmp_path):
+    text = second_metric(topic='"clicks"')
+    text = text.replace('[kafka]\nbrokers = "localhost:9092"\napp = "shoal"\n[audit]\nurl = "sqlite:///shoal.db"\n', "")
+    config = load(written(tmp_path, text))
+    assert config.topics == ("purchases", "clicks")
+    assert [metric.name for metric in config.metrics_of("clicks")] == ["other"]
+    assert config.kafka.partitions == 8
+    assert config.web.port is None
+
+
+def test_the_environment_goes_before_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOAL_KAFKA_BROKERS", "kafka:1234")
+    monkeypatch.setenv("SHOAL_PRIVACY_EPSILON", "2.5")
+    config = load(written(tmp_path, GOOD))
+    assert config.kafka.brokers == "kafka:1234"
+    assert config.privacy.epsilon == Fraction(5, 2)
+
+
+REFUSED = [
+    ("epsilon = 0.1", "epsilom = 0.1", "metric \"basket\": unknown key 'epsilom'; did you mean 'epsilon'?"),
+    ("epsilon = 0.1", "epsilon = 0", 'metric "basket": epsilon must be greater than 0'),
+    ("epsilon = 0.1", "epsilon = -1", 'metric "basket": epsilon must be greater than 0'),
+    ("epsilon = 0.1", "epsilon = nan", 'metric "basket": epsilon must be a finite number'),
+    ("epsilon = 0.1", "epsilon = true", 'metric "basket": epsilon must be a number'),
+    ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
+    ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
+    ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
+    ('"full"', '"sharp"', "metric \"basket\": algorithm 'sharp' is not built yet; this version has: naive, full"),
+    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: naive, full"),
+    ('"mean"', '"sum"', "metric \"basket\": statistic 'sum' is not built yet; this version has: mean"),
+    ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
+    ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
+    ('"1h"', "3600", 'metric "basket": every must be a duration such as 30s, 5m, 1h or 7d, in quotes'),
+    ('every = "1h"', "", 'metric "basket": every is missing; add it'),
+    ('every = "1h"', 'every = "1h"\ndelta = 0.1', 'metric "basket": delta must be 0'),
+    ('every = "1h"', 'every = "1h"\nunit = "user-day"', "metric \"basket\": unit 'user-day' is not built yet"),
+    ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' is not built"),
+    ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot belongs to statistics that are not built yet'),
+    ('"customer.id"', '"amount"', "field 'amount' is a value and 'amount' is pattern"),
+    ('"customer.id"', '"amount.of"', "field 'amount' is a value and 'amount.of' is pattern"),
+    ('"basket"', '"Basket!"', 'metric "Basket!": name'),
+    ("[kafka]", "[kafka]\nidle_after = '0s'", "[kafka]: idle_after must be longer than 0s"),
+    ("[kafka]", "[kafk]", "the file: unknown key 'kafk'; did you mean 'kafka'?"),
+    ("[audit]", "[audit]\nurll = 1", "[audit]: unknown key 'urll'; did you mean 'url'?"),
+    ("[privacy]", "[[privacy]]", "the file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[new for _, new, _ in REFUSED])
+def test_what_is_impossible_is_refused_in_one_line_that_says_what_to_do(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, GOOD.replace(old, new, 1)))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+
+
+def test_what_no_single_table_can_see(tmp_path):
+    for changes, message in [
+        ({"name": '"basket"'}, 'metric "basket" stands twice'),
+        ({"user": '"buyer"'}, "users are buyer and customer.id"),
+        ({"value": '"at"'}, "field 'at' is a value and 'at' is pattern"),
+        ({"group": '"amount"'}, "field 'amount' is a value and 'amount' is pattern"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, second_metric(**changes)))
+    assert len(load(written(tmp_path, second_metric())).metric) == 2
+
+
+def test_an_unnamed_metric_is_called_by_its_place(tmp_path):
+    with pytest.raises(ConfigError, match='metric "number 1": name is missing'):
+        load(written(tmp_path, GOOD.replace('name = "basket"', "")))
+
+
+def test_a_file_that_is_none(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "absent.toml")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(written(tmp_path, "a = "))

@@ -1,0 +1,283 @@
+"""Release, rule by rule: sequence, ticks, clocks and idleness, the guard, what survives."""
+
+import itertools
+
+import orjson
+import pytest
+
+from shoal.models.errors import FailStop
+from shoal.models.records import Message
+from shoal.stream.plan import plan_topic
+from shoal.stream.release import Released, ReleasePartition
+from shoal.stream.runner import Line
+from tests.stream.simulation import SECRET, apply, config
+
+SECOND = 1_000_000
+IDLE = 8 * SECOND  # in steps of two seconds
+CLOCK = "t|0|fold|2592000000000"
+pseudonyms = (f"{number:032x}" for number in itertools.count())
+
+
+def release(cfg=None, *, sources=1, **options) -> ReleasePartition:
+    plan = plan_topic(
+        cfg or config({"algorithm": "naive"}), "events", SECRET, source_partitions=sources, contributions_partitions=1
+    )
+    machine = ReleasePartition([plan], 0, idle_after=IDLE, **options)
+    machine.start(0)
+    return machine
+
+
+def message(number, *, partition=0, clock=None, wall=0, idle=False, at=None, key="m0/1|", samples=1) -> Message:
+    rows = {} if at is None else {key: [(at * SECOND, "", 0, 0, samples, samples)]}
+    watermarks = None if clock is None and not idle else {CLOCK: None if clock is None else clock * SECOND}
+    return Message("events", partition, number, 0, wall, watermarks, idle, rows)
+
+
+def closed(machine: ReleasePartition, *messages: Message) -> list[tuple[str, int]]:
+    """Feed messages; (at, samples) of what they release."""
+    for each in messages:
+        machine.receive(each)
+    while machine.pending():
+        machine.work()
+    found = machine.take()
+    releases = [orjson.loads(one.value) for one in found.releases] if found else []
+    return [(one["at"][14:19], one["samples"]) for one in releases]
+
+
+def taken(machine: ReleasePartition) -> Released:
+    found = machine.take()
+    assert found is not None
+    return found
+
+
+def test_a_tick_closes_once_the_clock_has_passed_its_end():
+    machine = release()
+    assert closed(machine, message(1, clock=101, at=100), message(2, clock=109, at=105)) == []
+    assert closed(machine, message(3, clock=110)) == [("01:50", 2)]
+    assert closed(machine, message(4, clock=119, at=112), message(5, clock=140)) == [("02:00", 3)]
+    assert machine.clock_of("m0/1") == 140 * SECOND
+
+
+def test_ticks_without_a_contribution_release_nothing():
+    machine = release()
+    assert closed(machine, message(1, at=100, clock=100), message(2, clock=10**6)) == [("01:50", 1)]
+
+
+def test_the_slowest_partition_decides_and_one_that_never_spoke_holds_everything():
+    machine = release(sources=2)
+    assert closed(machine, message(1, at=100, clock=500)) == []
+    assert closed(machine, message(1, partition=1, clock=109)) == []
+    assert closed(machine, message(2, partition=1, clock=110)) == [("01:50", 1)]
+
+
+def test_a_repeated_message_is_skipped_and_counted():
+    machine = release()
+    assert closed(machine, message(1, at=100, clock=100), message(1, at=100, clock=500)) == []
+    assert machine.counters["repeated_messages"] == 1
+    assert closed(machine, message(2, clock=110)) == [("01:50", 1)]
+
+
+def test_a_lost_message_is_the_end():
+    machine = release()
+    machine.receive(message(1, at=100, clock=100))
+    with pytest.raises(FailStop, match="message 3 of topic events, partition 0 .* where 2 was due"):
+        machine.receive(message(3))
+
+
+def test_an_idle_partition_lets_older_clocks_pass_and_nothing_newer():
+    machine = release(sources=2)
+    # given: partition 0 was at 200 by wall time 1 s, at 300 by wall time 20 s
+    closed(machine, message(1, at=100, clock=200, wall=1_000), message(2, at=250, clock=300, wall=20_000))
+    # when partition 1 is idle at 5 s: what was written by -3 s may pass: nothing
+    assert closed(machine, message(1, partition=1, idle=True, wall=5_000)) == []
+    # at 12 s: written by 4 s: 200 may pass
+    assert closed(machine, message(2, partition=1, idle=True, wall=12_000)) == [("01:50", 1)]
+    assert machine.clock_of("m0/1") == 200 * SECOND
+    # at 28 s: written by 20 s: 300 too
+    assert closed(machine, message(3, partition=1, idle=True, wall=28_000)) == [("04:20", 2)]
+
+
+def test_all_idle_long_enough_the_clock_is_the_largest_watermark():
+    machine = release(sources=3)
+    closed(machine, message(1, at=100, clock=300, wall=1_000))
+    for partition in (1, 2):
+        closed(machine, message(1, partition=partition, idle=True, wall=2_000))
+    late = [message(2, clock=300, idle=True, wall=30_000)]
+    late += [message(2, partition=partition, idle=True, wall=30_000) for partition in (1, 2)]
+    assert closed(machine, *late) == [("01:50", 1)]
+
+
+def test_waking_late_folds_into_the_open_tick_and_is_counted():
+    machine = release(sources=2)
+    closed(machine, message(1, at=100, clock=300, wall=1_000), message(1, partition=1, idle=True, wall=30_000))
+    assert closed(machine, message(2, partition=1, at=120, clock=120, wall=31_000)) == []
+    assert machine.counters["woke_late"] == 1
+    caught_up = [message(2, clock=310), message(3, partition=1, clock=310)]
+    assert closed(machine, *caught_up) == [("05:10", 2)]
+
+
+def test_past_clocks_are_forgotten_after_a_while():
+    machine = release(sources=2)
+    for number in range(1, 200):
+        closed(machine, message(number, clock=number, wall=number * 1000))
+    past = machine._clocks["events"].sources[0].past[CLOCK]
+    assert len(past) < 20
+
+
+def test_a_closing_may_be_cut_anywhere_and_goes_on_after_a_crash():
+    # given a tick of many groups, of which a first transaction closes some
+    cfg = config({"algorithm": "naive", "group": "g"})
+    machine = release(cfg)
+    for number, group in enumerate("abcdefgh", 1):
+        machine.receive(message(number, at=100, key=f"m0/1|{group}"))
+    machine.receive(message(9, clock=110))
+    changelog: dict[bytes, bytes] = {}
+    released: list[str] = []
+
+    def commit() -> None:
+        found = taken(machine)
+        apply(changelog, found.changelog)
+        released.extend(orjson.loads(one.value)["group"] for one in found.releases)
+
+    machine._close_one("m0/1")
+    machine._close_one("m0/1")
+    commit()
+    # when the worker dies and a successor restores what was committed
+    plan = plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1)
+    machine = ReleasePartition([plan], 0, idle_after=IDLE)
+    machine.restore(changelog)
+    assert machine.pending(), "before any other message"
+    while machine.pending():
+        machine.work()
+    commit()
+    # then each group is released once
+    assert released == list("abcdefgh")
+
+
+def test_work_gives_the_loop_back_and_reads_records_in_order():
+    machine = release()
+    lines = [Line(0, message(1, at=100, clock=100).encode()), Line(1, message(2, clock=110).encode())]
+    machine.process(lines, 5)
+    assert machine.pending()
+    machine.work(lambda: True)
+    assert machine.next_offset == 0, "no time, no work"
+    while machine.pending():
+        machine.work()
+    assert machine.next_offset == 5
+    assert machine.backlog == 3
+    assert len(taken(machine).releases) == 1
+    assert machine.take() is None
+
+
+def test_an_empty_release_partition_has_nothing_to_hand_out():
+    plan = plan_topic(config({}), "events", SECRET, source_partitions=1, contributions_partitions=1)
+    machine = ReleasePartition([plan], 0, idle_after=IDLE)
+    machine.restore({})
+    assert machine.next_offset is None
+    assert machine.take() is None
+
+
+def committed(cfg=None, **options) -> tuple[dict[bytes, bytes], ReleasePartition]:
+    machine = release(cfg, **options)
+    for each in (message(1, at=100, clock=100), message(2, clock=110), message(3, at=112)):
+        machine.receive(each)
+    while machine.pending():
+        machine.work()
+    changelog: dict[bytes, bytes] = {}
+    apply(changelog, taken(machine).changelog)
+    return changelog, machine
+
+
+def restore(changelog: dict[bytes, bytes], cfg=None, *, sources=1, retired=frozenset(), **options) -> ReleasePartition:
+    plan = plan_topic(
+        cfg or config({"algorithm": "naive"}), "events", SECRET, source_partitions=sources,
+        contributions_partitions=1, retired=retired,
+    )  # fmt: skip
+    machine = ReleasePartition([plan], 0, idle_after=IDLE, **options)
+    machine.restore(changelog)
+    return machine
+
+
+def test_the_last_committed_release_must_be_the_states():
+    changelog, machine = committed()
+    again = restore(changelog)
+    last = {"n": b"1", "chain": machine.published_chain.hex().encode()}
+    again.check_last(last)
+    with pytest.raises(FailStop, match="holds no release"):
+        again.check_last(None)
+    with pytest.raises(FailStop, match="ends with release 7 of another history"):
+        again.check_last({"n": b"7", "chain": b"00"})
+    with pytest.raises(FailStop, match="another history"):
+        again.check_last({})
+    release().check_last(None)
+    assert [(metric.label, group, seq) for metric, group, seq, _ in again.heads()] == [("m0/1", "", 1)]
+
+
+def test_up_to_what_is_published_a_release_may_only_be_recomputed():
+    # given what is published already, in a ledger, say
+    _, original = committed()
+    machine = release()
+    for each in (message(1, at=100, clock=100), message(2, clock=110)):
+        machine.receive(each)
+    while machine.pending():
+        machine.work()
+    value = taken(machine).releases[0].value
+    # then the same bytes pass, and others are the end
+    same = release(published=lambda label, group, seq: value)
+    assert closed(same, message(1, at=100, clock=100), message(2, clock=110)) == [("01:50", 1)]
+    other = release(published=lambda label, group, seq: value)
+    with pytest.raises(FailStop, match="already published with other bytes"):
+        closed(other, message(1, at=100, clock=100, samples=2), message(2, clock=110))
+    new = release(published=lambda label, group, seq: None)
+    assert closed(new, message(1, at=100, clock=100), message(2, clock=110)) == [("01:50", 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"), [({"log": "other"}, "belongs to audit log other"), ({"clocks": {"events": []}}, "knows 0 part")]
+)
+def test_state_that_is_not_ours_is_refused(change, text):
+    changelog, _ = committed()
+    changelog[b"\x00mark"] = orjson.dumps(orjson.loads(changelog[b"\x00mark"]) | change)
+    with pytest.raises(FailStop, match=text):
+        restore(changelog)
+
+
+def test_state_without_a_mark_is_refused():
+    changelog, _ = committed()
+    del changelog[b"\x00mark"]
+    with pytest.raises(FailStop, match="no mark"):
+        restore(changelog)
+
+
+def test_a_metric_that_is_not_configured_is_the_end_unless_it_is_retired():
+    changelog, _ = committed(config({"algorithm": "naive"}, {"algorithm": "naive", "every": "5s"}))
+    other = config({"algorithm": "naive", "name": "other"})
+    with pytest.raises(FailStop, match="metric m0/1 is in the contributions"):
+        restore(changelog, other)
+    machine = restore(changelog, other, retired=frozenset({"m0/1"}))
+    machine.receive(message(4, at=120))
+    assert list(machine.heads()) == []
+
+
+def test_messages_of_a_topic_without_metrics_are_passed_over():
+    machine = release()
+    machine.receive(Message("old", 0, 1, 0, 0, None, False, {}))
+    assert closed(machine) == []
+
+
+def test_a_new_topic_begins_without_clocks():
+    changelog, _ = committed()
+    mark = orjson.loads(changelog[b"\x00mark"])
+    mark["clocks"] = {}
+    changelog[b"\x00mark"] = orjson.dumps(mark)
+    assert restore(changelog).clock_of("m0/1") == 110 * SECOND
+
+
+def test_a_clamped_metric_publishes_within_its_range_and_says_how_noisy_it_is():
+    machine = release(config({"algorithm": "naive", "clamp": True, "epsilon": "0.01"}))
+    machine.receive(message(1, at=100, clock=110))
+    while machine.pending():
+        machine.work()
+    found = orjson.loads(taken(machine).releases[0].value)
+    assert 0 <= found["value"] <= 1
+    assert found["low"] < -100 < 100 < found["high"]
