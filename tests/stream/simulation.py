@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from shoal.models.config import Config
-from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
@@ -87,7 +86,7 @@ class Cluster:
         """The clock records that close the last tick."""
         for source in self.sources:
             header = (("shoal-clock", iso_time),)
-            source.log.append(Line(len(source.log), None, timestamp=STAMP, headers=header))  # type: ignore[arg-type]
+            source.log.append(Line(len(source.log), None, timestamp=STAMP, headers=header))
 
     def bound(self, index: int, count: int) -> None:
         """One committed transaction of the bound stage: at most `count` events."""
@@ -186,7 +185,3 @@ def apply(changelog: dict[bytes, bytes], entries: Iterable[tuple[bytes, bytes | 
 def order(release: bytes) -> tuple[str, str, str, int]:
     found = orjson.loads(release)
     return found["at"], found["metric"], found["group"] or "", found["seq"]
-
-
-def messages(home: Home) -> list[Message]:
-    return [Message.decode(line.value) for line in home.log]
