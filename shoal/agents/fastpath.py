@@ -20,8 +20,10 @@ from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ConsumerThread, ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 
-from shoal.agents.machine import OutRecord
+from shoal.agents.machine import Headers
 from shoal.models.errors import FailStop, KafkaError
+
+AnyRecord = tuple[bytes | None, bytes | None, Headers]  # tombstones too
 
 VERSIONS = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0"}
 RECORD_OVERHEAD = 128  # bytes of one record and its batch beside key, value and headers; generous
@@ -106,7 +108,7 @@ def consumer_arguments(fast: bool) -> dict[str, Any]:
     return {"key_deserializer": RAW}
 
 
-def build_batches(producer: AIOKafkaProducer, records: Iterable[OutRecord], limit: int, fast: bool) -> list[Any]:
+def build_batches(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, fast: bool) -> list[Any]:
     """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop."""
     return _build_fast(producer, records, limit) if fast else _build_slow(producer, records, limit)
 
@@ -117,13 +119,13 @@ def record_size(key: bytes | None, value: bytes | None, headers: Iterable[tuple[
     return size + sum(len(name.encode()) + len(content) + 10 for name, content in headers)
 
 
-def _check_size(record: OutRecord, limit: int) -> None:
+def _check_size(record: AnyRecord, limit: int) -> None:
     size = record_size(*record)
     if size > limit:
         raise FailStop(f"a record of {size} bytes is above the limit of {limit} bytes per record")
 
 
-def _build_slow(producer: AIOKafkaProducer, records: Iterable[OutRecord], limit: int) -> list[Any]:
+def _build_slow(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
     batches: list[Any] = []
     batch = None
     for key, value, headers in records:
@@ -136,7 +138,7 @@ def _build_slow(producer: AIOKafkaProducer, records: Iterable[OutRecord], limit:
     return batches
 
 
-def _build_fast(producer: AIOKafkaProducer, records: Iterable[OutRecord], limit: int) -> list[Any]:
+def _build_fast(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
     """The same without BatchBuilder.append, which costs more than what it wraps."""
     now, batches, count = int(time.time() * 1000), [], 0
     batch = append = None

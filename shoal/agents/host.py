@@ -45,6 +45,7 @@ class Host:
         self.stopping = False
         self.stale = 0  # batches dropped because they did not follow the last one
         self.reseeks = 0
+        self.revocations = 0
         self.on_owned: list[Callable[[], None]] = []
         self._holds: dict[TP, set[str]] = {}
         self._seeking: dict[TP, asyncio.Task[None]] = {}
@@ -157,6 +158,7 @@ class Host:
     async def on_revoked(self, _app: object, revoked: set[TP], **_: object) -> None:
         """Signal: a rebalance begins, all partitions are revoked. Commit what is processed."""
         self.accepting = False
+        self.revocations += 1
         try:
             await asyncio.gather(*(part.drain() for part in self.partitions.values()))
             await self.app.consumer.force_commit()
@@ -182,14 +184,15 @@ class Host:
         dropped = [part for place, part in self.partitions.items() if place not in kept]
         self.partitions = kept
         await asyncio.gather(*(part.writer.stop() for part in dropped))
-        began = time.monotonic()
+        began, revocations = time.monotonic(), self.revocations
         new = sorted(hosted - set(kept))
         taken = await self._recover(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
-        if self.stopping:
-            return
         self.partitions |= taken
         for part in self.partitions.values():
             part.generation = generation
+        if self.stopping or self.revocations != revocations:
+            return  # the next takeover keeps what we loaded: workers that flap must make progress
+        for part in self.partitions.values():
             part.run()
         self.accepting = True
         self._begin_watching()
@@ -199,6 +202,9 @@ class Host:
             tell()
 
     async def _recover(self, places: list[Place], audit: set[TP]) -> dict[Place, Partition]:
+        if not places and not audit:
+            self.sink.assign({})
+            return {}
         writers = {place: Writer(self.settings, place, self.reach) for place in places}
         await asyncio.gather(*(writer.fence() for writer in writers.values()))
         while True:
@@ -210,6 +216,7 @@ class Host:
             except ClientError as error:
                 if not error.retriable and await self.reach.ask():
                     raise
+                await asyncio.sleep(0.3)
                 await self.reach.wait()
 
     async def _restore(self, reader: Reader, writers: dict[Place, Writer]) -> list[Partition]:
@@ -272,6 +279,7 @@ class Host:
         """A lost *last* batch leaves no later one to show the gap: compare what was fetched with what arrived."""
         while True:
             await asyncio.sleep(WATCH_EVERY)
+            await self.reach.ask()  # so that an outage is said even when there is nothing to do
             chain = self.app.consumer._thread.chain
             waiting = self.positions(self.app.consumer.assignment()) if self.accepting else {}
             late = {tp: n for tp, n in waiting.items() if chain.get(tp, n) > n and not self._holds.get(tp)}

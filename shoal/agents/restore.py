@@ -80,6 +80,8 @@ class Reader:
         """Last value per key of each partition; tombstones remove."""
         states: dict[TopicPartition, dict[bytes, bytes]] = {tp: {} for tp in bounds}
         todo = {tp for tp, (first, end) in bounds.items() if first < end}
+        if not todo:
+            return states
         self._committed.assign(list(todo))
         for tp in todo:
             self._committed.seek(tp, bounds[tp][0])

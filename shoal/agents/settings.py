@@ -39,7 +39,6 @@ class KafkaSettings:
 
     session_timeout: float = 10.0
     rebalance_timeout: float = 60.0
-    drain_limit: float = 20.0
     fetch_wait: float = 0.03  # aiokafka fetches from a node once at a time: this delays a partition that just arrived
     fetch_bytes: int = 1 << 20
     poll_records: int = 20_000

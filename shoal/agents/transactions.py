@@ -8,7 +8,7 @@ rightful owner. A broker that is away is waited for.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import KafkaTimeoutError, ProducerFenced
 
 from shoal.agents import fastpath
-from shoal.agents.machine import Outbox, Place
+from shoal.agents.machine import Headers, Outbox, Place
 from shoal.agents.reach import Reach
 from shoal.agents.settings import KafkaSettings
 from shoal.models.errors import FailStop
@@ -50,6 +50,7 @@ class Writer:
                 if not error.retriable and await self._reach.ask():
                     raise
                 await asyncio.sleep(0.5)
+                await self._reach.wait()
 
     def _new_producer(self) -> AIOKafkaProducer:
         s = self._settings
@@ -92,9 +93,9 @@ class Writer:
 
     def _build(self, outbox: Outbox) -> list[list[tuple[Any, Target]]]:
         """Batches in rounds, each with at most one batch per partition: the next waits until the one before is out."""
-        contents = dict(outbox.records)
+        contents: dict[Target, Iterable[tuple[bytes | None, bytes | None, Headers]]] = {**outbox.records}
         if outbox.changelog:
-            contents[self.changelog] = [(key, value, []) for key, value in outbox.changelog]  # type: ignore[misc]
+            contents[self.changelog] = ((key, value, []) for key, value in outbox.changelog)
         rounds: list[list[tuple[Any, Target]]] = []
         for target, records in contents.items():
             try:

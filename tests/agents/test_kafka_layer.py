@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
@@ -57,8 +58,9 @@ def test_an_open_transaction_at_the_end_is_not_idleness() -> None:
 
 
 def test_messages_of_unexpected_errors_hold_no_values() -> None:
+    users: dict[str, int] = {}
     try:
-        {}["user-4711"]
+        users["user-4711"]
     except KeyError as error:
         message = describe(error, "bound of events[3] at offset 17")
     assert "4711" not in message
@@ -118,7 +120,7 @@ def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
 
     app.host.partitions[place] = asyncio.run(hosted())
     # then Faust's table shows it, under Faust's names
-    table = app.tables["bound.events"]
+    table: Any = app.tables["bound.events"]
     assert table.changelog_topic.get_topic_name() == "app.bound.events.changelog"
     assert table[b"ann"] == PAIR.pack(3, 30)
     assert b"ann" in table

@@ -24,7 +24,7 @@ def test_a_worker_rides_out_a_dead_broker(tmp_path: Path) -> None:
             # when the broker is killed in the middle of its work, and is away for a while
             time.sleep(0.4)
             broker.kill()
-            time.sleep(12)
+            time.sleep(8)
             assert worker.process.poll() is None
             broker.start()
             # then the worker goes on by itself, and said so once

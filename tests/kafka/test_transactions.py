@@ -1,6 +1,8 @@
 """What goes into a transaction, with both ways of filling batches and reading records."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Coroutine
 from typing import Any
 
@@ -220,3 +222,23 @@ def test_fast_and_slow_records_say_the_same(kafka: Kafka) -> None:
         return rows
 
     assert run(seen(True)) == run(seen(False))
+
+
+def test_a_broker_that_is_there_and_does_not_answer_is_slow() -> None:
+    # given a writer, and a broker that is frozen: it takes connections and says nothing
+    with Kafka() as frozen:
+        bench = Bench(frozen, flush_limit=2.0)
+
+        async def go() -> None:
+            writer = await bench.fenced()
+            assert frozen.pid
+            os.kill(frozen.pid, signal.SIGSTOP)
+            try:
+                await writer.write(Outbox(1, [(b"k", b"v")]))
+            finally:
+                os.kill(frozen.pid, signal.SIGCONT)
+                await writer.stop()
+
+        # then a transaction ends the worker after its limit, before the broker takes it for dead
+        with pytest.raises(FailStop, match=r"bound of in\[0\]: broker slow; .* did not commit within 2 s"):
+            run(go())
