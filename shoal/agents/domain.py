@@ -5,6 +5,7 @@ refuses, a partition's state is missing though it ever committed, or what it say
 """
 
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -33,7 +34,8 @@ class Statistics:
         self.sources: Sequence[str] = session.config.topics
         self.health = health
         self.plans: dict[str, TopicPlan] = {}
-        self.machines: dict[Place, BoundMachine | ReleaseMachine] = {}
+        # Weak: a partition that is given up takes its state with it.
+        self.machines: WeakValueDictionary[Place, BoundMachine | ReleaseMachine] = WeakValueDictionary()
         self._session = session
         self._settings = settings
         self._heads: dict[Group, Head] = {}
@@ -133,6 +135,15 @@ class Statistics:
                     f"metric {metric.label}: release {seq} in the audit log is not the one that the state has published; "
                     "the log or the topics were changed: run `shoal audit verify`"
                 )
+
+    def ahead(self) -> set[Place]:
+        """Source partitions to hold back for a while: what they send would only wait. Pacing changes no byte."""
+        return {
+            Place(BOUND, topic, partition)
+            for machine in list(self.machines.values())
+            if isinstance(machine, ReleaseMachine)
+            for topic, partition in machine.state.ahead()
+        }
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Write releases or activations to the audit log; it decides nothing and holds nothing up."""

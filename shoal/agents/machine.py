@@ -5,7 +5,7 @@ is pure and synchronous: it knows no Kafka, no event loop and no clock, and a ho
 here can fail; a machine that raises ends the worker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -119,6 +119,9 @@ class Domain(Protocol):
         Called after the old owner is fenced. `last_release` is, for the release stage, the last committed record of
         the releases partition of the same number, None when there is none; for other stages always None.
         """
+
+    def ahead(self) -> Set[Place]:
+        """Source partitions that are not to be read for now, for others lag behind; asked every second."""
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Write releases or activations to the audit log. Runs in a thread, one call at a time.

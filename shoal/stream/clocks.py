@@ -91,6 +91,19 @@ class TopicClocks:
             lowest = reach if lowest is None else min(lowest, reach)
         return lowest
 
+    def ahead(self) -> set[int]:
+        """Partitions that are ahead of the slowest in every clock, while that one has events; pacing holds them back."""
+        names = {name for source in self.sources for name in source.watermarks}
+        ahead = set(range(len(self.sources)))
+        for name in names:
+            reached = [source.watermarks.get(name) for source in self.sources]
+            lowest = min((mark for mark in reached if mark is not None), default=None)
+            slowest = [index for index, mark in enumerate(reached) if mark is None or mark == lowest]
+            if any(self.sources[index].idle_wall is not None for index in slowest):
+                return set()  # nobody waits for an idle one longer than `idle_after`
+            ahead -= set(slowest)
+        return ahead if names else set()
+
     def _passed(self, name: str, wall: int, own: int | None) -> int | None:
         found = [watermark for source in self.sources if (watermark := source.as_of(name, wall)) is not None]
         if own is not None:

@@ -29,6 +29,7 @@ from shoal.stream.waiting import Waiting
 
 MARK = b"\x00mark"
 RELEASES_PER_TRANSACTION = 50_000
+MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
 
@@ -202,6 +203,12 @@ class ReleasePartition:
     def backlog(self) -> int:
         """Messages and releases since the last `take`."""
         return self._events + len(self._releases)
+
+    def ahead(self) -> Iterator[tuple[str, int]]:
+        """(topic, source partition) that should be held back, for too many contributions wait here."""
+        if self._waiting.count > MAX_LEAD:
+            for topic, clocks in self._clocks.items():
+                yield from ((topic, partition) for partition in clocks.ahead())
 
     def _where(self) -> str:
         return f"contributions partition {self.partition}"

@@ -20,6 +20,7 @@ class Waiting:
         self._rows: dict[tuple[str, int], list[Row]] = {}  # (group's key, tick) -> rows
         self._ticks: dict[str, list[int]] = {label: [] for label in labels}  # heaps
         self._keys: dict[tuple[str, int], list[str]] = {}  # (label, tick) -> keys of its groups
+        self.count = 0  # rows that wait
         self._closing: dict[str, int] = {}  # label -> the tick whose keys are sorted, last first
 
     def add(self, label: str, key: str, tick: int, row: Row, *, merges: bool) -> Row:
@@ -27,6 +28,7 @@ class Waiting:
         rows = self._rows.get((key, tick))
         if rows is None:
             self._rows[key, tick] = [row]
+            self.count += 1
             keys = self._keys.get((label, tick))
             if keys is None:
                 self._keys[label, tick] = [key]
@@ -38,6 +40,7 @@ class Waiting:
             row = rows[0] = (effective, "", 0, level, samples + row[4], total + row[5])
         else:
             rows.append(row)
+            self.count += 1
         return row
 
     def first(self, label: str) -> int | None:
@@ -62,5 +65,6 @@ class Waiting:
             del self._keys[label, tick]
             del self._closing[label]
         rows = self._rows.pop((key, tick))
+        self.count -= len(rows)
         rows.sort(key=CANONICAL)
         return tick, key, rows

@@ -159,6 +159,9 @@ class ToyDomain:
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             assert last == machine.number, f"state {machine.number}, topic {last}"
 
+    def ahead(self) -> set[Place]:
+        return set()
+
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
         if self.folder is not None:
             with (self.folder / f"{topic}.{partition}").open("ab") as log:

@@ -116,6 +116,19 @@ def test_waking_late_folds_into_the_open_tick_and_is_counted():
     assert closed(machine, *caught_up) == [("05:10", 2)]
 
 
+def test_sources_far_ahead_of_a_slow_one_are_held_back_but_never_for_an_idle_one(monkeypatch):
+    monkeypatch.setattr("shoal.stream.release.MAX_LEAD", 2)
+    machine = release(config({"algorithm": "naive", "every": "1s"}), sources=3)
+    assert list(machine.ahead()) == []
+    ahead = [message(number, at=100 + number, clock=100 + number) for number in range(1, 4)]
+    closed(machine, *ahead, message(1, partition=1, clock=50), message(1, partition=2, clock=60))
+    assert sorted(machine.ahead()) == [("events", 0), ("events", 2)]
+    closed(machine, message(2, partition=1, clock=50, idle=True, wall=1))
+    assert list(machine.ahead()) == []
+    closed(machine, message(3, partition=1, clock=200), message(2, partition=2, clock=200))
+    assert list(machine.ahead()) == [], "what waited is released"
+
+
 def test_past_clocks_are_forgotten_after_a_while():
     machine = release(sources=2)
     for number in range(1, 200):
