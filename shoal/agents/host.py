@@ -30,6 +30,7 @@ log = structlog.get_logger("shoal.worker")
 
 WATCH_EVERY = 1.0
 INBOX = "inbox"
+LEAD = "lead"
 
 
 class Host:
@@ -280,6 +281,7 @@ class Host:
         while True:
             await asyncio.sleep(WATCH_EVERY)
             await self.reach.ask()  # so that an outage is said even when there is nothing to do
+            self._pace()
             chain = self.app.consumer._thread.chain
             waiting = self.positions(self.app.consumer.assignment()) if self.accepting else {}
             late = {tp: n for tp, n in waiting.items() if chain.get(tp, n) > n and not self._holds.get(tp)}
@@ -287,6 +289,14 @@ class Host:
                 if self._stuck.get(tp) == offset:
                     self._seek(tp)
             self._stuck = late
+
+    def _pace(self) -> None:
+        """Hold back sources that are far ahead of others, and let go of those that no longer are."""
+        ahead = self.domain.ahead() if self.accepting else set()
+        for place in self.partitions:
+            if place.stage == BOUND:
+                act = self.hold if place in ahead else self.let_go
+                act(TP(place.topic, place.partition), LEAD)
 
     async def _tell_idle(self) -> None:
         """Ask twice in short order: only the second answer can know of a fetch that was sent after the first."""

@@ -77,6 +77,9 @@ class Bench:
                 await writer.write(outbox)
         finally:
             await writer.stop()
+        async with Reader(self.settings) as reader:  # a commit is final at once, and visible a moment later
+            await reader.stable_bounds([TopicPartition(self.out, 0), TopicPartition(self.out, 1)])
+            await reader.stable_bounds([TopicPartition(self.log, 0)])
 
     def read(self, topic: str) -> dict[int, Any]:
         return asyncio.run(read_all(self.settings.brokers, topic))
