@@ -1,0 +1,147 @@
+"""A worker that is killed may delay a release. It never loses, repeats or changes one."""
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from shoal.models.times import iso
+from tests.support.deployment import Deployment
+from tests.support.kafka import Kafka
+from tests.support.people import START, visits
+from tests.support.tail import Seen, Tail
+from tests.support.workers import tails, wait_until
+
+KILLS = 20
+CITIES = 20_000
+
+
+def test_twenty_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
+    # given metrics of several cadences and algorithms, and events that keep coming
+    metrics = (
+        {"name": "daily", "every": "1d"},
+        {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
+        {"name": "city", "group": "city", "every": "6h", "lateness": "1h"},
+    )
+    with Deployment(kafka, tmp_path, *metrics, sources={"events": 8}, partitions=4) as shoals:
+        events = visits(12_000, step=200)
+        shoals.oracle.run(events)
+        feeding = shoals.produce_slowly(events, seconds=60)
+        # and three workers: two with a name, whose places are free at once, and one without
+        names = ["a", "b", None]
+        workers = [shoals.worker(name) for name in names]
+        chance = random.Random(20)
+        # when they are killed, twenty times: busy, starting, taking over; and come back at once or later
+        for number in range(KILLS):
+            place = 2 if number % 7 == 6 else chance.randrange(2)
+            if chance.random() < 0.8:
+                workers[place].wait_owns()
+            time.sleep(chance.choice([0.0, chance.uniform(0, 0.2), chance.uniform(0, 1)]))
+            workers[place].kill()
+            if chance.random() < 0.4:
+                time.sleep(chance.uniform(0, 1.5))
+            workers[place] = shoals.worker(names[place])
+        feeding.join()
+        # then the releases are those of a run without Kafka
+        shoals.expect_equality(90)
+        assert shoals.oracle.log()[1]
+        shoals.stop_all()
+
+
+class Marksman:
+    """Kills a worker when the log shows the moment, and not a moment later."""
+
+    def __init__(self, shoals: Deployment, tail: Tail) -> None:
+        self.shoals, self.tail, self.hits = shoals, tail, 0
+        self.worker = shoals.worker("one")
+        self._looked = 0
+
+    def shoot(self, moment: Callable[[Seen], bool], in_time: Callable[[], bool]) -> None:
+        """Freeze at the moment; kill if it was in time, else let go and wait for the next."""
+        hits = self.hits
+        while hits == self.hits:
+            self._wait_for(moment)
+            self.worker.freeze()
+            if in_time():
+                self.worker.kill()
+                self.hits += 1
+                self.worker = self.shoals.worker("one")
+            else:
+                self.worker.thaw()
+
+    def _wait_for(self, moment: Callable[[Seen], bool]) -> None:
+        def look() -> bool:
+            while self._looked < len(self.tail.seen):
+                self._looked += 1
+                if moment(self.tail.seen[self._looked - 1]):
+                    return True
+            return False
+
+        wait_until(look, 40, lambda: f"after {self.hits} hits\n{tails(self.shoals.workers)}", every=0.001)
+
+
+def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:
+        # given one partition of everything, so that a clock record alone says which ticks are over
+        events = visits(4_000, people=400, step=30, cities=[f"c{n}" for n in range(50)])
+        shoals.oracle.run(events)
+        expected = [orjson.loads(release)["at"] for release in shoals.oracle.releases()]
+        shoals.make_topics()
+        said: list[str] = []
+        visible: set[int] = set()
+
+        def clock_record(seen: Seen) -> bool:
+            watermarks = orjson.loads(seen.value or b"{}").get("m")
+            said.extend(iso(watermark) for watermark in (watermarks or {}).values())
+            return bool(watermarks)
+
+        def open_tick() -> bool:
+            over = sum(1 for at in expected if str(at) <= said[-1])
+            count = len(shoals.releases())
+            visible.add(count)
+            return count < over
+
+        with Tail(kafka, f"{shoals.app}.contributions") as tail:
+            # when the worker dies, five times, with a clock in the log and its tick not closed
+            marksman = Marksman(shoals, tail)
+            marksman.worker.wait_owns(2)
+            shoals.produce_slowly(events, seconds=12)
+            for _ in range(5):
+                marksman.shoot(clock_record, open_tick)
+        # then its successor closes the tick, with the same bytes
+        assert len(visible) > 2
+        shoals.expect_equality()
+        shoals.stop_all()
+
+
+def test_kills_inside_a_long_close_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
+    # given ticks with so many groups that closing one takes several transactions
+    with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:
+        events = [
+            orjson.dumps({"who": f"p{tick}-{n}", "at": START + 3600 * tick, "x": n % 90, "city": f"c{n}"})
+            for tick in range(2)
+            for n in range(CITIES)
+        ]
+        shoals.oracle.run(events)
+        shoals.make_topics()
+        parts: list[int] = []
+
+        def first_part(seen: Seen) -> bool:
+            return True
+
+        def not_all() -> bool:
+            parts.append(len(shoals.releases()))
+            return parts[-1] % CITIES != 0
+
+        with Tail(kafka, f"{shoals.app}.releases") as tail:
+            # when the worker dies, three times, after it has published a part of a tick
+            shoals.produce(events, end=True)
+            marksman = Marksman(shoals, tail)
+            for _ in range(3):
+                marksman.shoot(first_part, not_all)
+        # then the rest follows, each once, in its place
+        shoals.expect_equality()
+        assert 0 < parts[0] < CITIES
+        shoals.stop_all()

@@ -1,0 +1,252 @@
+"""A deployment of shoal in a folder: configuration, key, topics, workers, and what `shoal run` makes of its events.
+
+The oracle is a second folder with the same configuration, a copy of the key and a log of its own. A story ends well if
+a read_committed consumer of Kafka sees the oracle's releases, byte for byte and each once, and the SQL log of the
+workers holds what the oracle's holds: releases, hash chains and activations.
+"""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+from sqlalchemy import select
+
+from shoal.agents import key_file, verify
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.ledger import Ledger
+from shoal.agents.producing import produce_file
+from shoal.agents.session import load_config
+from shoal.agents.topics import verify_topics
+from shoal.models.log import Activation, Release
+from shoal.stream.runner import Line
+from tests.support.kafka import Kafka
+from tests.support.workers import SHOAL, Worker, tails, wait_until
+
+USUAL_METRIC: dict[str, Any] = {
+    "topic": "events", "user": "who", "value": "x", "time": "at", "statistic": "mean", "range": [0, 100],
+    "epsilon": 1, "max_contributions": 64, "users": 200, "algorithm": "naive", "every": "1h",
+}  # fmt: skip
+CHUNK = 250  # events that are sent at once while the world goes on
+
+
+class Deployment:
+    """An app of its own on a broker."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        folder: Path,
+        *metrics: Mapping[str, Any],
+        sources: Mapping[str, int] | None = None,
+        url: str = "sqlite:///shoal.db",
+        epsilon: float = 1000,
+        **kafka_section: Any,
+    ) -> None:
+        self.kafka, self.folder, self.app = kafka, folder, kafka.name("app")
+        self.metrics = [USUAL_METRIC | {"name": f"m{n}"} | dict(metric) for n, metric in enumerate(metrics or ({},))]
+        self.epsilon, self.url, self.kafka_section = epsilon, url, kafka_section
+        self.workers: list[Worker] = []
+        self.config = folder / "shoal.toml"
+        self.key = folder / "shoal.key"
+        key_file.new(self.key)
+        self.write_config()
+        self.oracle = Oracle(self)
+        for topic, partitions in (sources or {"events": 4}).items():
+            kafka.create_topic(self.topic(topic), partitions, {"retention.ms": "-1"})
+        self._threads: list[threading.Thread] = []
+
+    # -- its files
+
+    def topic(self, name: str = "events") -> str:
+        """A source topic's real name, which no other test has."""
+        return f"{self.app}-{name}"
+
+    def write_config(self, folder: Path | None = None, url: str | None = None) -> None:
+        """Write what is in `metrics`, `epsilon` and `kafka_section`."""
+        sections = [
+            ("[kafka]", {"brokers": self.kafka.bootstrap, "app": self.app} | self.kafka_section),
+            ("[audit]", {"url": url or self.url}),
+            ("[privacy]", {"key_file": "shoal.key", "epsilon": self.epsilon}),
+            *(("[[metric]]", metric | {"topic": self.topic(str(metric["topic"]))}) for metric in self.metrics),
+        ]
+        lines = [
+            [head, *(f"{key} = {json.dumps(value)}" for key, value in section.items())] for head, section in sections
+        ]
+        ((folder or self.folder) / "shoal.toml").write_text(
+            "\n".join(line for lines_ in lines for line in lines_) + "\n"
+        )
+
+    # -- its input
+
+    def produce(self, events: Iterable[bytes], topic: str = "events", *, end: bool = False) -> None:
+        """Send to the users' partitions, in order; the end closes the last tick."""
+        config = load_config(self.config)
+        lines = (Line(number, raw) for number, raw in enumerate(events))
+        asyncio.run(produce_file(settings_of(config), config, self.topic(topic), lines, end=end))
+
+    def produce_slowly(self, events: Sequence[bytes], seconds: float, topic: str = "events") -> threading.Thread:
+        """Send in the background, as the world does, and the end at last."""
+
+        def send() -> None:
+            pause = threading.Event()
+            for first in range(0, len(events), CHUNK):
+                last = first + CHUNK >= len(events)
+                self.produce(events[first : first + CHUNK], topic, end=last)
+                pause.wait(0 if last else seconds * CHUNK / len(events))
+
+        thread = threading.Thread(target=send, name=f"produce {topic}")
+        thread.start()
+        self._threads.append(thread)
+        return thread
+
+    def make_topics(self) -> None:
+        """The app's own topics, as its first worker would make them."""
+        config = load_config(self.config)
+        asyncio.run(verify_topics(settings_of(config), config.topics))
+
+    # -- its workers
+
+    def worker(self, instance: str | None = None) -> Worker:
+        """Start one; it ends with the deployment at the latest."""
+        worker = Worker(self.config, self.folder / f"worker-{len(self.workers)}.log", instance)
+        self.workers.append(worker)
+        return worker
+
+    def stop_all(self) -> None:
+        """Stop those who live, all at once."""
+        living = [worker for worker in self.workers if worker.alive]
+        for worker in living:
+            worker.tell_to_stop()
+        for worker in living:
+            worker.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for worker in self.workers:
+            worker.end()
+        for thread in self._threads:
+            thread.join()
+
+    # -- its output
+
+    def releases(self) -> list[bytes]:
+        """What a read_committed consumer sees, in the order of a file run."""
+        return in_order(read.value for read in self.kafka.read_committed(f"{self.app}.releases") if read.value)
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        read = self.kafka.read_committed(f"{self.app}.dead-letters")
+        return [orjson.loads(record.value or b"null") for record in read]
+
+    def wait_releases(self, count: int, limit: float = 60.0) -> None:
+        """Until so many are visible."""
+        seen: list[int] = [0]
+
+        def enough() -> bool:
+            seen[0] = len(self.kafka.read_committed(f"{self.app}.releases"))
+            return seen[0] >= count
+
+        wait_until(enough, limit, lambda: f"{seen[0]} of {count} releases\n{tails(self.workers)}", every=0.3)
+
+    def wait_audited(self, limit: float = 40.0) -> None:
+        """Until the SQL log holds what the oracle's holds."""
+        expected = sizes(self.oracle.log())
+        there: list[int] = []
+
+        def enough() -> bool:
+            there[:] = sizes(read_log(self.config))
+            return there == expected
+
+        wait_until(enough, limit, lambda: f"{there} rows of {expected} in SQL\n{tails(self.workers)}", every=0.3)
+
+    def expect_equality(self, limit: float = 60.0) -> None:
+        """The end of every story that ends well."""
+        expected = self.oracle.releases()
+        self.wait_releases(len(expected), limit)
+        assert first_difference(self.releases(), expected) is None
+        self.wait_audited()
+        assert read_log(self.config) == self.oracle.log()
+        with opened_ledger(self.config) as ledger:
+            assert verify.verify(ledger) == []
+            assert verify.compare_topic(ledger, self.app, self.releases()) == []
+
+
+class Oracle:
+    """`shoal run` over the same events, in a folder beside the deployment's."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.folder = deployment.folder / "oracle"
+        self.folder.mkdir()
+        self._deployment = deployment
+        self._runs: list[subprocess.Popen[bytes]] = []
+
+    def run(self, events: Iterable[bytes], topic: str = "events") -> None:
+        """Start it; it runs beside the workers."""
+        self._finish()  # two topics share a log: one after the other
+        if not (self.folder / "shoal.key").exists():
+            shutil.copy(self._deployment.key, self.folder)
+        self._deployment.write_config(self.folder, url="sqlite:///shoal.db")
+        (self.folder / f"{topic}.jsonl").write_bytes(b"".join(event + b"\n" for event in events))
+        names = ["--input", f"{topic}.jsonl", "--output", f"{topic}.releases", "--topic", self._deployment.topic(topic)]
+        command = [str(SHOAL), "run", "shoal.toml", *names]
+        with (self.folder / "log").open("ab") as log:
+            self._runs.append(subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log))
+
+    def _finish(self) -> None:
+        for run in self._runs:
+            assert run.wait(120) == 0, (self.folder / "log").read_text()
+
+    def releases(self) -> list[bytes]:
+        self._finish()
+        files = sorted(self.folder.glob("*.releases"))
+        return in_order(line for file in files for line in file.read_bytes().splitlines())
+
+    def log(self) -> tuple[list[Any], list[Any]]:
+        self._finish()
+        return read_log(self.folder / "shoal.toml")
+
+
+@contextmanager
+def opened_ledger(config: Path) -> Iterator[Ledger]:
+    with Ledger.open(load_config(config).audit.url) as ledger:
+        yield ledger
+
+
+def read_log(config: Path) -> tuple[list[Any], list[Any]]:
+    """Releases with their hashes, and activations, as SQL has them."""
+    with opened_ledger(config) as ledger, ledger.database.read() as connection:
+        r, a = Release, Activation
+        releases = select(r.app, r.metric, r.version, r.group, r.seq, r.id, r.at, r.body, r.previous_hash, r.hash)
+        activations = select(a.app, a.metric, a.version, a.group, a.level, a.at, a.prior, a.body)
+        return sorted(map(tuple, connection.execute(releases))), sorted(map(tuple, connection.execute(activations)))
+
+
+def sizes(log: tuple[list[Any], list[Any]]) -> list[int]:
+    return [len(part) for part in log]
+
+
+def in_order(releases: Iterable[bytes]) -> list[bytes]:
+    """By time, metric, group and seq."""
+
+    def place(release: bytes) -> tuple[str, str, str, int]:
+        found = orjson.loads(release)
+        return found["at"], found["metric"], found["group"] or "", found["seq"]
+
+    return sorted(releases, key=place)
+
+
+def first_difference(found: list[bytes], expected: list[bytes]) -> str | None:
+    """Where two lists of releases part, in a line; None if they are the same bytes."""
+    for number, (one, other) in enumerate(zip(found, expected, strict=False)):
+        if one != other:
+            return f"release {number} is {one.decode()}, must be {other.decode()}"
+    return None if len(found) == len(expected) else f"{len(found)} releases, must be {len(expected)}"

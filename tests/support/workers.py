@@ -1,0 +1,120 @@
+"""`shoal worker` as a process that tests kill, freeze and stop; what it says is kept for the failure message."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+SHOAL = Path(sys.executable).with_name("shoal")
+LEAVES_WITHIN = 20.0  # seconds from SIGTERM to exit, as promised
+
+
+def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, as a script would."""
+    command = [str(SHOAL), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
+
+
+def wait_until(done: Callable[[], Any], limit: float, else_say: Callable[[], str], every: float = 0.05) -> None:
+    """Return when it is done; past the limit, fail and say how things stood."""
+    end = time.monotonic() + limit
+    while not done():
+        assert time.monotonic() < end, f"not within {limit:.0f} s: {else_say()}"
+        time.sleep(every)
+
+
+class Worker:
+    """One worker process, from its start to whatever end it comes to."""
+
+    def __init__(self, config: Path, log: Path, instance: str | None = None) -> None:
+        self.log, self.instance = log, instance
+        name = [] if instance is None else ["--instance", instance]
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [str(SHOAL), "worker", str(config), *name], stdout=output, stderr=subprocess.STDOUT, env=os.environ
+            )
+
+    # -- what it says
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text("utf-8", "replace")
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Its log lines about one kind of event."""
+        lines = [json.loads(line) for line in self.text.splitlines() if line.startswith("{") and line.endswith("}")]
+        return [line for line in lines if line["event"] == event]
+
+    @property
+    def owned(self) -> int:
+        """Partitions it works on: of sources and of contributions."""
+        owns = self.said("owns")
+        return int(owns[-1]["all"]) if owns else 0
+
+    @property
+    def last_word(self) -> str:
+        """The line for people with which it ended."""
+        return self.text.rstrip("\n").rpartition("\n")[2]
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    # -- what is done to it
+
+    def wait_says(self, event: str, limit: float = 40.0) -> None:
+        self.wait(lambda: self.said(event), limit)
+
+    def wait_owns(self, count: int = 1, limit: float = 40.0) -> None:
+        self.wait(lambda: self.owned >= count, limit)
+
+    def wait(self, done: Callable[[], Any], limit: float = 40.0) -> None:
+        """Until something is so; a worker that ends meanwhile is a failure."""
+
+        def look() -> bool:
+            assert self.alive or done(), f"the worker ended with {self.process.returncode}: {self.text[-3000:]}"
+            return bool(done())
+
+        wait_until(look, limit, lambda: self.text[-3000:])
+
+    def kill(self) -> None:
+        """SIGKILL: no handler runs, nothing is flushed."""
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does nothing, and knows nothing of it afterwards."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def tell_to_stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """SIGTERM; it has to commit, leave and exit with 0 in good time."""
+        self.tell_to_stop()
+        assert self.exit_status(LEAVES_WITHIN) == 0, self.text[-3000:]
+
+    def exit_status(self, limit: float = 30.0) -> int:
+        """Wait for its end."""
+        try:
+            return self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {limit:.0f} s: {self.text[-3000:]}") from None
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        if self.alive:
+            self.kill()
+
+
+def tails(workers: Sequence[Worker]) -> str:
+    """The last words of all workers."""
+    return "\n".join(f"-- {worker.log.name} ({worker.process.poll()})\n{worker.text[-1500:]}" for worker in workers)
