@@ -1,0 +1,277 @@
+"""Prints docs/configuration.md: the reference of the configuration, generated from its models.
+
+    python -m shoal.agents.config_reference > docs/configuration.md
+
+Keys, types, bounds, defaults and meanings come from `shoal.models.config`; only the prose between the tables stands
+here. A test compares the page with what this module prints. Nothing here can fail.
+"""
+
+import types
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from shoal.models.config import (
+    ENVIRONMENT,
+    NOT_BUILT,
+    RESERVED,
+    AuditSection,
+    KafkaSection,
+    MetricSection,
+    PrivacySection,
+    WebSection,
+)
+from shoal.models.durations import format_duration
+from shoal.models.exact import exact_text
+
+DURATIONS = frozenset({"idle_after", "every", "lateness", "max_ahead"})
+
+HEAD = """\
+# Configuration
+
+One TOML file, named on every command line. This page is generated from the models that read it:
+
+```sh
+python -m shoal.agents.config_reference > docs/configuration.md
+```
+
+A key that is not on this page is an error that names the nearest valid one. All errors are one line, name the place,
+and never repeat a value.
+
+**Numbers** are decimals: `0.1` is exactly 1/10. They may also be written as text, `"0.1"` or `"1/3"`.
+
+**Durations** are a whole number and a unit in quotes: `"30s"`, `"5m"`, `"1h"`, `"7d"`.
+
+**Paths** that are relative start at the folder of the configuration file, also those of the environment and of a
+`sqlite:///` URL.
+
+**Fields** of an event are named as in its JSON; dots reach into nested objects: `customer.id`.
+
+**Secrets** are never in the file: the key and a SASL password are files of their own, and a database password belongs
+into a password file of the database's client, or into the environment.
+"""
+
+ENVIRONMENT_HEAD = """\
+## Environment
+
+These variables take the place of a key of the file, and win over it.
+"""
+
+KAFKA = """\
+## `[kafka]`
+
+Needed by the commands that touch Kafka. `shoal run` takes `app` from it, and `partitioner` and `idle_after`, because
+they belong to a metric's registered parameters.
+
+```toml
+[kafka]
+brokers = "kafka-1:9093,kafka-2:9093"
+app = "shoal"
+replication = 3
+security_protocol = "SASL_SSL"
+sasl_mechanism = "SCRAM-SHA-512"
+sasl_username = "shoal"
+sasl_password_file = "secrets/kafka-password"
+ssl_cafile = "secrets/ca.pem"
+```
+
+`app` names the consumer group, the transactional ids and the topics: `APP.contributions`, `APP.releases`,
+`APP.activations`, `APP.dead-letters`, `APP.bound.TOPIC.changelog` and `APP.release.changelog`. Another `app` is another
+deployment, which starts from nothing and needs another key.
+
+`partitioner` must be that of the events' producers: `murmur2` is the default of the Java client and of aiokafka,
+`crc32` that of librdkafka's consistent partitioners. An event in a partition that is not its user's is a dead letter.
+
+`partitions` is frozen once the topics exist.
+"""
+
+AUDIT = """\
+## `[audit]`
+
+```toml
+[audit]
+url = "postgresql+psycopg://shoal@postgres/shoal?passfile=/run/shoal/pgpass"
+```
+
+A SQLite file is made and migrated by the first command that opens it, and serves the workers of one host. PostgreSQL
+is migrated by `shoal migrate` alone.
+"""
+
+PRIVACY = """\
+## `[privacy]`
+
+```toml
+[privacy]
+key_file = "shoal.key"
+epsilon = 4.0
+```
+
+The budget is that of the ledger, over all metrics, versions and apps that use one audit log. The first registration
+stores it. A later configuration may say less, never more: raising it is `shoal budget CONFIG --raise`.
+"""
+
+WEB = """\
+## `[web]`
+
+```toml
+[web]
+port = 8080
+host = "0.0.0.0"
+```
+
+Without a port a worker listens nowhere.
+"""
+
+METRIC = """\
+## `[[metric]]`
+
+One table per statistic; several may read one topic, and an event is then read once.
+
+```toml
+[[metric]]
+name = "basket"
+topic = "purchases"
+user = "customer.id"
+value = "amount"
+time = "at"
+group = "country"
+statistic = "mean"
+algorithm = "naive"
+range = [0, 200]
+epsilon = 1.0
+max_contributions = 64
+max_groups_per_user = 2
+users = 25000
+every = "1h"
+```
+"""
+
+METRIC_TAIL = """\
+* **A field is value or pattern.** `user`, `time` and `group` are pattern, which is public; `value` is protected. A
+  field that is one in some metric of a topic and the other in another is refused, parts of it (`a` and `a.b`) included,
+  over all metrics of the audit log.
+* **`epsilon`** covers everything: all groups, all releases, for ever. With `max_groups_per_user = G` each group runs at
+  `epsilon / G`.
+* **`max_contributions`** and the noise grow together; samples above it are left out and only counted.
+* **`users`** sizes the counters. More users than expected cost accuracy, never privacy.
+* **`every`** is a duration in the events' own time, aligned to the Unix epoch. A group releases at the end of every
+  tick in which it got a contribution: with `naive` a sample, with `full` a block that closed. `"contribution"` releases
+  at each one, in the order of the log.
+* **`algorithm`**: `naive` adds up samples in one counter, with noise for `max_contributions` samples of a user. `full`
+  sums each user's samples into blocks and clips them around private first estimates; see
+  [known limits](known-limits.md) for when it pays.
+* **Changing anything** of a metric but its `name`, or `[kafka] partitioner` or `idle_after`, needs a higher `version`,
+  which is charged anew.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    sections: list[tuple[str, type[BaseModel], str]] = [
+        (KAFKA, KafkaSection, ""),
+        (AUDIT, AuditSection, ""),
+        (PRIVACY, PrivacySection, ""),
+        (WEB, WebSection, ""),
+        (METRIC, MetricSection, METRIC_TAIL),
+    ]
+    parts = [HEAD, ENVIRONMENT_HEAD + "\n" + _table(("variable", "takes the place of"), _variables())]
+    for prose, model, tail in sections:
+        rows = (_row(name, field) for name, field in model.model_fields.items())
+        table = _table(("key", "type", "default", "meaning"), rows)
+        parts.append(prose + "\n" + table + ("\n" + tail if tail else ""))
+    return "\n".join([*parts, _not_built()])
+
+
+def _variables() -> Iterator[tuple[str, ...]]:
+    for variable, (section, key) in ENVIRONMENT.items():
+        yield f"`{variable}`", f"`[{section}] {key}`"
+    yield "`SHOAL_INSTANCE`", "`shoal worker --instance`"
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
+    kind = _kind(field.annotation, name)
+    limits = _limits(field.metadata)
+    return f"`{name}`", kind + (f", {limits}" if limits else ""), _default(name, field), field.description or ""
+
+
+def _kind(annotation: Any, name: str) -> str:
+    """A type as users know it.
+
+    >>> _kind(int, "version"), _kind(int, "lateness"), _kind(str | None, "time")
+    ('integer', 'duration', 'text')
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(arguments[0], name)
+    if origin is Literal:
+        return " or ".join(f'`"{choice}"`' for choice in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_kind(part, name) for part in arguments if part is not type(None))
+    if origin is tuple:
+        return f"[{', '.join(_kind(part, name) for part in arguments)}]"
+    if annotation is int and name in DURATIONS:
+        return "duration"
+    return {int: "integer", str: "text", bool: "boolean", Path: "path", Fraction: "number"}[annotation]
+
+
+def _limits(metadata: list[Any]) -> str:
+    """Bounds and patterns in words."""
+    found = {name: getattr(one, name) for one in metadata for name in ("ge", "gt", "le", "lt") if hasattr(one, name)}
+    if found.keys() == {"ge", "le"}:
+        return f"{found['ge']} to {found['le']}"
+    words = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
+    limits = [f"{words[name]} {found[name]}" for name in found]
+    patterns = [f"matches `{pattern}`" for one in metadata if (pattern := getattr(one, "pattern", None))]
+    return ", ".join([*limits, *patterns])
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    """A default as one writes it in TOML.
+
+    >>> [_default(name, MetricSection.model_fields[name]) for name in ("lateness", "failure", "epsilon", "time")]
+    ['`"0s"`', '`0.001`', 'required', 'none']
+    """
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int) and name in DURATIONS:
+        return f'`"{format_duration(value)}"`'
+    if isinstance(value, Fraction | Decimal):
+        return f"`{exact_text(Fraction(value))}`"
+    return f"`{value}`" if isinstance(value, int) else f'`"{value}"`'
+
+
+def _not_built() -> str:
+    built = '`statistic = "mean"`, `algorithm = "naive"` or `"full"`, `unit = "user"`'
+    names = {key: ", ".join(f"`{value}`" for value in values) for key, values in NOT_BUILT.items()}
+    keys = ", ".join(f"`{key}`" for key in RESERVED)
+    return f"""\
+## Not built yet
+
+This version has {built},
+`relation = "values"` and `delta = 0`.
+Refused, with a message that says so:
+
+* the statistics {names["statistic"]};
+* the algorithms {names["algorithm"]};
+* every other unit and relation;
+* the keys {keys}.
+"""
+
+
+if __name__ == "__main__":
+    print(page(), end="")
