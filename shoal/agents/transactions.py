@@ -136,7 +136,10 @@ class Writer:
             return  # a repeated send whose first answer was lost: the broker has it and no longer knows where
         if offset <= self.last_offsets.get(target, -1):
             topic = f"{target[0]}[{target[1]}]"
-            raise FailStop(f"{self.place}: {topic} was made anew: offset {offset} was written before; see docs")
+            raise FailStop(
+                f"{self.place}: {topic} was made anew: offset {offset} was written before; bring back the topics that "
+                "belong together, or start a new `app` with a new key"
+            )
         self.last_offsets[target] = offset
 
     async def stop(self) -> None:
