@@ -40,8 +40,8 @@ One TOML file, named on every command line. This page is generated from the mode
 python -m shoal.agents.config_reference > docs/configuration.md
 ```
 
-A key that is not on this page is an error that names the nearest valid one. All errors are one line, name the place,
-and never repeat a value.
+A key that is not on this page is an error that names the nearest valid one. An error is one line that names the place
+and what to do.
 
 **Numbers** are decimals: `0.1` is exactly 1/10. They may also be written as text, `"0.1"` or `"1/3"`.
 
