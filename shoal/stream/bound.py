@@ -306,8 +306,10 @@ class BoundPartition:
             if name == CLOCK_HEADER:
                 time = time_of_text(value.decode("ascii", "replace"))
                 if time is not None and valid(time) is not None:
-                    for index, watermark in enumerate(self._watermarks):
-                        self._watermarks[index] = time if watermark is None else max(watermark, time)
+                    for clock in self.plan.clocks:
+                        latest = self._watermarks[clock.index]
+                        promised = time + clock.lateness  # as if an event that late had come: the clock is then `time`
+                        self._watermarks[clock.index] = promised if latest is None else max(latest, promised)
                     return
         self._refuse_all(Refused("not-json"), record)
 
@@ -338,12 +340,19 @@ class BoundPartition:
         if self.next_offset is None:
             return None
         idle = self._idle_wall is not None
-        messages = self._outgoing.take(self.next_offset, wall, self._watermarks, idle=idle)
+        messages = self._outgoing.take(self.next_offset, wall, self._clocks(), idle=idle)
         changelog = self._changelog() if self._durable else []
         bound = Bound(messages, changelog, self._dead, self.next_offset, self._events)
         self._idle_wall = None
         self._clear()
         return bound
+
+    def _clocks(self) -> list[int | None]:
+        """What may be promised, per clock: no later event of this partition will have an earlier effective time."""
+        return [
+            None if latest is None else latest - clock.lateness
+            for clock, latest in zip(self.plan.clocks, self._watermarks, strict=True)
+        ]
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
         entries: list[tuple[bytes, bytes | None]] = []

@@ -33,7 +33,8 @@ class Line:
 class Output:
     """What a chunk of the input made."""
 
-    releases: list[Release]
+    made: list[bytes]  # releases in the order of their making, each group's by seq: for the log
+    releases: list[Release]  # in the order of the file; those that an earlier time may still precede come later
     activations: list[bytes]
     dead_letters: list[bytes]
     events: int
@@ -66,7 +67,7 @@ class FileRun:
         yield self._drain(last=True)
 
     def _drain(self, *, last: bool) -> Output:
-        output = Output([], [], [], 0)
+        output = Output([], [], [], [], 0)
         bound = self.bound.take(wall=0)
         if bound is not None:
             output.dead_letters, output.events = bound.dead_letters, bound.events
@@ -76,6 +77,7 @@ class FileRun:
             self.release.work()
             released = self.release.take()
             if released is not None:
+                output.made += [release.value for release in released.releases]
                 for release in released.releases:
                     heapq.heappush(self._held, release)
                 output.activations += [value for _, value in released.activations]

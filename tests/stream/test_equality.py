@@ -40,6 +40,8 @@ CONFIGS: list[Config] = [
     ),
     config({"lateness": "3s"}, {"late": "drop", "every": "25s"}),
 ]
+# Events up to three seconds out of order, and a lateness that allows for it.
+DISORDERED = config({"lateness": "3s", "every": "2s", "epsilon": 4000}, {"lateness": "3s", "algorithm": "naive"})
 
 actions = st.lists(
     st.tuples(
@@ -72,6 +74,26 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     cluster.drain()
     # then the releases are the same bytes
     assert cluster.releases() == expected
+
+
+@settings(max_examples=60)
+@given(events_in_order, st.lists(st.integers(0, 3), min_size=60, max_size=60), st.sampled_from([1, 2, 8]), actions)
+def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, schedule):
+    # given events, each of which may come a little late
+    events = encode([(user, x, time - late, group) for (user, x, time, group), late in zip(rows, jitter, strict=False)])
+    # when bound sends its clock at other moments, and partitions have other neighbours
+    cluster = Cluster(DISORDERED, sources, 2)
+    cluster.produce(events)
+    cluster.end(b"2000-01-01T00:00:00Z")
+    for action, where, amount in schedule:
+        if action == "bound":
+            cluster.bound(where % sources, amount)
+        elif action == "release":
+            cluster.release(where % 2, amount)
+    cluster.drain()
+    # then nothing was too late for its tick
+    assert cluster.releases() == run_file(DISORDERED, events)
+    assert all(home.machine is None or home.machine.counters["woke_late"] == 0 for home in cluster.homes)
 
 
 @settings(max_examples=60)
