@@ -9,11 +9,12 @@ import gzip
 import io
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import orjson
 
@@ -55,7 +56,7 @@ class EventFile:
                     self.count += 1
                     if self.count % 1000 == 0:
                         on_bytes(raw.tell() if raw.seekable() else 0)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{self.path}: cannot be read ({reason}); name an existing .jsonl or .csv file") from None
 
@@ -70,8 +71,7 @@ class EventFile:
 
     def _rows(self, file: BinaryIO) -> Iterator[bytes]:
         csv.field_size_limit(MAX_CELL)
-        text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-        rows = csv.reader(text)
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline=""))
         try:
             header = next(rows, None)
             if header is None:
@@ -110,7 +110,11 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         yield sys.stdin.buffer, sys.stdin.buffer
         return
     with Path(path).open("rb") as raw:
-        yield (raw, gzip.open(raw)) if path.endswith(".gz") else (raw, raw)  # type: ignore[misc]
+        if path.endswith(".gz"):
+            with gzip.open(raw) as unpacked:
+                yield raw, cast(BinaryIO, unpacked)
+        else:
+            yield raw, raw
 
 
 def size_of(path: str) -> int | None:

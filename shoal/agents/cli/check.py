@@ -49,8 +49,8 @@ def guarantee(metric: MetricSection) -> str:
     'epsilon = 1 per person: '
     """
     return (
-        f"epsilon = {exact_text(metric.epsilon)} per person: all values of one person in this metric, for ever, however "
-        "often it is released; who contributes when, and in which group, is public"
+        f"epsilon = {exact_text(metric.epsilon)} per person: all values of one person in this metric, for ever, "
+        "however often it is released; who contributes when, and in which group, is public"
     )
 
 
@@ -81,5 +81,7 @@ def _text(fields: dict[str, Any]) -> str:
         state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
         lines += [f"{metric['metric']} version {metric['version']} ({state})", f"  {metric['guarantee']}"]
     lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
-    lines.append(f"internal topics hold exact sums or raw records, protect them like the events: {', '.join(fields['internal'])}")
+    lines.append(
+        f"internal topics hold exact sums or raw records, protect them like the events: {', '.join(fields['internal'])}"
+    )
     return "\n".join(lines)

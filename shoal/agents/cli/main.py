@@ -6,7 +6,7 @@ import sys
 import typer
 
 from shoal import __version__
-from shoal.agents.cli import COMMANDS, GROUPS
+from shoal.agents.cli.commands import COMMANDS, GROUPS
 from shoal.models.errors import ShoalError
 
 app = typer.Typer(
@@ -26,7 +26,9 @@ def _version(show: bool) -> None:
 
 
 @app.callback()
-def _options(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show it.")) -> None:
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show it."),
+) -> None:
     """Live statistics about people from Kafka topics, with user-level differential privacy."""
 
 

@@ -25,9 +25,13 @@ def run(
     config: ConfigPath,
     input: Annotated[str, typer.Option(help="Events: .jsonl, .csv with a header (either .gz), or - for stdin.")],  # noqa: A002
     output: Annotated[str, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")],
-    topic: Annotated[str | None, typer.Option(help="Whose events they are, where the config has several topics.")] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Whose events they are, where the config has several topics.")
+    ] = None,
     dead_letters: Annotated[Path | None, typer.Option(help="Write refused events here, with reasons.")] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Leave the last tick unreleased: more input may follow.")] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Leave the last tick unreleased: more input may follow.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the metrics over a file of events; the same releases, byte for byte, as workers on Kafka make of them.
@@ -44,31 +48,30 @@ def run(
         session.register(file_run=True)
         out = _writer(files, output)
         refused = None if dead_letters is None else _writer(files, str(dead_letters))
-        counts = _run(session, file, file_topic, out, refused, end=not open_)
-    fields = {"events": file.count, "releases": counts.pop("releases"), "counters": dict(sorted(counts.items()))}
+        releases, counters = _run(session, file, file_topic, out, refused, end=not open_)
+    fields = {"events": file.count, "releases": releases, "counters": dict(sorted(counters.items()))}
     result(fields, as_json=as_json, text=lambda: _summary(fields), to_stderr=output == "-" or not as_json)
 
 
 def _run(
     session: Session, file: EventFile, topic: str, out: BinaryIO, refused: BinaryIO | None, *, end: bool
-) -> Counter[str]:
+) -> tuple[int, Counter[str]]:
     app = session.config.kafka.app
     plan = plan_topic(session.config, topic, session.key.secret, source_partitions=1, contributions_partitions=1)
     runner = FileRun(plan)
     releases = 0
     with progress(f"reading {file.path}", size_of(file.path)) as advance:
         for chunk in runner.outputs(file.lines(advance), end=end):
-            values = [release.value for release in chunk.releases]
-            if values or chunk.activations:
-                session.ledger.append(app, values, activations=chunk.activations)
-            out.writelines(value + b"\n" for value in values)
-            releases += len(values)
+            if chunk.made or chunk.activations:
+                session.ledger.append(app, chunk.made, activations=chunk.activations)
+            out.writelines(release.value + b"\n" for release in chunk.releases)
+            releases += len(chunk.made)
             if refused is not None:
                 refused.writelines(letter + b"\n" for letter in chunk.dead_letters)
     if end:
         session.ledger.append(app, [], ends=list(_ends(runner, file)))
     out.flush()
-    return runner.counters + Counter({"releases": releases})
+    return releases, runner.counters
 
 
 def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
@@ -79,6 +82,7 @@ def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
 
 
 def choose_topic(config: Config, topic: str | None) -> str:
+    """The topic that was named, or the only one there is."""
     if topic is None:
         if len(config.topics) > 1:
             raise ConfigError(f"the metrics read {len(config.topics)} topics; say whose events these are: --topic NAME")
@@ -92,7 +96,7 @@ def _check_times(config: Config, topic: str) -> None:
     for metric in config.metrics_of(topic):
         if metric.time is None:
             raise ConfigError(
-                f'metric "{metric.name}" takes its time from Kafka\'s records, and a file has none; add `time = "FIELD"`'
+                f'metric "{metric.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
             )
 
 

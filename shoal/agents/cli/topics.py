@@ -24,5 +24,8 @@ def topics(config: ConfigPath, as_json: AsJson = False) -> None:
         say(f"shoal: {warning}")
     created = sorted({*made, *verified.created})
     fields = {"topics": verified.partitions, "created": created, "warnings": verified.warnings}
-    lines = [f"{name}: {count} partitions{', made' if name in created else ''}" for name, count in verified.partitions.items()]
+    lines = [
+        f"{name}: {count} partitions{', made' if name in created else ''}"
+        for name, count in verified.partitions.items()
+    ]
     result(fields, as_json=as_json, text=lambda: "\n".join(lines))

@@ -4,8 +4,8 @@ import logging
 import signal
 import sys
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -28,7 +28,9 @@ def worker(
     config: ConfigPath,
     instance: Annotated[
         str | None,
-        typer.Option(envvar="SHOAL_INSTANCE", help="A name that is unique among the workers: faster takeover after a crash."),
+        typer.Option(
+            envvar="SHOAL_INSTANCE", help="A name that is unique among the workers: faster takeover after a crash."
+        ),
     ] = None,
 ) -> None:
     """Run the agents: events in, private releases out, until SIGTERM or Ctrl-C.
