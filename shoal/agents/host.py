@@ -73,8 +73,11 @@ class Host:
         return {tp: offset for tp, offset in known.items() if tp in assigned}
 
     def committed(self) -> dict[TP, int]:
-        """Offsets for the group: behind all that is durable."""
-        done = {TP(p.topic, p.partition): part.committed for p, part in self.partitions.items()}
+        """Offsets for the group: behind all that is durable.
+
+        Nothing for a partition without state: an offset says that a state must be there.
+        """
+        done = {TP(p.topic, p.partition): part.committed for p, part in self.partitions.items() if part.durable}
         return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
 
     # -- holding partitions back
@@ -248,7 +251,7 @@ class Host:
         check_position(TP(place.topic, place.partition), position, source)
         await self.domain.admit(place, machine, last)
         part = Partition(self.settings, place, machine, writer)
-        part.begin(position)
+        part.begin(position, durable=bool(state))
         part.on_low = lambda: self.let_go(TP(place.topic, place.partition), INBOX)
         return part
 

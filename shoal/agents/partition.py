@@ -29,6 +29,7 @@ class Partition:
         self.settings, self.place, self.machine, self.writer = settings, place, machine, writer
         self.position = 0  # up to where the machine was given records
         self.committed = 0  # up to where a transaction covers them
+        self.durable = False  # whether its changelog holds a state
         self.generation = 0  # of the group, the last in which this partition was known to be ours
         self.events = 0
         self.transactions = 0
@@ -38,9 +39,10 @@ class Partition:
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
 
-    def begin(self, position: int) -> None:
-        """The machine is restored and admitted; it goes on here."""
+    def begin(self, position: int, *, durable: bool) -> None:
+        """The machine is restored, from a state if there is one, and admitted; it goes on here."""
         self.position = self.committed = position
+        self.durable = durable
 
     def run(self) -> None:
         """Process and flush until `drain`."""
@@ -159,7 +161,7 @@ class Partition:
     async def _commit(self, outbox: Outbox) -> None:
         await self.writer.write(outbox)
         self.machine.committed(outbox)
-        self.committed = outbox.next_offset
+        self.committed, self.durable = outbox.next_offset, True
         self.events += outbox.events
         self.transactions += 1
         self._room.set()
