@@ -195,6 +195,11 @@ class Config(Section):
     metric: tuple[MetricSection, ...] = Field(..., min_length=1)
 
     @property
+    def has_kafka(self) -> bool:
+        """Whether the file speaks of Kafka at all; `shoal run` needs no [kafka]."""
+        return "kafka" in self.model_fields_set
+
+    @property
     def topics(self) -> tuple[str, ...]:
         """Source topics, in order of first mention."""
         return tuple(dict.fromkeys(metric.topic for metric in self.metric))
@@ -304,10 +309,10 @@ def _resolve(config: Config, folder: Path) -> Config:
         for field in ("sasl_password_file", "ssl_cafile", "ssl_certfile", "ssl_keyfile")
         if (value := getattr(config.kafka, field)) is not None
     }
-    return config.model_copy(
-        update={
-            "kafka": config.kafka.model_copy(update=paths),
-            "audit": config.audit.model_copy(update={"url": url}),
-            "privacy": config.privacy.model_copy(update={"key_file": folder / config.privacy.key_file}),
-        }
-    )
+    sections: dict[str, Section] = {
+        "audit": config.audit.model_copy(update={"url": url}),
+        "privacy": config.privacy.model_copy(update={"key_file": folder / config.privacy.key_file}),
+    }
+    if config.has_kafka:
+        sections["kafka"] = config.kafka.model_copy(update=paths)
+    return config.model_copy(update=sections)

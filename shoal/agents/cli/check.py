@@ -9,8 +9,8 @@ from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.domain import refuse_absent
 from shoal.agents.registration import Agreement
 from shoal.agents.session import Session, open_session
-from shoal.agents.topics import verify_topics
-from shoal.models.config import MetricSection
+from shoal.agents.topics import Verified, verify_topics
+from shoal.models.config import Config, MetricSection
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
 
@@ -18,21 +18,29 @@ from shoal.models.exact import exact_text
 def check(config: ConfigPath, as_json: AsJson = False) -> None:
     """Validate configuration, key, topics, schema and budget; say what would be charged and guaranteed to whom.
 
-    Nothing is created, registered or charged.
+    Nothing is registered or charged. A configuration without [kafka] is checked for `shoal run` alone.
 
     Example: shoal check shoal.toml
     """
     with open_session(config) as session:
         _check_sqlite(session)
-        settings = settings_of(session.config)
-        verified = asyncio.run(verify_topics(settings, session.config.topics, create=False))
-        counts = {name: verified.partitions[name] for name in (*session.config.topics, settings.contributions)}
-        agreement = session.check(partitions=counts)
+        verified = _verify(session.config)
+        agreement = session.check(partitions=verified.partitions)
         refuse_absent(session, agreement.absent)
         for warning in verified.warnings:
             say(f"shoal: warning: {warning}")
-        fields = _fields(session, agreement, counts)
+        fields = _fields(session, agreement, verified.partitions)
         result(fields | {"warnings": verified.warnings}, as_json=as_json, text=lambda: _text(fields))
+
+
+def _verify(config: Config) -> Verified:
+    """The topics whose partition counts are agreed with the ledger."""
+    if not config.has_kafka:
+        return Verified({}, warnings=["no [kafka] section: only what `shoal run` needs was checked"])
+    settings = settings_of(config)
+    verified = asyncio.run(verify_topics(settings, config.topics, create=False))
+    counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
+    return Verified(counts, warnings=verified.warnings)
 
 
 def _check_sqlite(session: Session) -> None:

@@ -1,5 +1,6 @@
 """`shoal`: the command line. Results go to stdout, everything else to stderr; exit 0 ok, 1 failed, 2 usage."""
 
+import logging
 import os
 import sys
 
@@ -43,6 +44,7 @@ for _group, (_help, _commands) in GROUPS.items():
 
 def main() -> None:
     """Run a command; a user's mistake is one line, never a traceback."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it logs, our errors say once and in one line
     try:
         app()
     except ShoalError as error:
