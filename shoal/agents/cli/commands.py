@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from shoal.agents.cli.audit import replay, verify
 from shoal.agents.cli.broker import broker
 from shoal.agents.cli.budget import budget
 from shoal.agents.cli.check import check
@@ -25,5 +26,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "broker": broker,
 }
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+    "audit": ("Proofs of what was released.", {"verify": verify, "replay": replay}),
     "key": ("The secret key.", {"new": new}),
 }

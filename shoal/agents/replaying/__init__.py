@@ -1,0 +1,1 @@
+"""What `replay.py` is made of: reading topics again, making releases again, comparing."""
