@@ -110,3 +110,25 @@ def test_raising_is_explicit(config: Path, database_url: str) -> None:
     assert "left     epsilon 0.4, delta 0.000001\n" in shoal("budget", config, "--raise").stdout
     write(config, database_url, "0.4")
     assert isinstance(shoal("budget", config, "--raise").exception, LedgerError)
+
+
+def test_a_metric_that_left_the_configuration_is_retired_by_name(config: Path, database_url: str) -> None:
+    # given a metric in the ledger that the configuration does not have any more
+    with Ledger.open(database_url, migrate=True) as ledger:
+        register(ledger, version(epsilon="0.1"), version("visits", 3, epsilon="0.1"), budget_epsilon=Fraction("0.3"))
+    # when it is retired
+    said = shoal("budget", config, "--retire", "visits").stdout.splitlines()
+    # then it says so, and the charge stays
+    assert said[0] == "retired  visits version 3"
+    assert "charged  epsilon 0.1 by shoal: visits version 3 (retired)" in said
+    assert "left     epsilon 0.1" in said
+    # and again there is nothing to do
+    again = json.loads(shoal("budget", config, "--retire", "visits", "--json").stdout)
+    assert (again["retired"], [one["state"] for one in again["charges"]]) == ([], ["active", "retired"])
+
+
+def test_a_metric_that_nobody_registered_cannot_be_retired(config: Path) -> None:
+    shoal("migrate", config)
+    refused = shoal("budget", config, "--retire", "unknown").exception
+    assert isinstance(refused, LedgerError)
+    assert 'no metric "unknown" is registered' in str(refused)

@@ -11,23 +11,48 @@ from shoal.agents.budget import BudgetReport
 from shoal.agents.cli.output import AsJson, ConfigPath, result
 from shoal.agents.ledger import Ledger
 from shoal.models.config import Config, load
+from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
+from shoal.models.log import ACTIVE
 
+Retire = Annotated[
+    str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")
+]
 Raise = Annotated[bool, typer.Option("--raise", help="Raise the ledger's budget to [privacy], and log that.")]
 
 
-def budget(config: ConfigPath, raise_: Raise = False, as_json: AsJson = False) -> None:
+def budget(config: ConfigPath, raise_: Raise = False, retire: Retire = None, as_json: AsJson = False) -> None:
     """Show what each metric version was charged, once and for good, and what is left.
 
     Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, and it is logged.
+    A metric that is no longer in the configuration is retired before workers start without it; its charge stays, and
+    a retired version never returns.
 
     Example: shoal budget shoal.toml
     """
     said = load(config)
     with Ledger.open(said.audit.url) as ledger:
+        retired = [] if retire is None else _retire(ledger, said.kafka.app, retire)
         book = ledger.raise_budget(said.privacy.epsilon, said.privacy.delta) if raise_ else ledger.budget_report()
     book = book or _unused(said)
-    result(_fields(book), as_json=as_json, text=lambda: "\n".join(_lines(book)))
+    fields = _fields(book) | ({} if retire is None else {"retired": [list(one) for one in retired]})
+    done = [f"retired  {metric} version {version}" for metric, version in retired]
+    result(fields, as_json=as_json, text=lambda: "\n".join(done + list(_lines(book))))
+
+
+def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
+    """Retire what is active of a metric; again is nothing new.
+
+    Raises:
+        LedgerError: no such metric was ever registered under this app.
+    """
+    rows = [row for row in ledger.versions(app) if row.metric == metric]
+    if not rows:
+        raise LedgerError(f'no metric "{metric}" is registered under app {app!r}; `shoal budget CONFIG` lists them')
+    active = [(row.metric, row.version) for row in rows if row.state == ACTIVE]
+    for name, version in active:
+        ledger.retire(app, name, version)
+    return active
 
 
 def _unused(said: Config) -> BudgetReport:
