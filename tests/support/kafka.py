@@ -31,6 +31,7 @@ class Read(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Kafka(Broker):
@@ -118,7 +119,9 @@ async def _read(bootstrap: str, topic: str, isolation: str) -> list[Read]:
         read: list[Read] = []
         while any([await consumer.position(tp) < end for tp, end in ends.items()]):
             for tp, records in (await consumer.getmany(timeout_ms=100)).items():
-                read += [Read(tp.partition, r.offset, r.key, r.value, r.timestamp) for r in records]
+                for r in records:
+                    headers = tuple(r.headers)
+                    read.append(Read(tp.partition, r.offset, r.key, r.value, r.timestamp, headers))
         return sorted(read)
     finally:
         await consumer.stop()

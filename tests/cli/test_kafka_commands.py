@@ -1,0 +1,186 @@
+"""`shoal topics`, `shoal check` and `shoal produce` against a real broker."""
+
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from shoal.agents import key_file
+from shoal.agents.cli import worker
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.main import app
+from shoal.agents.session import load_config
+from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
+from shoal.stream.partitioning import PARTITIONERS
+from tests.support.kafka import Kafka
+
+CONFIG = """
+[kafka]
+brokers = "{brokers}"
+app = "{name}"
+partitions = 3
+{more}
+[audit]
+url = "sqlite:///log.db"
+[privacy]
+key_file = "shoal.key"
+epsilon = 4
+[[metric]]
+name = "amount"
+topic = "{name}-sales"
+user = "who"
+value = "amount"
+time = "at"
+statistic = "mean"
+algorithm = "full"
+range = [0, 10]
+epsilon = 1
+max_contributions = 5
+users = 10
+every = "1d"
+"""
+
+
+class Desk:
+    """A folder with a configuration and a key, and the commands in it."""
+
+    def __init__(self, folder: Path, kafka: Kafka) -> None:
+        self.folder, self.kafka = folder, kafka
+        self.name = kafka.name("desk")
+        key_file.new(folder / "shoal.key")
+        self.configure()
+
+    def configure(self, old: str = "", new: str = "", *, more: str = "", brokers: str | None = None) -> None:
+        text = CONFIG.format(brokers=brokers or self.kafka.bootstrap, name=self.name, more=more).replace(old, new)
+        (self.folder / "shoal.toml").write_text(text)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "shoal.toml"
+
+    def shoal(self, command: str, *arguments: object) -> Result:
+        return CliRunner().invoke(app, [command, str(self.path), *map(str, arguments)])
+
+    def ok(self, command: str, *arguments: object) -> str:
+        result = self.shoal(command, *arguments)
+        if result.exception is not None:
+            raise result.exception
+        return result.stdout
+
+
+@pytest.fixture
+def desk(tmp_path: Path, kafka: Kafka) -> Desk:
+    return Desk(tmp_path, kafka)
+
+
+def test_topics_makes_what_is_missing_and_then_finds_it(desk):
+    made = orjson.loads(desk.ok("topics", "--json"))
+    assert made["topics"][f"{desk.name}-sales"] == 3
+    assert made["created"] == sorted(made["topics"])
+    again = desk.ok("topics")
+    assert f"{desk.name}.contributions: 3 partitions" in again
+    assert "made" not in again
+
+
+def test_check_says_what_would_be_charged_and_guaranteed_to_whom(desk):
+    desk.ok("topics")
+    text = desk.ok("check")
+    assert "would be charged epsilon 1" in text
+    assert "epsilon = 1 per person: all values of one person in this metric, for ever" in text
+    assert f"{desk.name}.contributions" in text
+    found = orjson.loads(desk.ok("check", "--json"))
+    assert found["metrics"][0]["registered"] is False
+    assert found["partitions"] == {f"{desk.name}-sales": 3, f"{desk.name}.contributions": 3}
+
+
+def test_check_refuses_what_a_worker_would_refuse(desk):
+    assert isinstance(desk.shoal("check").exception, KafkaError), "topics are missing"
+    desk.ok("topics")
+    desk.configure("partitions = 3", "partitions = 4")
+    assert isinstance(desk.shoal("check").exception, KafkaError), "a count that is not there"
+    desk.configure("epsilon = 4", "epsilon = 0.5")
+    assert isinstance(desk.shoal("check").exception, LedgerError), "the budget"
+    desk.configure(brokers="127.0.0.1:1")
+    assert "no broker answers" in str(desk.shoal("check").exception)
+
+
+def test_check_needs_no_kafka_where_the_configuration_has_none(desk):
+    desk.path.write_text("[audit]" + desk.path.read_text().split("[audit]")[1])
+    result = desk.shoal("check")
+    assert result.exit_code == 0
+    assert "only what `shoal run` needs was checked" in result.stderr
+
+
+def test_produce_sends_lines_as_they_stand_to_their_users_partitions_and_ends_the_tick(desk):
+    desk.ok("topics")
+    events = [
+        b'{"who": "user%d", "amount": 1e400, "at": "2024-01-0%dT01:00:00Z"}' % (i % 7, i % 4 + 1) for i in range(50)
+    ]
+    (desk.folder / "events.jsonl").write_bytes(b"\n".join([*events, b"nonsense"]))
+    assert "51 events" in desk.ok("produce", "--input", desk.folder / "events.jsonl", "--end")
+    records = desk.kafka.read_committed(f"{desk.name}-sales")
+    clocks = [record for record in records if record.value is None]
+    assert sorted(record.partition for record in clocks) == [0, 1, 2]
+    assert {dict(record.headers)["shoal-clock"] for record in clocks} == {b"2024-01-05T00:00:00Z"}
+    sent = [record for record in records if record.value is not None]
+    assert sorted(record.value for record in sent) == sorted([*events, b"nonsense"])
+    for record in sent:
+        if record.key is not None:
+            assert record.partition == PARTITIONERS["murmur2"](record.key, 3)
+        else:
+            assert (record.value, record.partition) == (b"nonsense", 0)
+
+
+def test_produce_of_nothing_ends_nothing(desk):
+    desk.ok("topics")
+    (desk.folder / "events.jsonl").write_bytes(b"")
+    assert orjson.loads(desk.ok("produce", "--input", desk.folder / "events.jsonl", "--end", "--json"))["events"] == 0
+    assert desk.kafka.read_committed(f"{desk.name}-sales") == []
+
+
+def test_produce_says_what_is_missing(desk):
+    (desk.folder / "events.jsonl").write_bytes(b"{}")
+    missing = desk.shoal("produce", "--input", desk.folder / "events.jsonl").exception
+    assert isinstance(missing, KafkaError)
+    assert "create it with `shoal topics`" in str(missing)
+    assert isinstance(desk.shoal("produce", "--input", "absent.jsonl").exception, InputError | KafkaError)
+    desk.configure(brokers="127.0.0.1:1")
+    away = desk.shoal("produce", "--input", desk.folder / "events.jsonl").exception
+    assert "no broker answers" in str(away)
+
+
+def test_tls_and_sasl_are_passed_through(desk):
+    (desk.folder / "password").write_text("secret\n")
+    desk.configure(
+        more='security_protocol = "SASL_SSL"\nsasl_mechanism = "SCRAM-SHA-512"\nsasl_username = "u"\n'
+        'sasl_password_file = "password"'
+    )
+    client = settings_of(load_config(desk.path)).client
+    assert client["sasl_plain_password"] == "secret"
+    assert client["ssl_context"] is not None
+    desk.configure(more='security_protocol = "SASL_PLAINTEXT"')
+    with pytest.raises(ConfigError, match="sasl_password_file is missing"):
+        settings_of(load_config(desk.path))
+    desk.configure(more='security_protocol = "SASL_PLAINTEXT"\nsasl_password_file = "absent"')
+    with pytest.raises(ConfigError, match="cannot be read"):
+        settings_of(load_config(desk.path))
+    desk.configure(more='security_protocol = "SSL"\nssl_cafile = "absent"')
+    with pytest.raises(ConfigError, match="TLS files cannot be used"):
+        settings_of(load_config(desk.path))
+
+
+def test_a_worker_waits_for_its_database(desk, monkeypatch, postgresql_url):
+    desk.configure("sqlite:///log.db", "postgresql+psycopg://nobody@127.0.0.1:1/none")
+    delays: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        delays.append(seconds)
+        if len(delays) == 3:
+            desk.configure("sqlite:///log.db", postgresql_url)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    with pytest.raises(LedgerError, match="shoal migrate"), worker._patient_session(desk.path):
+        pass
+    assert delays == [0.5, 1.0, 2.0]
