@@ -6,6 +6,7 @@ function of the record's bytes, so that Kafka, `shoal run` and a replay accept t
 """
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from operator import methodcaller
@@ -16,6 +17,7 @@ import orjson
 from shoal.models.times import time_of_number, time_of_text
 
 MAX_NAME_BYTES = 256
+MAX_DEPTH = 200  # objects and lists in one another; both parsers take more, but not equally much
 MISSING = object()
 
 
@@ -43,7 +45,10 @@ def _decimal(digits: str) -> Decimal | None:
         return None
 
 
-# orjson is fast, but refuses numbers beyond a double's range and rounds long integers: these two read the rest.
+# orjson is fast, but refuses numbers beyond a double's range and rounds long integers: these two read the rest. So a
+# value may decide which parser reads its record, and must not decide whether it is accepted: hence MAX_DEPTH.
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _LENIENT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
 _EXACT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int, parse_float=_decimal)
 
@@ -55,8 +60,10 @@ def parse(raw: bytes) -> dict[str, Any]:
     {'amount': inf}
 
     Raises:
-        Refused: the bytes are not one JSON object.
+        Refused: the bytes are not one JSON object, or one that is nested too deeply.
     """
+    if len(raw) > 2 * MAX_DEPTH and _depth(raw) > MAX_DEPTH:  # a shorter record closes fewer brackets
+        raise Refused("not-json")
     try:
         event = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -64,6 +71,22 @@ def parse(raw: bytes) -> dict[str, Any]:
     if type(event) is not dict:
         raise Refused("not-json-object")
     return event
+
+
+def _depth(raw: bytes) -> int:
+    """The most objects and lists that are open at once; the upper bound where that is small enough.
+
+    >>> _depth(b'[{"a": "[[["}, []]' + b" " * 400), _depth(b"[]" * 201), _depth(b"[" * 201)
+    (6, 1, 201)
+    """
+    brackets = raw.count(b"{") + raw.count(b"[")
+    if brackets <= MAX_DEPTH:
+        return brackets
+    depth = deepest = 0
+    for bracket in _TEXT.sub(b"", raw).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"{[" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _reparse(raw: bytes, decoder: json.JSONDecoder) -> Any:

@@ -1,0 +1,208 @@
+"""What of a run may depend on values, and what may not.
+
+`watch_file` and `watch_cluster` run a stream and keep everything that leaves a stage. `pattern` is all of it but the
+numbers that are sums or noised sums: under the relation "values" it must be the same bytes for two neighbours.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from hypothesis import strategies as st
+
+from shoal.models.config import Config
+from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition
+from shoal.stream.plan import plan_topic
+from shoal.stream.release import ReleasePartition
+from shoal.stream.runner import FileRun, Line
+from tests.stream.simulation import SECRET, Cluster, Home, Source, config
+
+CHARGED = {"value", "low", "high", "prior"}  # the fields of what is published that a value may move, through noise
+
+
+@dataclasses.dataclass
+class Watched:
+    """All that left the stages of one run."""
+
+    releases: list[bytes] = dataclasses.field(default_factory=list)
+    activations: list[bytes] = dataclasses.field(default_factory=list)
+    dead_letters: list[bytes] = dataclasses.field(default_factory=list)
+    messages: list[tuple[int, Message]] = dataclasses.field(default_factory=list)
+    state_keys: list[Any] = dataclasses.field(default_factory=list)
+    counters: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    def pattern(self) -> dict[str, Any]:
+        """Everything that no value may move."""
+        return {
+            "releases": [without_charged(one) for one in self.releases],
+            "activations": [without_charged(one) for one in self.activations],
+            "dead letters": [without_record(one) for one in self.dead_letters],
+            "messages": [(home, *without_totals(message)) for home, message in self.messages],
+            "state keys": self.state_keys,
+            "counters": dict(self.counters),
+        }
+
+
+def without_charged(published: bytes) -> list[tuple[str, Any]]:
+    """Names and values in their order; of charged fields the name and whether it is null."""
+    fields = orjson.loads(published).items()
+    return [(name, value is None if name in CHARGED else value) for name, value in fields]
+
+
+def without_record(letter: bytes) -> dict[str, Any]:
+    """Why and where, not what: the record stands in its topic already."""
+    internal = ("record", "length", "sha256")
+    return {name: value for name, value in orjson.loads(letter).items() if name not in internal}
+
+
+def without_totals(message: Message) -> tuple[Any, ...]:
+    """A message but for the exact sums in it."""
+    rows = {key: [tuple(row[:-1]) for row in found] for key, found in message.contributions.items()}
+    clock = (message.watermarks, message.idle)
+    return (message.topic, message.partition, message.number, message.offset, message.wall, clock, list(rows.items()))
+
+
+def watch_file(cfg: Config, lines: Iterable[bytes], *, secret: bytes = SECRET) -> Watched:
+    """A file run."""
+    plan = plan_topic(cfg, "events", secret, source_partitions=1, contributions_partitions=1)
+    runner, seen = FileRun(plan), Watched()
+    receive = runner.release.receive
+
+    def overhear(message: Message, offset: int = -1) -> None:
+        seen.messages.append((0, message))
+        receive(message, offset)
+
+    runner.release.receive = overhear  # type: ignore[method-assign]
+    for output in runner.outputs(Line(offset, raw) for offset, raw in enumerate(lines)):
+        seen.releases += [release.value for release in output.releases]
+        seen.activations += output.activations
+        seen.dead_letters += output.dead_letters
+    seen.counters = runner.counters
+    return seen
+
+
+class WatchedCluster(Cluster):
+    """A cluster that keeps what its transactions write."""
+
+    def __init__(self, cfg: Config, sources: int, homes: int) -> None:
+        super().__init__(cfg, sources, homes)
+        self.seen = Watched()
+
+    def _commit_bound(self, source: Source, machine: BoundPartition) -> None:
+        take = machine.take
+
+        def overhear(wall: int) -> Any:
+            bound = take(wall)
+            if bound is not None:
+                self.seen.dead_letters += bound.dead_letters
+                self.seen.messages += bound.messages
+                self.seen.state_keys.append([key for key, _ in bound.changelog])
+            return bound
+
+        machine.take = overhear  # type: ignore[method-assign]
+        super()._commit_bound(source, machine)
+        machine.take = take  # type: ignore[method-assign]
+
+    def _commit_release(self, home: Home, machine: ReleasePartition) -> None:
+        take = machine.take
+
+        def overhear() -> Any:
+            released = take()
+            if released is not None:
+                self.seen.releases += [release.value for release in released.releases]
+                self.seen.activations += [value for _, value in released.activations]
+                self.seen.state_keys.append([(key, value is None) for key, value in released.changelog])
+            return released
+
+        machine.take = overhear  # type: ignore[method-assign]
+        super()._commit_release(home, machine)
+        machine.take = take  # type: ignore[method-assign]
+
+    def watched(self) -> Watched:
+        """After the end: with all counters."""
+        for machine in [source.machine for source in self.sources] + [home.machine for home in self.homes]:
+            if machine is not None:
+                self.seen.counters.update(machine.counters)
+        return self.seen
+
+
+# ---------------------------------------------------------------- streams and their neighbours
+
+USERS = [f"user{index}" for index in range(5)]
+# Every way to write a number: no parser's idea of range, precision or length may show.
+SPELLINGS = [
+    "0", "-0", "0.0", "-0.0", "1", "0.5", "0.25", "1e0", "1E+2", "1e-7", "-3", "0.1e1", "1e308", "-1e308", "1e309",
+    "-1e309", "1e400", "-1e400", "1e-400", "0e400", "1e99999999999999999999", "-1e99999999999999999999",
+    "9007199254740993", "18446744073709551615", "18446744073709551616", "-9223372036854775809",
+    "340282366920938463463374607431768211456",
+    "9" * 257, "9" * 258, "-" + "9" * 400, "9" * 5000, "0." + "3" * 5000, "1" + "0" * 400 + "e-400", "1.0e-99999",
+    "0.1000000000000000055511151231257827021181583404541015625", "4.9e-324", "2.2250738585072011e-308",
+]  # fmt: skip
+numbers = st.sampled_from(SPELLINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One event; a number as it is written."""
+
+    user: str
+    number: str
+    time: int
+    group: str
+
+    def raw(self) -> bytes:
+        return f'{{"u":"{self.user}","t":{self.time},"g":"{self.group}","x":{self.number}}}'.encode()
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours:
+    """Two streams that differ in the values of one user."""
+
+    user: str
+    first: tuple[Row, ...]
+    second: tuple[Row, ...]
+
+
+def neighbours(values: st.SearchStrategy[str] = numbers, *, size: int = 50) -> st.SearchStrategy[Neighbours]:
+    """Few users with many events each, in and out of order, in several groups."""
+    row = st.builds(Row, st.sampled_from(USERS), values, st.integers(0, 90), st.sampled_from(["a", "b", "c"]))
+
+    def paired(rows: list[Row]) -> st.SearchStrategy[Neighbours]:
+        ordered = sorted(rows, key=lambda row: row.time // 10)  # late by up to nine seconds
+        others = st.lists(values, min_size=len(rows), max_size=len(rows))
+
+        def pair(user: str, other: list[str]) -> Neighbours:
+            changed = (
+                dataclasses.replace(row, number=number) if row.user == user else row
+                for row, number in zip(ordered, other, strict=True)
+            )
+            return Neighbours(user, tuple(ordered), tuple(changed))
+
+        return st.builds(pair, st.sampled_from(USERS), others)
+
+    return st.lists(row, max_size=size).flatmap(paired)
+
+
+def raws(rows: Iterable[Row]) -> list[bytes]:
+    return [row.raw() for row in rows]
+
+
+CONFIGS: list[Config] = [
+    config({"algorithm": "naive"}),
+    config({"epsilon": 4000}),  # so much that every level of `full` activates
+    config(
+        {"epsilon": 9000, "max_contributions": 32, "users": 2, "lateness": "3s"}, {"algorithm": "naive", "every": "7s"}
+    ),
+    config(
+        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2},
+        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3},
+    ),
+    config({"epsilon": 4000, "every": "contribution", "late": "drop"}, {"algorithm": "naive", "every": "contribution"}),
+    config(
+        {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True},
+        {"max_contributions": 1, "users": 1},
+    ),
+]
