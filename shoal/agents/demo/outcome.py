@@ -1,0 +1,127 @@
+"""What a demo found out, in numbers and in words: estimate against truth, what activated, what was left out."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from shoal.agents.demo.processes import Audited
+from shoal.agents.demo.purchases import Purchases
+from shoal.agents.demo.streaming import Progress, Seen
+from shoal.mechanisms.full import Full
+from shoal.models.config import MetricSection
+from shoal.models.exact import exact_text
+from shoal.models.times import iso
+from shoal.stream.plan import mean_parameters
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One metric's."""
+
+    section: MetricSection
+    releases: list[Seen]
+    truths: list[float]  # the true mean at each release
+    activations: list[dict[str, Any]]  # in order of level
+    purchases: Purchases
+
+    @property
+    def last(self) -> Seen:
+        """The last release."""
+        return self.releases[-1]
+
+    @property
+    def late_error(self) -> float:
+        """Mean distance from the true mean over the second half of the releases, in dollars."""
+        pairs = list(zip(self.releases, self.truths, strict=True))[len(self.releases) // 2 :]
+        return math.fsum(abs(seen.fields["value"] - truth) for seen, truth in pairs) / len(pairs)
+
+    @property
+    def inside(self) -> int:
+        """Releases whose noise interval holds the true mean."""
+        pairs = zip(self.releases, self.truths, strict=True)
+        return sum(seen.fields["low"] <= truth <= seen.fields["high"] for seen, truth in pairs)
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        """Levels that did not activate, and the samples below them that each would have taken."""
+        mechanism = mean_parameters(self.section)
+        active = {one["level"] for one in self.activations}
+        levels = mechanism.levels if isinstance(mechanism, Full) else ()
+        return {one.index: one.arrays * one.array_size for one in levels if one.arrays and one.index not in active}
+
+
+def outcomes(progress: Progress) -> list[Outcome]:
+    """Of each metric, in the configuration's order."""
+    return [_outcome(progress, section) for section in progress.config.metric]
+
+
+def _outcome(progress: Progress, section: MetricSection) -> Outcome:
+    releases = progress.releases[section.name]
+    activations = [one for one in progress.activations if one["metric"] == section.name]
+    return Outcome(
+        section,
+        releases,
+        [progress.purchases.true_mean(seen.at) for seen in releases],
+        sorted(activations, key=lambda one: int(one["level"])),
+        progress.purchases,
+    )
+
+
+def final(found: list[Outcome]) -> dict[str, Any]:
+    """`final` of `--json`: the last release of each metric, and the true mean at that instant."""
+    names = ("value", "low", "high", "noise_sd", "samples")
+    return {
+        "at": iso(found[0].last.at),
+        "true_mean": found[0].truths[-1],
+        "estimates": {one.section.name: {name: one.last.fields[name] for name in names} for one in found},
+    }
+
+
+def summary(progress: Progress, found: list[Outcome], audited: Audited) -> Iterator[str]:
+    """For people, line by line."""
+    purchases = progress.purchases
+    confirmed = "each confirmed bit for bit from the events and the key" if audited.ok else "NOT all confirmed"
+    yield f"{purchases.count:,} purchases of {len(purchases.per_customer):,} customers"
+    yield f"{progress.published:,} releases, {confirmed}"
+    yield f"true mean after the last purchase: {found[0].truths[-1]:.2f} dollars"
+    for one in found:
+        last = one.last.fields
+        yield ""
+        yield f"{one.section.name}: {last['value']:.2f} dollars, noise interval {last['low']:.2f} to {last['high']:.2f}"
+        yield (
+            f"  {one.late_error:.2f} from the true mean on average over the second half of its releases; "
+            f"{one.inside} of {len(one.releases)} noise intervals hold it"
+        )
+        for sentence in (heading(one), *sentences(one)):
+            yield f"  {sentence}"
+
+
+def sentences(one: Outcome) -> Iterator[str]:
+    """What was left out, what activated and what did not."""
+    m = one.section.max_contributions
+    yield f"{one.purchases.over_cap(m):,} purchases beyond a customer's first {m} are left out"
+    if one.section.algorithm != "full":
+        return
+    since = [f"{level['level']} on {_written(level['at'])}" for level in one.activations]
+    yield f"levels 0 and 1 count from the start; activated: {', '.join(since) or 'none'}"
+    for level, samples in one.waiting.items():
+        yield f"level {level} never: it takes {samples:,} purchases in the blocks below it"
+    once, customers = one.purchases.customers_with(1), len(one.purchases.per_customer)
+    yield f"blocks pay where people have many samples, and {once:,} of these {customers:,} customers bought once"
+
+
+def heading(one: Outcome) -> str:
+    """Algorithm and parameters."""
+    section = one.section
+    kind = {"naive": "one counter", "full": "blocks, a counter per level"}.get(section.algorithm, "")
+    return (
+        f"{section.algorithm} ({kind}), at most {section.max_contributions} purchases per customer, "
+        f"epsilon {exact_text(section.epsilon)} per customer"
+    )
+
+
+def _written(at: str) -> str:
+    found = date.fromisoformat(at[:10])
+    return f"{found.day} {found:%b %Y}"

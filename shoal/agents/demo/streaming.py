@@ -1,0 +1,181 @@
+"""Events in, releases out: the demo's producer and its reader of what the worker publishes.
+
+`Progress` is all that the view shows. What can fail: the worker ends, or publishes nothing for a long time.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.demo.processes import Worker
+from shoal.agents.demo.purchases import FILE, Purchases
+from shoal.agents.files import EventFile
+from shoal.agents.ledger import Ledger
+from shoal.agents.producing import produce_file
+from shoal.agents.settings import KafkaSettings
+from shoal.agents.topics import create_sources, verify_topics
+from shoal.models.config import Config, MetricSection
+from shoal.models.errors import KafkaError
+from shoal.models.times import time_of_text
+from shoal.stream.runner import Line
+
+TOPIC = "purchases"
+EVENTS_PER_SECOND = 8_000  # the worker could take more; the eye could not
+FRAME = 0.1  # seconds between two looks at the topics
+PATIENCE = 60.0  # seconds without a release
+
+
+class Seen(NamedTuple):
+    """A release as a consumer reads it; sorts in the order of a file of releases."""
+
+    at: int
+    metric: str
+    group: str
+    seq: int
+    raw: bytes
+    fields: dict[str, Any]
+
+
+@dataclass
+class Progress:
+    """What has gone in and come out so far."""
+
+    config: Config
+    purchases: Purchases
+    sent: int = 0
+    releases: dict[str, list[Seen]] = field(default_factory=dict)  # by metric, in order of seq
+    activations: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def published(self) -> int:
+        """How many releases."""
+        return sum(map(len, self.releases.values()))
+
+    def last(self, metric: str) -> Seen | None:
+        """The latest release of a metric."""
+        releases = self.releases.get(metric)
+        return releases[-1] if releases else None
+
+    def ordered(self) -> list[Seen]:
+        """All releases in the order (at, metric, group, seq)."""
+        return sorted(seen for releases in self.releases.values() for seen in releases)
+
+    def end_of(self, metric: MetricSection) -> int:
+        """When the tick of the very last purchase ends: the last release is due then."""
+        every = metric.every if isinstance(metric.every, int) else 1
+        return (self.purchases.times[-1] // every + 1) * every
+
+    @property
+    def complete(self) -> bool:
+        """Whether each metric has made its last release."""
+        lasts = ((metric, self.last(metric.name)) for metric in self.config.metric)
+        return all(last is not None and last.at >= self.end_of(metric) for metric, last in lasts)
+
+    def take(self, raw: bytes) -> None:
+        """Note a release or an activation."""
+        fields = orjson.loads(raw)
+        if "seq" in fields:
+            at = time_of_text(fields["at"]) or 0
+            seen = Seen(at, fields["metric"], fields["group"] or "", fields["seq"], raw, fields)
+            self.releases.setdefault(seen.metric, []).append(seen)
+        else:
+            self.activations.append(fields)
+
+
+async def make_topics(config: Config) -> None:
+    """Create all topics."""
+    settings = settings_of(config)
+    await create_sources(settings, config.topics)
+    await verify_topics(settings, config.topics)
+
+
+async def wait_until_ready(worker: Worker) -> None:
+    """Return when the worker has its partitions."""
+    until = time.monotonic() + PATIENCE
+    while not worker.ready:
+        worker.check()
+        if time.monotonic() > until:
+            raise KafkaError(f"the worker took no partitions within {PATIENCE:.0f} s; its log is worker.log")
+        await asyncio.sleep(FRAME)
+
+
+async def stream(progress: Progress, worker: Worker, on_frame: Callable[[], None]) -> None:
+    """Send every purchase and read until the last release is there.
+
+    Raises:
+        KafkaError: the worker ended, or fell silent.
+    """
+    settings = settings_of(progress.config)
+    lines = _counted(EventFile(str(FILE), progress.config, TOPIC).lines(), progress)
+    sending = asyncio.create_task(
+        produce_file(settings, progress.config, TOPIC, lines, end=True, rate=EVENTS_PER_SECOND)
+    )
+    try:
+        await _follow(settings, progress, lambda: _check(worker, sending), on_frame)
+        await sending
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+def _check(worker: Worker, sending: "asyncio.Task[int]") -> None:
+    worker.check()
+    if sending.done():
+        sending.result()  # raises what it raised
+
+
+def _counted(lines: Iterator[Line], progress: Progress) -> Iterator[Line]:
+    for line in lines:
+        progress.sent += 1
+        yield line
+
+
+async def _follow(
+    settings: KafkaSettings, progress: Progress, check: Callable[[], None], on_frame: Callable[[], None]
+) -> None:
+    """Read releases and activations, as any consumer would, until all are there."""
+    consumer = AIOKafkaConsumer(
+        isolation_level="read_committed", enable_auto_commit=False, auto_offset_reset="earliest",
+        **settings.connect("demo"),
+    )  # fmt: skip
+    await consumer.start()
+    try:
+        topics = (settings.releases, settings.activations)
+        consumer.assign([TopicPartition(topic, p) for topic in topics for p in range(settings.partitions)])
+        silent_since = time.monotonic()
+        while not (progress.complete and await _at_end(consumer)):
+            check()
+            for records in (await consumer.getmany(timeout_ms=int(FRAME * 1000))).values():
+                silent_since = time.monotonic()
+                for record in records:
+                    progress.take(record.value)
+            if time.monotonic() - silent_since > PATIENCE:
+                raise KafkaError(f"the worker published nothing for {PATIENCE:.0f} s; its log is worker.log")
+            on_frame()
+    finally:
+        await consumer.stop()
+
+
+async def _at_end(consumer: AIOKafkaConsumer) -> bool:
+    ends = await consumer.end_offsets(consumer.assignment())
+    return all([await consumer.position(place) >= end for place, end in ends.items()])
+
+
+async def wait_for_log(progress: Progress) -> None:
+    """Return when the audit log holds every release; it may be a moment behind the topic."""
+    until = time.monotonic() + PATIENCE
+    with Ledger.open(progress.config.audit.url) as ledger:
+        while True:
+            heads = ledger.heads(progress.config.kafka.app).items()
+            logged = {group.metric: head.seq for group, head in heads}
+            if all(logged.get(metric) == len(releases) for metric, releases in progress.releases.items()):
+                return
+            if time.monotonic() > until:
+                raise KafkaError("the audit log does not catch up with the topic; the worker's log is worker.log")
+            await asyncio.sleep(FRAME)
