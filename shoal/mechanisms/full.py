@@ -40,6 +40,7 @@ ALWAYS = 2  # levels 0 and 1 are active from the start and not clipped
 # Decimals of 50 digits, each step rounded up, and this factor on the result cover every rounding, so that the ceilings
 # are at least the formulas and the same on every machine. Whatever D_l they give, the noise is made for width 2 D_l.
 _MARGIN = 1 + Decimal(10) ** -30
+_WEIGHTS = tuple(map(blocks.weight, range(COUNT_BITS)))
 _CONTEXT = Context(prec=50, rounding=ROUND_CEILING)
 
 
@@ -150,7 +151,7 @@ class BlockBounder:
         if count & (count - 1):
             return total << COUNT_BITS | count, None
         level = count.bit_length() - 1
-        return count, Block(level + 1, level, blocks.weight(level), total)
+        return count, Block(level + 1, level, _WEIGHTS[level], total)
 
 
 class FullReleaser:
@@ -212,7 +213,8 @@ class FullReleaser:
         kept[pseudonym] = effective, total
         before = self._units.get(pseudonym, 0)
         self._units[pseudonym] = after = before | 1 << level
-        self._ready += _offer(after, self._active) - _offer(before, self._active)
+        if level < self._active:  # what a unit offers to a prior is in blocks below it
+            self._ready += _offer(after, self._active) - (_offer(before, self._active) if before else 0)
 
     def _activate_all(self) -> Iterator[Activation]:
         while self._active < len(self._levels):

@@ -167,6 +167,19 @@ def _name_bytes(found: Any, role: str) -> bytes:
     return name
 
 
+def read_value(found: Any) -> int | float:
+    """A sample: any JSON number, however large.
+
+    Raises:
+        Refused: missing, or no number.
+    """
+    kind = found.__class__
+    if kind is not float and kind is not int:
+        raise Refused("no-value" if found is MISSING else "bad-value")
+    number: int | float = found
+    return number
+
+
 def read_time(found: Any, raw: bytes, path: str) -> int:
     """Microseconds of an event's time field.
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MILLISECONDS_FROM = 10**11
+_LEAST, _BEYOND = -MILLISECONDS_FROM * 1000, MILLISECONDS_FROM * 10_000  # numbers outside are no calendar's
 # A tick that holds the last valid time must still end within what ISO 8601 writes with four digits of a year.
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LATEST = (datetime(9900, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
@@ -20,11 +21,12 @@ def time_of_number(number: int | Decimal) -> int | None:
     >>> time_of_number(Decimal("1.9999999")), time_of_number(100_000_000_000), time_of_number(-1)
     (1999999, 100000000000000, -1000000)
     """
-    if not -MILLISECONDS_FROM * 1000 < number < MILLISECONDS_FROM * 10_000:
+    if not _LEAST < number < _BEYOND:
         return None
     scale = 1000 if number >= MILLISECONDS_FROM else 1_000_000
     if isinstance(number, int):
-        return valid(number * scale)
+        time = number * scale
+        return time if EARLIEST <= time < LATEST else None
     # Decimals of any length: an integer ratio floors exactly, where Decimal arithmetic would round to its context.
     if number.adjusted() < -30:
         return 0 if number >= 0 else -1

@@ -3,7 +3,7 @@
 In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shoal.mechanisms.statistic import Block
 from shoal.models.records import Message, Row, record_key
@@ -14,61 +14,82 @@ ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
 
 
+class Outlet:
+    """What one metric has to send: its rows by group. A mechanism that merges sends each tick's count and sum."""
+
+    def __init__(self, plan: TopicPlan, metric: Metric) -> None:
+        self._plan, self._metric = plan, metric
+        self._pseudonym, self._every = metric.pseudonym, metric.every or 0
+        self._homes: dict[str | None, tuple[str, int]] = {}
+        self._rows: dict[str | None, list[Row]] = {}
+        self._partials: dict[tuple[str | None, int], list[int]] = {}
+        self.send: Callable[[str | None, int, bytes, Block], None]
+        """Queue a block of a user's, closed at an effective time."""
+        self.send = self._merge if metric.merges and metric.every is not None else self._append
+
+    def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
+        number, level, samples, total = block
+        row = (effective, self._pseudonym(user), number, level, samples, total)
+        rows = self._rows.get(group)
+        if rows is None:
+            self._rows[group] = [row]
+        else:
+            rows.append(row)
+
+    def _merge(self, group: str | None, effective: int, _user: bytes, block: Block) -> None:
+        place = group, effective // self._every
+        partial = self._partials.get(place)
+        if partial is None:
+            self._partials[place] = [block.samples, block.total]
+        else:
+            partial[0] += block.samples
+            partial[1] += block.total
+
+    def take(self) -> Iterator[tuple[int, str, list[Row]]]:
+        """(contributions partition, key in the message, rows) of every group that has some."""
+        for (group, tick), (samples, total) in self._partials.items():
+            self._rows.setdefault(group, []).append((tick * self._every, "", 0, 0, samples, total))
+        rows, self._rows, self._partials = self._rows, {}, {}
+        for group, found in rows.items():
+            key, home = self._home(group)
+            yield home, key, found
+
+    def _home(self, group: str | None) -> tuple[str, int]:
+        home = self._homes.get(group)
+        if home is None:
+            # Keyed by version too: contributions of a retired version may still wait in the topic.
+            key = f"{self._metric.label}|{group or ''}"
+            home = self._homes[group] = key, self._plan.home_of(record_key(self._metric.name, group))
+        return home
+
+
 class Outgoing:
     """The messages that one source partition has still to send, and how many it sent to each home so far."""
 
     def __init__(self, plan: TopicPlan, partition: int) -> None:
         self.numbers = [0] * plan.contributions_partitions
+        self.outlets = [Outlet(plan, metric) for metric in plan.metrics]
         self._plan = plan
         self._partition = partition
         self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
-        self._homes: dict[tuple[int, str | None], tuple[str, int]] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        self._rows: list[dict[str, list[Row]]] = [{} for _ in range(self._plan.contributions_partitions)]
-        self._partials: dict[tuple[int, str | None, int], list[int]] = {}
-
-    def add(self, metric: Metric, group: str | None, effective: int, user: bytes, block: Block) -> None:
-        """Queue a block; where it merges, only the tick's count and sum are kept, and no pseudonym is made."""
-        number, level, samples, total = block
-        if metric.merges and metric.every is not None:
-            partial = self._partials.setdefault((metric.index, group, effective // metric.every), [0, 0])
-            partial[0] += samples
-            partial[1] += total
-            return
-        key, home = self._home(metric, group)
-        row = (effective, metric.pseudonym(user), number, level, samples, total)
-        self._rows[home].setdefault(key, []).append(row)
-
-    def _home(self, metric: Metric, group: str | None) -> tuple[str, int]:
-        """Key in the message, and contributions partition, of a metric's group."""
-        home = self._homes.get((metric.index, group))
-        if home is None:
-            # Keyed by version too: contributions of a retired version may still wait in the topic.
-            home = f"{metric.label}|{group or ''}", self._plan.home_of(record_key(metric.name, group))
-            self._homes[metric.index, group] = home
-        return home
 
     def take(
         self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
     ) -> list[tuple[int, Message]]:
         """(home, message) pairs for everything queued; every home hears of a clock that entered a new step."""
-        for (index, group, tick), (samples, total) in self._partials.items():
-            metric = self._plan.metrics[index]
-            key, home = self._home(metric, group)
-            row = (tick * (metric.every or 0), "", 0, 0, samples, total)
-            self._rows[home].setdefault(key, []).append(row)
+        by_home: list[dict[str, list[Row]]] = [{} for _ in self.numbers]
+        for outlet in self.outlets:
+            for home, key, found in outlet.take():
+                by_home[home][key] = found
         speaks = self._entered_step(watermarks) or idle
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
-        for home, rows in enumerate(self._rows):
+        for home, rows in enumerate(by_home):
             if rows or speaks:
                 parts = [self._message(home, next_offset, wall, part) for part in _split(rows)]
                 # The clock stands in the last one: it covers the whole transaction.
                 parts[-1].watermarks, parts[-1].idle = clock, idle
                 messages += [(home, part) for part in parts]
-        self._clear()
         return messages
 
     def _entered_step(self, watermarks: Sequence[int | None]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 Partitioner = Callable[[bytes, int], int]
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
+_UNPACK = tuple(struct.Struct(f"<{words}I").unpack_from for words in range(65))  # user ids have at most 256 bytes
 
 
 def murmur2(data: bytes) -> int:
@@ -21,14 +22,13 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     words = length >> 2
     h = 0x9747B28C ^ length
-    for k in struct.unpack_from(f"<{words}I", data):
-        k = (k * _M) & _MASK
-        h = ((h * _M) & _MASK) ^ (((k ^ (k >> 24)) * _M) & _MASK)
-    tail = data[words << 2 :]
-    if tail:
-        h = ((h ^ int.from_bytes(tail, "little")) * _M) & _MASK
-    h = ((h ^ (h >> 13)) * _M) & _MASK
-    return h ^ (h >> 15)
+    for k in _UNPACK[words](data) if words < len(_UNPACK) else struct.unpack_from(f"<{words}I", data):
+        k = k * _M & _MASK
+        h = (h * _M ^ (k ^ k >> 24) * _M) & _MASK
+    if length & 3:
+        h = (h ^ int.from_bytes(data[words << 2 :], "little")) * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    return h ^ h >> 15
 
 
 def _murmur2_partition(key: bytes, partitions: int) -> int:

@@ -13,11 +13,12 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import orjson
 
-from shoal.mechanisms.statistic import Contribution, Releaser
+from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Row
@@ -48,6 +49,10 @@ class Released:
 def _row_key(key: str, tick: int, row: Iterable[Any]) -> bytes:
     effective, pseudonym, number, *_ = row
     return b"w" + orjson.dumps([key, tick, effective, pseudonym, number])
+
+
+def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
+    return b"k" + orjson.dumps([key, level, pseudonym])
 
 
 class ReleasePartition:
@@ -84,8 +89,8 @@ class ReleasePartition:
         self._clear()
 
     def _clear(self) -> None:
-        self._dirty: dict[bytes, bytes | None] = {}
-        self._dirty_heads: dict[str, None] = {}
+        self._closed: list[bytes] = []  # names of waiting rows in the changelog that wait no more
+        self._changed: dict[str, GroupState] = {}
         self._releases: list[Release] = []
         self._activations: list[Activated] = []
         self._events = 0
@@ -155,7 +160,8 @@ class ReleasePartition:
             state = self._group(key)
             if state is not None:
                 row = (effective, pseudonym, number, level, samples, total)
-                self._waiting.add(state.metric.label, key, tick, row, merges=state.metric.merges)
+                self._waiting.add(state.metric.label, key, tick, [row], merges=state.metric.merges)
+        self._waiting.take_changes()  # they are in the changelog
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -274,16 +280,15 @@ class ReleasePartition:
             for row in rows:
                 self._add(key, state, [Contribution(*row)], row[0])
             return
-        acted = self._clock_of.get(state.metric.label)
+        label, merges = state.metric.label, state.metric.merges
+        acted = self._clock_of.get(label)
         open_tick = None if acted is None else acted // every
-        for row in rows:
-            tick = row[0] // every
+        for tick, found in groupby(rows, lambda row: row[0] // every):
+            run = list(found)
             if open_tick is not None and tick < open_tick:
-                self.counters["woke_late"] += 1
+                self.counters["woke_late"] += len(run)
                 tick = open_tick
-            waits = self._waiting.add(state.metric.label, key, tick, row, merges=state.metric.merges)
-            if self._durable:
-                self._dirty[_row_key(key, tick, waits)] = orjson.dumps(waits[3:])
+            self._waiting.add(label, key, tick, run, merges=merges)
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""
@@ -318,18 +323,10 @@ class ReleasePartition:
         if first is None or acted is None or (first + 1) * every > acted:
             self._due.discard(label)
             return
-        tick, key, rows = self._waiting.pop(label)
+        tick, key, rows, written = self._waiting.pop(label, merges=metric.merges)
         if self._durable:
-            for row in rows:
-                self._forget(_row_key(key, tick, row), written_once=not metric.merges)
-        self._add(key, self._groups[key], [Contribution._make(row) for row in rows], (tick + 1) * every)
-
-    def _forget(self, name: bytes, *, written_once: bool) -> None:
-        """Remove a state record: it needs a tombstone only if a transaction may have carried it."""
-        if written_once and self._dirty.get(name) is not None:
-            del self._dirty[name]
-        else:
-            self._dirty[name] = None
+            self._closed += [_row_key(key, tick, row) for row in written]
+        self._add(key, self._groups[key], list(map(Contribution._make, rows)), (tick + 1) * every)
 
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
@@ -340,18 +337,7 @@ class ReleasePartition:
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
         headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
         self._releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
-        self._save(key, state.releaser)
-
-    def _save(self, key: str, releaser: Releaser) -> None:
-        """Note what of a group's state changed."""
-        written, dropped = releaser.take_changes()
-        if not self._durable:
-            return
-        for kept in written:
-            self._dirty[b"k" + orjson.dumps([key, kept.level, kept.pseudonym])] = orjson.dumps(tuple(kept))
-        for level, pseudonym in dropped:
-            self._forget(b"k" + orjson.dumps([key, level, pseudonym]), written_once=True)
-        self._dirty_heads[key] = None
+        self._changed[key] = state
 
     def _guard(self, state: GroupState, release: bytes) -> None:
         """Up to what is already published somewhere, only recompute and match: the key meets one stream."""
@@ -368,16 +354,24 @@ class ReleasePartition:
 
     def take(self) -> Released | None:
         """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._releases or self._dirty):
+        if self.next_offset is None or not (self._events or self._releases):
             return None
         released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
         self._clear()
         return released
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
-        entries = list(self._dirty.items())
-        for key in self._dirty_heads:
-            state = self._groups[key]
+        """What became of the state. What came and went since the last transaction was never in it, and stays out."""
+        groups = [(key, state, *state.releaser.take_changes()) for key, state in self._changed.items()]
+        if not self._durable:
+            return []
+        entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
+        entries += [
+            (_row_key(key, tick, row), orjson.dumps(row[3:])) for key, tick, row in self._waiting.take_changes()
+        ]
+        for key, state, written, dropped in groups:
+            entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
+            entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
             head = {"seq": state.seq, "chain": state.chain.hex(), "releaser": state.releaser.head()}
             entries.append((b"h" + orjson.dumps([key]), json.dumps(head).encode()))
         entries.append((MARK, self._mark()))

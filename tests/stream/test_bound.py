@@ -130,10 +130,10 @@ def test_what_breaks_a_reader_is_bad_input_and_not_the_end_of_the_stream(monkeyp
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    for name in ("parse", "read_time", "read_user"):
+    for name in ("bound.parse", "progress.read_time", "intake.read_user"):
         machine = bound(config(NAIVE))
         with monkeypatch.context() as patch:
-            patch.setattr(f"shoal.stream.bound.{name}", broken)
+            patch.setattr(f"shoal.stream.{name}", broken)
             feed(machine, event("a", 1, 100))
         assert reasons(machine) == ["error"], name
         assert machine.users == 0
