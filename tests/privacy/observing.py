@@ -18,7 +18,7 @@ from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import FileRun, Line
-from tests.stream.simulation import SECRET, Cluster, Home, Source, config
+from tests.stream.simulation import SECRET, STAMP, Cluster, Home, Source, config
 
 CHARGED = {"value", "low", "high", "prior"}  # the fields of what is published that a value may move, through noise
 
@@ -90,6 +90,11 @@ class WatchedCluster(Cluster):
     def __init__(self, cfg: Config, sources: int, homes: int) -> None:
         super().__init__(cfg, sources, homes)
         self.seen = Watched()
+
+    def produce_as(self, user: str, raw: bytes) -> None:
+        """One event to its user's partition, as it is written."""
+        log = self.sources[self.plan.partition_of(user.encode(), len(self.sources))].log
+        log.append(Line(len(log), raw, timestamp=STAMP))
 
     def _commit_bound(self, source: Source, machine: BoundPartition) -> None:
         take = machine.take
@@ -193,6 +198,7 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
     config({"epsilon": 4000}),  # so much that every level of `full` activates
+    config({"epsilon": 60}),  # fewer levels, around priors of several arrays
     config(
         {"epsilon": 9000, "max_contributions": 32, "users": 2, "lateness": "3s"}, {"algorithm": "naive", "every": "7s"}
     ),
