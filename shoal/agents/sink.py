@@ -8,13 +8,13 @@ that is away for a while: its partitions pause, everybody else goes on. Any othe
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 from faust.types.tuples import TP
 
 from shoal.agents.machine import Record
 from shoal.agents.stopping import fail_stop
+from shoal.agents.threads import in_thread
 from shoal.agents.transport import Batch
 
 log = structlog.get_logger("shoal.audit")
@@ -45,7 +45,7 @@ class Sink:
     def __init__(self, call: SinkCall, hold: Callable[[TP, str], None], let_go: Callable[[TP, str], None]) -> None:
         self.feeds: dict[TP, Feed] = {}
         self._call, self._hold, self._let_go = call, hold, let_go
-        self._thread = ThreadPoolExecutor(1, "shoal-audit")
+        self._away = False
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -90,27 +90,31 @@ class Sink:
         delay = FIRST_DELAY
         while feed.waiting and self.feeds.get(tp) is feed:
             batch = feed.waiting[0]
-            loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self._thread, self._call, tp.topic, tp.partition, batch.records)
+                await in_thread(self._call, tp.topic, tp.partition, batch.records)
             except Unavailable as error:
-                if delay == FIRST_DELAY:
-                    log.warning("audit_log_away", reason=str(error), doing="waiting; nothing is lost")
+                self._tell(away=True, reason=str(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY)
                 continue
-            if delay != FIRST_DELAY:
-                log.warning("audit_log_back")
-                delay = FIRST_DELAY
+            self._tell(away=False)
+            delay = FIRST_DELAY
             feed.waiting.popleft()
             feed.done = batch.end
             if len(feed.waiting) < KEPT and self.feeds.get(tp) is feed:
                 self._let_go(tp, HOLD)
 
+    def _tell(self, *, away: bool, reason: str = "") -> None:
+        """Say once that the sink is away, through all partitions and rebalances, and once that it is back."""
+        if away and not self._away:
+            log.warning("audit_log_away", reason=reason, doing="waiting; nothing is lost")
+        elif self._away and not away:
+            log.warning("audit_log_back")
+        self._away = away
+
     async def stop(self) -> None:
-        """Finish the call that runs, drop the rest."""
+        """Drop everything; a call that runs is left to itself, for it may wait for long."""
         self.drop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._thread.shutdown(wait=False, cancel_futures=True)

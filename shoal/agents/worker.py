@@ -18,10 +18,13 @@ from typing import Any
 import structlog
 
 from shoal.agents.app import ShoalApp, make_app
+from shoal.agents.database import Unavailable
 from shoal.agents.machine import Domain
 from shoal.agents.reach import Reach
 from shoal.agents.settings import KafkaSettings
+from shoal.agents.sink import FIRST_DELAY, LAST_DELAY
 from shoal.agents.stopping import fail_stop
+from shoal.agents.threads import in_thread
 from shoal.agents.topics import Verified, verify_topics
 from shoal.models.errors import FailStop, KafkaError
 
@@ -67,7 +70,8 @@ class Worker:
         verified = await self._until(stop, self._verify())
         if verified is None:
             return 0
-        on_verified(verified)
+        if not await self._until(stop, self._agree(lambda: on_verified(verified))):
+            return 0
         read = (*self.domain.sources, self.settings.contributions, self.settings.releases, self.settings.activations)
         app = make_app(self.settings, self.domain, {topic: verified.partitions[topic] for topic in read})
         app.in_worker = True
@@ -102,6 +106,19 @@ class Worker:
             except KafkaError:
                 if await reach.ask():
                     raise
+
+    async def _agree(self, agree: Callable[[], None]) -> bool:
+        """The ledger is asked once, at the start; a database that is away is waited for."""
+        delay = FIRST_DELAY
+        while True:
+            try:
+                await in_thread(agree)
+                return True
+            except Unavailable as error:
+                if delay == FIRST_DELAY:
+                    log.warning("audit_log_away", reason=str(error), doing="waiting for it")
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY)
 
     async def _start(self, app: ShoalApp) -> bool:
         try:

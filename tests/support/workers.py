@@ -56,6 +56,11 @@ class Worker:
         owns = self.said("owns")
         return int(owns[-1]["all"]) if owns else 0
 
+    def places(self, stage: str) -> set[int]:
+        """Partitions of a stage that it took over with its last "owns"."""
+        names = [str(name) for owns in self.said("owns")[-1:] for name in owns["new"]]
+        return {int(name.rpartition("[")[2].rstrip("]")) for name in names if name.startswith(f"{stage} of")}
+
     @property
     def last_word(self) -> str:
         """The line for people with which it ended."""
