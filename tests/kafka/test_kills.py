@@ -12,7 +12,7 @@ from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
 from tests.support.tail import Seen, Tail
-from tests.support.workers import tails, wait_until
+from tests.support.workers import tails
 
 KILLS = 20
 CITIES = 20_000
@@ -56,13 +56,12 @@ class Marksman:
     def __init__(self, shoals: Deployment, tail: Tail) -> None:
         self.shoals, self.tail, self.hits = shoals, tail, 0
         self.worker = shoals.worker("one")
-        self._looked = 0
 
     def shoot(self, moment: Callable[[Seen], bool], in_time: Callable[[], bool]) -> None:
         """Freeze at the moment; kill if it was in time, else let go and wait for the next."""
         hits = self.hits
         while hits == self.hits:
-            self._wait_for(moment)
+            self.tail.wait_for(moment, else_say=lambda: f"after {hits} hits\n" + tails(self.shoals.workers))
             self.worker.freeze()
             if in_time():
                 self.worker.kill()
@@ -70,16 +69,6 @@ class Marksman:
                 self.worker = self.shoals.worker("one")
             else:
                 self.worker.thaw()
-
-    def _wait_for(self, moment: Callable[[Seen], bool]) -> None:
-        def look() -> bool:
-            while self._looked < len(self.tail.seen):
-                self._looked += 1
-                if moment(self.tail.seen[self._looked - 1]):
-                    return True
-            return False
-
-        wait_until(look, 40, lambda: f"after {self.hits} hits\n{tails(self.shoals.workers)}", every=0.001)
 
 
 def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_release(kafka: Kafka, tmp_path: Path) -> None:

@@ -120,6 +120,16 @@ class Deployment:
         self.workers.append(worker)
         return worker
 
+    def wait_owned(self, *counts: int, limit: float = 40.0) -> None:
+        """Until the first workers own so many partitions each."""
+        first = self.workers[: len(counts)]
+
+        def shared() -> bool:
+            assert all(worker.alive for worker in first), tails(first)
+            return tuple(worker.owned for worker in first) == counts
+
+        wait_until(shared, limit, lambda: tails(first))
+
     def stop_all(self) -> None:
         """Stop those who live, all at once."""
         living = [worker for worker in self.workers if worker.alive]

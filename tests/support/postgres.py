@@ -44,3 +44,21 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name}")
             yield self.url(name)
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class StoppablePostgres(Postgres):
+    """A server that goes down and comes back, with its data."""
+
+    def empty_database(self) -> str:
+        """A new database, which goes with the server."""
+        with psycopg.connect(self.url("postgres", None), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE shoal")
+        return self.url("shoal")
+
+    def stop(self) -> None:
+        assert self._server is not None
+        self._server.stop()
+
+    def start(self) -> None:
+        assert self._server is not None
+        self._server.ensure_postgres_running()

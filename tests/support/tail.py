@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tests.support.kafka import Kafka
+from tests.support.workers import wait_until
 
 
 class Seen(NamedTuple):
@@ -23,6 +25,7 @@ class Tail:
     def __init__(self, kafka: Kafka, *topics: str) -> None:
         self.seen: list[Seen] = []
         self._bootstrap, self._topics = kafka.bootstrap, topics
+        self._looked = 0
         self._ready, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="tail")
 
@@ -34,6 +37,18 @@ class Tail:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop.set()
         self._thread.join()
+
+    def wait_for(self, moment: Callable[[Seen], bool], limit: float = 40.0, else_say: Callable[[], str] = str) -> None:
+        """Return at the moment that a record shows, one that was not looked at before."""
+
+        def look() -> bool:
+            while self._looked < len(self.seen):
+                self._looked += 1
+                if moment(self.seen[self._looked - 1]):
+                    return True
+            return False
+
+        wait_until(look, limit, else_say, every=0.001)
 
     async def _run(self) -> None:
         consumer = AIOKafkaConsumer(

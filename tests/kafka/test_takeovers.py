@@ -1,0 +1,107 @@
+"""Partitions move between workers, willingly or not; no release is lost, doubled or changed on the way."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.support.deployment import Deployment
+from tests.support.kafka import Kafka
+from tests.support.people import visits
+from tests.support.tail import Tail
+from tests.support.workers import tails, wait_until
+
+METRICS = (
+    {"name": "hourly"},
+    {"name": "city", "group": "city", "every": "2h", "algorithm": "full", "epsilon": 400, "users": 20},
+)
+
+
+@pytest.mark.parametrize("instance", [None, "frozen"])
+def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(kafka: Kafka, tmp_path: Path, instance: str | None) -> None:
+    with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
+        # given two workers, each with its share, and more work than they can do at once
+        events = visits(40_000, step=5)
+        shoals.oracle.run(events)
+        zombie, heir = shoals.worker(instance), shoals.worker()
+        shoals.wait_owned(4, 4)
+        mine = zombie.places("bound")
+        with Tail(kafka, f"{shoals.app}.contributions") as tail:
+            shoals.produce(events[:-100])
+            # when one stops dead after it has written some of it, for longer than its Kafka session lasts
+            tail.wait_for(lambda seen: orjson.loads(seen.value or b"{}").get("p") in mine)
+            zombie.freeze()
+        heir.wait_owns(8)
+        shoals.produce(events[-100:], end=True)
+        shoals.wait_releases(len(shoals.oracle.releases()))
+        zombie.thaw()
+        # then it finds itself fenced, says so in one line, and ends
+        assert zombie.exit_status() == 1
+        assert "fenced; another worker owns it now" in zombie.last_word
+        assert zombie.last_word.startswith("shoal: ")
+        # and its partitions went on without it, and without its last words
+        shoals.expect_equality()
+        shoals.stop_all()
+
+
+def test_a_worker_frozen_in_idleness_joins_again(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
+        # given a worker that has done its work, stops dead, and is replaced by another
+        events = visits(2_000)
+        shoals.oracle.run(events)
+        sleeper = shoals.worker()
+        shoals.produce(events[:1_000])
+        sleeper.wait_owns(8)
+        shoals.wait_releases(10)
+        sleeper.freeze()
+        heir = shoals.worker()
+        heir.wait_owns(8)
+        shoals.produce(events[1_000:1_500])
+        shoals.wait_releases(len(shoals.releases()) + 10)
+        # when it wakes up: it may be fenced, or have nothing to say and join again
+        sleeper.thaw()
+        wait_until(lambda: not sleeper.alive or len(sleeper.said("owns")) > 1, 40, lambda: tails(shoals.workers))
+        shoals.produce(events[1_500:], end=True)
+        # then it works from the heir's state, not from its own
+        shoals.expect_equality()
+        shoals.stop_all()
+
+
+def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) -> None:
+    # An offset in the group says that a state must be there: workers that had nothing to do must not leave one.
+    with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
+        # given a worker that owned everything and read nothing
+        first = shoals.worker()
+        first.wait_owns(8)
+        # when others take over, and then the events come
+        second = shoals.worker()
+        second.wait_owns(1)
+        first.stop()
+        second.wait_owns(8)
+        events = visits(500)
+        shoals.oracle.run(events)
+        shoals.produce(events, end=True)
+        # then they are there from the first to the last
+        shoals.expect_equality()
+        second.stop()
+
+
+def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, *METRICS, sources={"events": 8}, partitions=8) as shoals:
+        # given events that keep coming, and one worker, then two, then three
+        events = visits(8_000)
+        shoals.oracle.run(events)
+        feeding = shoals.produce_slowly(events, seconds=16)
+        first, second, third = (shoals.worker(name) for name in (None, "second", None))
+        for worker in (first, second, third):
+            worker.wait_owns(1)
+        shoals.wait_releases(20)
+        # when two of them are told to stop, then each leaves in good time
+        second.stop()
+        shoals.wait_releases(len(shoals.releases()) + 20)
+        first.stop()
+        # and the last one has everything, and all is as it would have been
+        third.wait_owns(16)
+        feeding.join()
+        shoals.expect_equality()
+        third.stop()
