@@ -29,7 +29,11 @@ def demo(
     from shoal.agents.demo.view import open_view
 
     with open_view() as view:
-        shown = run_demo(out, view)
+        try:
+            shown = run_demo(out, view)
+        except KeyboardInterrupt:
+            view.say("stopped before the end, and with it everything that was started")
+            raise
     result(shown.fields, as_json=as_json, text=lambda: shown.text)
     if not shown.audited.ok:
         raise AuditError(

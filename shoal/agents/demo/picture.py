@@ -26,10 +26,10 @@ STYLE: dict[Any, Any] = {
 }
 DAY = 86_400_000_000  # microseconds
 YEARS = range(1997, 1999)  # of the purchases
-WIDTH, HEIGHT, DPI = 10.0, 7.6, 110
+WIDTH, HEIGHT, DPI = 10.0, 7.9, 110
 LEFT, RIGHT = 0.08, 0.855
 NAME_STYLE: dict[str, Any] = {"weight": "bold", "size": 11}
-CAPTION = 150  # characters in a line
+CAPTION = 156  # characters in a line
 ROW_INCHES = 0.19  # between two labels
 
 
@@ -39,14 +39,14 @@ def draw(found: list[Outcome], path: Path, verdict: str) -> None:
         figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI)
         ratios = [3] + [2] * (len(found) - 1)
         panels = figure.subplots(len(found), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-        figure.subplots_adjust(left=LEFT, right=RIGHT, top=0.835, bottom=0.215, hspace=0.34)
+        figure.subplots_adjust(left=LEFT, right=RIGHT, top=0.842, bottom=0.232, hspace=0.34)
         figure.text(LEFT, 0.957, "The average purchase, released once a day", size=16, weight="bold", va="center")
         subtitle = f"{len(found[0].releases)} days of an online music shop; running mean since the first day"
         figure.text(LEFT, 0.919, subtitle, color=QUIET, va="center")
         for panel, one in zip(panels, found, strict=True):
             _panel(panel, one)
         _dates(panels[-1])
-        figure.text(LEFT, 0.148, _caption(found, verdict), size=8, color=QUIET, va="top", linespacing=1.55)
+        figure.text(LEFT, 0.165, _caption(found, verdict), size=8, color=QUIET, va="top", linespacing=1.55)
         figure.savefig(path, format="png", facecolor="white")
 
 
@@ -121,5 +121,7 @@ def _day(day: date) -> int:
 def _caption(found: list[Outcome], verdict: str) -> str:
     """What was left out, what activated, what did not."""
     paragraphs = [f"{one.section.name}: {'; '.join(sentences(one))}." for one in found]
-    legend = "Light blue: where 95 % of the noise stays; what cap and range leave out is not in it. Circles: levels activated."
-    return "\n".join(textwrap.fill(paragraph, CAPTION) for paragraph in (*paragraphs, f"{legend} {verdict}"))
+    legend = (
+        "Light blue: where 95 % of the noise stays; what is left out comes on top. Circles: levels as they activate."
+    )
+    return "\n".join(textwrap.fill(paragraph, CAPTION) for paragraph in (*paragraphs, legend, verdict))

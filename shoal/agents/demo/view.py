@@ -111,7 +111,7 @@ def board(progress: Progress) -> RenderableType:
     reached = "" if first is None else f"released up to {day(first.at)}"
     ahead.add_row(
         "events",
-        ProgressBar(total, progress.sent, width=GAUGE),
+        ProgressBar(total, progress.sent, width=GAUGE, complete_style="cyan", finished_style="cyan"),
         f"{progress.sent:,} of {total:,}",
         Text(reached, "bold"),
     )
