@@ -1,0 +1,126 @@
+"""`shoal worker` with a stopwatch: the same host, domain and audit log, until all events are through; prints JSON.
+
+    python -m benchmarks.worker CONFIG EVENTS [--only-bound] [--every N]
+
+Time runs from the moment the worker owns its partitions, before its first fetch, until the last transaction is
+committed. With --only-bound the contributions are written and never read.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiokafka import TopicPartition
+from faust.types.tuples import TP
+
+from shoal.agents.app import ShoalApp
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.domain import Statistics
+from shoal.agents.health import Health
+from shoal.agents.host import Host
+from shoal.agents.partition import Partition
+from shoal.agents.restore import Reader
+from shoal.agents.session import open_session
+from shoal.agents.settings import BOUND, RELEASE
+from shoal.agents.worker import run_worker
+
+LOOK = 0.002  # seconds between two looks at the partitions
+
+
+class Stopwatch:
+    """Watches one worker and stops it when it is done."""
+
+    def __init__(self, app: ShoalApp, events: int, *, only_bound: bool, every: int) -> None:
+        self._host: Host = app.host
+        self._events, self._only_bound, self._every = events, only_bound, every
+        self._began = asyncio.Event()
+        self.result: dict[str, Any] = {"windows": []}
+        self._host.on_owned.append(self._owned)
+        self._task = asyncio.create_task(self._watch())
+
+    def _owned(self) -> None:
+        if self._only_bound:
+            for part in self._of(RELEASE):
+                self._host.hold(TP(part.place.topic, part.place.partition), "benchmark")
+        self._wall, self._cpu, self._first = time.perf_counter(), time.process_time(), self._committed()
+        self._began.set()
+
+    def _of(self, stage: str) -> list[Partition]:
+        return [part for place, part in self._host.partitions.items() if place.stage == stage]
+
+    def _committed(self) -> int:
+        return sum(part.events for part in self._of(BOUND))
+
+    async def _watch(self) -> None:
+        await self._began.wait()
+        done = 0
+        while (committed := self._committed()) < self._events:
+            if committed >= done + self._every:
+                self._note(committed)
+                done = committed
+            await asyncio.sleep(LOOK)
+        if not self._only_bound:
+            await self._released()
+        self._note(self._events)
+        self.result |= self.result["windows"][-1]
+        self.result["transactions"] = sum(part.transactions for part in self._host.partitions.values())
+        self.result["accounts"] = sum(part.machine.state.users for part in self._of(BOUND))  # type: ignore[attr-defined]
+        self.result["releases"] = sum(part.machine.state.published_count for part in self._of(RELEASE))  # type: ignore[attr-defined]
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def _released(self) -> None:
+        """Return when every committed contribution is covered by a committed transaction of release."""
+        async with Reader(self._host.settings) as reader:
+            last = {}
+            for part in self._of(RELEASE):
+                tp = TopicPartition(part.place.topic, part.place.partition)
+                record = await reader.last_committed(tp, (await reader.bounds([tp]))[tp])
+                last[part] = -1 if record is None else record.offset
+        while any(part.committed <= offset and offset >= 0 for part, offset in last.items()):
+            await asyncio.sleep(LOOK)
+
+    def _note(self, events: int) -> None:
+        seconds, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self.result["windows"].append({"events": events, "seconds": seconds, "cpu": cpu, "peak_mb": peak})
+
+
+def main() -> None:
+    """Measure one worker."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("events", type=int)
+    parser.add_argument("--only-bound", action="store_true")
+    parser.add_argument("--every", type=int, default=1 << 62, help="note time and memory after so many events, too")
+    options = parser.parse_args()
+    watches: list[Stopwatch] = []
+    owns: dict[str, Any] = {}
+
+    def keep(_logger: object, _name: str, line: Any) -> Any:
+        owns.update(line if line["event"] == "owns" else {})
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep])
+    with open_session(options.config) as session:
+        settings = settings_of(session.config)
+        domain = Statistics(session, settings, Health())
+        run_worker(
+            settings,
+            domain,
+            on_verified=domain.agree,
+            on_app=lambda app: watches.append(
+                Stopwatch(app, options.events, only_bound=options.only_bound, every=options.every)
+            ),
+        )
+    print(json.dumps(watches[0].result | {"takeover": owns["seconds"]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What the benchmarks feed: events of people with a skew, in time order, and configurations that read them."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from shoal.agents import fastpath, key_file
+from shoal.stream.partitioning import PARTITIONERS
+
+FIRST = 1_700_000_000_000  # ms: the first event's time
+SPAN = 10 * 24 * 3600 * 1000  # ms: from the first event to the last
+CHUNK = 20_000
+BATCH_BYTES = 900_000
+
+CONFIG = """\
+[kafka]
+brokers = "{brokers}"
+app = "{app}"
+
+[audit]
+url = "sqlite:///{app}.db"
+
+[privacy]
+key_file = "{app}.key"
+epsilon = 4.0
+
+[[metric]]
+name = "amount"
+topic = "{topic}"
+user = "user"
+value = "value"
+time = "at"
+statistic = "mean"
+range = [0, 100]
+epsilon = 1.0
+max_contributions = 64
+users = {users}
+algorithm = "{algorithm}"
+every = "{every}"
+"""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """So many events of so many users; a sixth of the values lie outside the range."""
+
+    events: int
+    users: int
+    seed: int = 1
+
+    def chunks(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """(user, event) pairs in time order; users with a skew: int(users * u**1.5) of a uniform u."""
+        draw = np.random.default_rng(self.seed)
+        for first in range(0, self.events, CHUNK):
+            count = min(CHUNK, self.events - first)
+            users = (self.users * draw.random(count) ** 1.5).astype(int).tolist()
+            values = (draw.random(count) * 120 - 10).round(2).tolist()
+            times = (FIRST + np.arange(first, first + count) * SPAN // self.events).tolist()
+            yield [
+                (b"u%07d" % user, b'{"user":"u%07d","value":%.2f,"at":%d}' % (user, value, time))
+                for user, value, time in zip(users, values, times, strict=True)
+            ]
+
+    def write(self, path: Path) -> None:
+        """As JSON lines."""
+        with path.open("wb") as file:
+            for chunk in self.chunks():
+                file.writelines(event + b"\n" for _, event in chunk)
+
+    async def produce(self, brokers: str, topic: str, partitions: int) -> None:
+        """Into a new topic, each user in one partition."""
+        await create_topic(brokers, topic, partitions)
+        producer = AIOKafkaProducer(bootstrap_servers=brokers, max_batch_size=BATCH_BYTES, enable_idempotence=True)
+        await producer.start()
+        homes = {b"u%07d" % user: PARTITIONERS["murmur2"](b"u%07d" % user, partitions) for user in range(self.users)}
+        for chunk in self.chunks():
+            by_home: list[list[tuple[bytes | None, bytes | None, fastpath.Headers]]] = [[] for _ in range(partitions)]
+            for user, event in chunk:
+                by_home[homes[user]].append((user, event, []))
+            sent = [
+                await producer.send_batch(batch, topic, partition=home)
+                for home, records in enumerate(by_home)
+                for batch in fastpath.build_batches(producer, records, BATCH_BYTES, fast=True)
+            ]
+            await asyncio.gather(*sent)
+        await producer.stop()
+
+
+async def create_topic(brokers: str, topic: str, partitions: int) -> None:
+    """A topic without replicas."""
+    client = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    await client.start()
+    await client.create_topics([NewTopic(topic, partitions, 1)])
+    await client.close()
+
+
+def configure(folder: Path, app: str, *, brokers: str = "", topic: str, users: int, algorithm: str, every: str) -> Path:
+    """A configuration with a key and an audit log of its own."""
+    path = folder / f"{app}.toml"
+    path.write_text(CONFIG.format(brokers=brokers, app=app, topic=topic, users=users, algorithm=algorithm, every=every))
+    key_file.new(folder / f"{app}.key")
+    return path
