@@ -116,6 +116,11 @@ class Ledger:
         with self.database.read() as connection:
             return [row for row in registration.versions(connection) if row.app == app]
 
+    def partitions(self, app: str) -> dict[str, int]:
+        """Partitions of the topics that an app's workers have read; none of them for file runs alone."""
+        with self.database.read() as connection:
+            return registration.known_partitions(connection, app)
+
     def append(
         self, app: str, rows: Iterable[bytes], *, activations: Iterable[bytes] = (), ends: Iterable[End] = ()
     ) -> Appended:

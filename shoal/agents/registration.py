@@ -101,7 +101,7 @@ def register(connection: Connection, request: Request) -> Agreement:
         set_state(connection, request.app, metric, version, RETIRED)
     for registration in agreement.charged:
         connection.execute(insert(MetricVersion).values(_row(registration, request)))
-    known = _known_partitions(connection, request.app)
+    known = known_partitions(connection, request.app)
     for topic, partitions in request.partitions.items():
         if topic not in known:
             row = {"app": request.app, "topic": topic, "partitions": partitions}
@@ -230,13 +230,14 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
                 )
 
 
-def _known_partitions(connection: Connection, app: str) -> dict[str, int]:
+def known_partitions(connection: Connection, app: str) -> dict[str, int]:
+    """Partitions of the topics that an app's workers have read."""
     rows = connection.execute(select(PartitionCount.topic, PartitionCount.partitions).where(PartitionCount.app == app))
     return {row.topic: row.partitions for row in rows}
 
 
 def _check_partitions(connection: Connection, request: Request) -> None:
-    known = _known_partitions(connection, request.app)
+    known = known_partitions(connection, request.app)
     for topic, partitions in request.partitions.items():
         if known.get(topic, partitions) != partitions:
             raise LedgerError(

@@ -1,7 +1,6 @@
 """`shoal run`: a file of events in, private releases out, without Kafka."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Annotated, BinaryIO
 import typer
 
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
+from shoal.agents.continuing import Continuation
 from shoal.agents.files import EventFile, size_of
 from shoal.agents.ledger import End
-from shoal.agents.session import Session, open_session
+from shoal.agents.session import open_session
 from shoal.agents.tuning import tune_garbage_collector
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError, InputError
@@ -45,33 +45,37 @@ def run(
     with open_session(config) as session, ExitStack() as files:
         file = EventFile(input, session.config, choose_topic(session.config, topic))
         _check_times(session.config, file_topic := choose_topic(session.config, topic))
+        plan = plan_topic(
+            session.config, file_topic, session.key.secret, source_partitions=1, contributions_partitions=1
+        )
+        continuation = Continuation(session.ledger, session.config.kafka.app, plan)
         session.register(file_run=True)
         out = _writer(files, output)
         refused = None if dead_letters is None else _writer(files, str(dead_letters))
-        releases, counters = _run(session, file, file_topic, out, refused, end=not open_)
+        runner = FileRun(plan)
+        releases = _run(runner, continuation, file, out, refused, end=not open_)
+        if not open_ and not continuation.repeats_only:
+            session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)))
+        out.flush()
+    counters = runner.counters
     fields = {"events": file.count, "releases": releases, "counters": dict(sorted(counters.items()))}
     result(fields, as_json=as_json, text=lambda: _summary(fields), to_stderr=output == "-" or not as_json)
 
 
 def _run(
-    session: Session, file: EventFile, topic: str, out: BinaryIO, refused: BinaryIO | None, *, end: bool
-) -> tuple[int, Counter[str]]:
-    app = session.config.kafka.app
-    plan = plan_topic(session.config, topic, session.key.secret, source_partitions=1, contributions_partitions=1)
-    runner = FileRun(plan)
+    runner: FileRun, continuation: Continuation, file: EventFile, out: BinaryIO, refused: BinaryIO | None, *, end: bool
+) -> int:
+    """Show what is in the log; the number of releases."""
     releases = 0
     with progress(f"reading {file.path}", size_of(file.path)) as advance:
         for chunk in runner.outputs(file.lines(advance), end=end):
-            if chunk.made or chunk.activations:
-                session.ledger.append(app, chunk.made, activations=chunk.activations)
-            out.writelines(release.value + b"\n" for release in chunk.releases)
-            releases += len(chunk.made)
-            if refused is not None:
-                refused.writelines(letter + b"\n" for letter in chunk.dead_letters)
-    if end:
-        session.ledger.append(app, [], ends=list(_ends(runner, file)))
-    out.flush()
-    return releases, runner.counters
+            for done in continuation.take(chunk):
+                out.writelines(release.value + b"\n" for release in done.releases)
+                releases += len(done.made)
+                if refused is not None:
+                    refused.writelines(letter + b"\n" for letter in done.dead_letters)
+    continuation.finish()
+    return releases
 
 
 def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
