@@ -14,6 +14,7 @@ from shoal.agents.files import EventFile, size_of
 from shoal.agents.ledger import End
 from shoal.agents.session import open_session
 from shoal.agents.tuning import tune_garbage_collector
+from shoal.mechanisms.keyed import derive
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError, InputError
 from shoal.models.times import iso
@@ -82,7 +83,9 @@ def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
     for metric in runner.plan.metrics:
         watermark = runner.bound.watermark(metric.clock)
         at = "" if watermark is None else iso(watermark)
-        yield End(metric.section.name, metric.section.version, at, file.digest)
+        # Keyed: a plain digest of raw values would let whoever can guess them check the guess.
+        digest = derive(metric.key, "input", file.digest).hex()
+        yield End(metric.section.name, metric.section.version, at, digest)
 
 
 def choose_topic(config: Config, topic: str | None) -> str:
