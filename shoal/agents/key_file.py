@@ -101,7 +101,9 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _used(path: Path) -> Path:
-    return path.with_name(path.name + ".used")
+    """Beside the file itself, not beside a link to it: a key under two names is one key."""
+    real = path.resolve()
+    return real.with_name(real.name + ".used")
 
 
 def _read_used(path: Path) -> dict[str, str]:
@@ -121,7 +123,7 @@ def _read_used(path: Path) -> dict[str, str]:
 
 def _write_used(path: Path, used: dict[str, str]) -> None:
     """Replace `FILE.used` as a whole: a crash leaves the old one or the new one."""
-    part = _used(path).with_name(f"{path.name}.used.part")  # one writer at a time: the caller holds the lock
+    part = _used(path).with_suffix(".used.part")  # one writer at a time: the caller holds the lock
     try:
         part.unlink(missing_ok=True)
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
