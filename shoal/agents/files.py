@@ -1,7 +1,9 @@
 """Files of events: JSON lines or CSV with a header, plain or gzipped, as records in line order.
 
 A CSV row becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and time
-fields that are written as JSON numbers, which stay those numbers, digit by digit. An empty cell is a missing field.
+fields that are written as numbers, which stay those numbers, digit by digit: `.5`, `+5`, `007` and blanks around them
+too, for whether a program writes 0.5 as `.5` or pads 5 to the width of 100 depends on the value, and whether a record
+is accepted must not. An empty cell is a missing field; a row with more cells than the header is no event.
 """
 
 import csv
@@ -23,6 +25,7 @@ from shoal.models.errors import InputError
 from shoal.stream.runner import Line
 
 JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"\s*([+-]?)0*(\d*)(?:\.(\d*))?([eE][+-]?\d+)?\s*", re.ASCII)
 MAX_CELL = 1 << 24
 
 
@@ -71,7 +74,8 @@ class EventFile:
 
     def _rows(self, file: BinaryIO) -> Iterator[bytes]:
         csv.field_size_limit(MAX_CELL)
-        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline=""))
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
+        rows = csv.reader(text)
         try:
             header = next(rows, None)
             if header is None:
@@ -84,14 +88,33 @@ class EventFile:
                     yield self._event(names, row)
         except csv.Error as error:
             raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); mend the file") from None
+        finally:
+            text.detach()  # who opened the file closes it
 
     def _event(self, names: list[tuple[bytes, bool]], row: list[str]) -> bytes:
+        if any(row[len(names) :]):
+            return orjson.dumps(row)  # whose cells are shifted, say by a decimal comma: bound refuses a list
         cells = []
         for (name, numeric), cell in zip(names, row, strict=False):
             if cell != "":
-                number = numeric and JSON_NUMBER.fullmatch(cell)
-                cells.append(name + (cell.encode() if number else orjson.dumps(cell)))
+                number = json_number(cell) if numeric else None
+                cells.append(name + (orjson.dumps(cell) if number is None else number.encode()))
         return b"{%s}" % b",".join(cells)
+
+
+def json_number(cell: str) -> str | None:
+    """The number that a cell is, as JSON writes it; None if it is none.
+
+    >>> [json_number(cell) for cell in ("5", "-.5", "+05.", " 0 ", "1E400", "0.50", ".", "", "5,0", "inf", "--5")]
+    ['5', '-0.5', '5', '0', '1E400', '0.50', None, None, None, None, None]
+    """
+    if JSON_NUMBER.fullmatch(cell):
+        return cell
+    found = NUMBER.fullmatch(cell)
+    if found is None or not any(one in "0123456789" for one in cell.lower().partition("e")[0]):
+        return None
+    sign, whole, part, exponent = found.groups("")
+    return f"{'-' if sign == '-' else ''}{whole or 0}{'.' if part else ''}{part}{exponent}"
 
 
 def _format(path: str) -> str:

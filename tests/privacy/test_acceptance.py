@@ -4,12 +4,15 @@ orjson reads a record, the json module what orjson refuses, so a number beyond a
 rest. Whatever one of them refuses and the other takes would publish that a value was so large.
 """
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.agents.files import EventFile
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
-from tests.privacy.observing import SPELLINGS, watch_file
+from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
 
 CFG = config({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
@@ -174,3 +177,50 @@ def test_user_time_and_group_are_read_alike_beside_every_number(user, number):
         return found
 
     assert fields("1") == fields(number)
+
+
+# ---------------------------------------------------------------- CSV
+
+ROWS = [
+    "u,t,g,x\nanna,5,a,@\n", "x,u,t,g\n@,anna,5,a\n", 'u,t,g,x\nanna,5,a,"@"\n', "u,t,g,x\nanna, 5 ,a,  @ \n",
+    "u,t,g,x,y\nanna,5,a,@\n", "u,t,g,x\nanna,5,a,@,\n", "u,t,g,x\nanna,5,a,@,more\n", "u,t,g,y\nanna,5,a,@\n",
+    "u,t,x\nanna,,@\n", "u,t,g,x\nanna,.5,a,@\n", "\ufeffu,t,g,x\r\nanna,5,a,@\r\n", "u,t,g,x\nanna,5,a,@x\n",
+]  # fmt: skip
+# As other programs write numbers: some begin 0.5 with its point, end 5. with it, or pad to one width.
+CELLS = [*SPELLINGS, ".5", "-.5", "5.", "+5", "+.5e3", "007", "-007.50", "  5", "   100", "00", "-0.", "1.e5"]
+
+
+def events_of(folder: Path, content: str) -> list[bytes]:
+    (folder / "events.csv").write_text(content, "utf-8")
+    return [line.value or b"" for line in EventFile(str(folder / "events.csv"), CFG, "events").lines()]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_no_number_decides_whether_a_row_of_csv_is_accepted(tmp_path, rows):
+    expected = watch_file(CFG, events_of(tmp_path, rows.replace("@", "1"))).pattern()
+    for cell in CELLS:
+        assert watch_file(CFG, events_of(tmp_path, rows.replace("@", cell))).pattern() == expected, cell[:40]
+
+
+@pytest.mark.parametrize(("cell", "number"), [(".5", 0.5), ("+.25", 0.25), (" 1 ", 1), ("-7.", 0), ("007", 1)])
+def test_a_number_in_csv_is_that_number_however_it_is_written(tmp_path, cell, number):
+    """Regression: `.5` was a text, so of a program that writes 0.5 so, all values below 1 were dead letters."""
+    cfg = config({"algorithm": "naive"})
+    one = watch_file(cfg, events_of(tmp_path, f"u,t,x\nanna,5,{cell}\n"))
+    assert one.releases == watch_file(cfg, [b'{"u":"anna","t":5,"x":%r}' % number]).releases != []
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "-", ".", "e5", "+", "1,5", "1 5", "--1", "0x10", "inf", "-inf", "nan", "1_0", "٣", "½"]
+)
+def test_what_is_no_number_in_any_of_these_is_refused(tmp_path, cell):
+    seen = watch_file(config({"algorithm": "naive"}), events_of(tmp_path, f'u,t,x\nanna,5,"{cell}"\n'))
+    assert (seen.releases, len(seen.dead_letters)) == ([], 1)
+
+
+def test_a_decimal_comma_does_not_become_another_column(tmp_path):
+    """Regression: `3,5` pushed its 5 into the next column, the time, which is public."""
+    (event,) = events_of(tmp_path, "u,x,t,g\nanna,3,5,1700000000,a\n")
+    seen = watch_file(CFG, [event])
+    assert seen.releases == []
+    assert {without_record(letter)["reason"] for letter in seen.dead_letters} == {"not-json-object"}
