@@ -1,0 +1,305 @@
+"""`shoal demo`, as one runs it: a real Kafka, a worker, all purchases, an audit; and it leaves nothing behind."""
+
+import fcntl
+import io
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from rich.console import Console
+
+from shoal.agents import jars
+from shoal.agents.demo import folder, processes
+from shoal.agents.demo.outcome import outcomes, summary
+from shoal.agents.demo.processes import Audited
+from shoal.agents.demo.purchases import FILE, Purchases
+from shoal.agents.demo.show import run_demo
+from shoal.agents.demo.streaming import Progress
+from shoal.agents.demo.view import PlainView, TerminalView, board, gauge
+from shoal.agents.session import load_config
+from shoal.models.errors import ConfigError, InputError, KafkaError
+
+SHOAL = (sys.executable, "-m", "shoal")
+# A deployment's settings in the environment must not lead a demo anywhere else.
+ENVIRONMENT = os.environ | {"SHOAL_KAFKA_BROKERS": "127.0.0.1:1", "SHOAL_AUDIT_URL": "sqlite:////nowhere/shoal.db"}
+LEVELS = [2, 3, 4, 5]  # of `basket-full`; level 6 takes more purchases than there are
+
+
+class Demo(NamedTuple):
+    """A demo that has ended."""
+
+    folder: Path
+    output: str
+    remarks: str
+    seconds: float
+
+    @property
+    def last(self) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(self.output.splitlines()[-1])
+        return found
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    out = tmp_path_factory.mktemp("demo") / "out"
+    command = [*SHOAL, "demo", "--json", "--out", str(out)]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    return Demo(out, done.stdout, done.stderr, time.monotonic() - began)
+
+
+@pytest.fixture(scope="module")
+def progress(demo: Demo) -> Progress:
+    """What the demo had seen at its end."""
+    found = Progress(load_config(demo.folder / "shoal.toml"), Purchases.read(), sent=69_659)
+    for line in (demo.folder / "releases.jsonl").read_bytes().splitlines():
+        found.take(line)
+    for level in LEVELS:
+        activation = {"metric": "basket-full", "level": level, "at": f"1997-0{level}-01T00:00:00Z"}
+        found.take(orjson.dumps(activation))
+    return found
+
+
+def test_it_says_one_line_of_json_and_is_in_time(demo: Demo) -> None:
+    assert demo.output.count("\n") == 1
+    assert list(demo.last) == ["events", "releases", "verified", "picture", "file", "final"]
+    assert (demo.last["events"], demo.last["verified"]) == (69_659, True)
+    assert demo.seconds < 120
+
+
+def test_each_metric_releases_on_each_of_the_546_days(demo: Demo) -> None:
+    releases = [orjson.loads(line) for line in Path(demo.last["file"]).read_bytes().splitlines()]
+    assert len(releases) == demo.last["releases"] == 2 * 546
+    assert releases == sorted(releases, key=lambda one: (one["at"], one["metric"], one["seq"]))
+    last = {one["metric"]: one for one in releases}
+    for metric, estimate in demo.last["final"]["estimates"].items():
+        assert estimate == {name: last[metric][name] for name in estimate}
+        assert last[metric]["at"] == demo.last["final"]["at"] == "1998-07-01T00:00:00Z"
+
+
+def test_the_true_mean_is_that_of_the_file_and_the_estimate_is_near(demo: Demo) -> None:
+    final = demo.last["final"]
+    assert final["true_mean"] == pytest.approx(35.893648)
+    # Six standard deviations of the noise, and what the cap of 8 and the range leave out.
+    assert abs(final["estimates"]["basket"]["value"] - 35.9) < 6 * final["estimates"]["basket"]["noise_sd"] + 1.4
+
+
+def test_the_releases_are_those_of_shoal_run(demo: Demo, tmp_path: Path) -> None:
+    # given the demo's configuration and key, with an audit log of their own
+    for name in ("shoal.toml", "shoal.key"):
+        shutil.copy(demo.folder / name, tmp_path)
+    # when the same purchases go through a file run
+    command = [
+        *SHOAL,
+        "run",
+        str(tmp_path / "shoal.toml"),
+        "--input",
+        str(FILE),
+        "--output",
+        str(tmp_path / "releases"),
+    ]
+    subprocess.run(command, capture_output=True, check=True)
+    # then it makes the same bytes
+    assert (tmp_path / "releases").read_bytes() == (demo.folder / "releases.jsonl").read_bytes()
+
+
+def test_the_picture_is_a_png_to_look_at(demo: Demo) -> None:
+    content = Path(demo.last["picture"]).read_bytes()
+    assert content.startswith(b"\x89PNG\r\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert 1000 <= width <= 2000
+    assert 700 <= height <= 1500
+    assert 30_000 < len(content) < 1_000_000
+
+
+def test_without_a_terminal_it_says_plain_lines_on_stderr(demo: Demo) -> None:
+    assert "\x1b" not in demo.remarks
+    assert "true mean" in demo.remarks
+    assert "worker" in demo.remarks
+
+
+def test_the_worker_ended_in_order(demo: Demo) -> None:
+    assert b'"stopped"' in (demo.folder / "worker.log").read_bytes().splitlines()[-1]
+
+
+def test_the_summary_says_what_activated_and_what_did_not(progress: Progress) -> None:
+    text = "\n".join(summary(progress, outcomes(progress), Audited(True, "")))
+    assert "69,659 purchases of 23,570 customers" in text
+    assert "1,092 releases, each confirmed bit for bit" in text
+    assert "10,508 purchases beyond a customer's first 8" in text
+    assert "656 purchases beyond a customer's first 64" in text
+    assert "activated: 2 on 1 Feb 1997, 3 on 1 Mar 1997, 4 on 1 Apr 1997, 5 on 1 May 1997" in text
+    assert "level 6 never: it takes 72,992 purchases" in text
+    assert "NOT all confirmed" in "\n".join(summary(progress, outcomes(progress), Audited(False, "")))
+
+
+# ---------------------------------------------------------------- the end, however it comes
+
+
+def members(group: int) -> list[int]:
+    """Processes of a group that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, process_group, *_ = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(process_group) == group and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+@pytest.fixture
+def half_way(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A demo in a process group of its own, in the middle of the purchases."""
+    (tmp_path / folder.MARKER).touch()
+    (tmp_path / "shoal.key").write_text("of an earlier demo")
+    process = subprocess.Popen(
+        [*SHOAL, "demo", "--json", "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if b"events sent" in line:
+                break
+        assert len(members(process.pid)) == 3  # the demo, Java, the worker
+        yield process
+    finally:
+        for pid in members(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "sigterm"])
+def test_it_stops_what_it_started_when_it_is_stopped(
+    half_way: subprocess.Popen[bytes], how: str, tmp_path: Path
+) -> None:
+    # when Ctrl-C reaches the group, or SIGTERM the demo alone
+    if how == "ctrl-c":
+        os.killpg(half_way.pid, signal.SIGINT)
+    else:
+        half_way.terminate()
+    # then it ends soon, says nothing on stdout, and none of its processes is left
+    out, _ = half_way.communicate(timeout=20)
+    assert (half_way.returncode, out) == (130, b"")
+    assert members(half_way.pid) == []
+    # and the folder of the earlier demo was made anew
+    assert (tmp_path / "shoal.key").read_text() != "of an earlier demo"
+
+
+def test_an_unconfirmed_audit_is_a_failure_that_says_why(demo: Demo) -> None:
+    # given that the demo's Kafka is gone, so that nothing can be computed again
+    audited = processes.audit(demo.folder / "shoal.toml", 1092)
+    assert not audited.ok
+    assert audited.complaint.startswith("audit replay: ")
+    # and an auditor who confirms fewer releases than there are does not confirm them
+    assert "releases confirmed" in processes._first_finding({"confirmed": 7})
+    assert processes._first_finding({"findings": [{"where": "basket", "message": "differs"}]}) == "basket: differs"
+    assert processes._last_object(b"no JSON") == {}
+
+
+def test_a_worker_that_ends_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+    with processes.worker(tmp_path / "missing.toml", tmp_path / "log") as worker:
+        worker._process.wait(20)
+        with pytest.raises(KafkaError, match=r"the worker ended with status 1: .*missing.toml"):
+            worker.check()
+        assert not worker.ready
+        assert worker.pid > 0
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    for path in (tmp_path, tmp_path / "thesis.tex"):
+        with pytest.raises(ConfigError, match="left alone; name another with --out"), folder.made_anew(path):
+            pytest.fail("it must be refused")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_former_demo_is_deleted_and_links_are_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    former = tmp_path / "demo"
+    with folder.made_anew(former) as made:
+        (made / "kafka").mkdir()
+        (made / "kafka" / "log").touch()
+        (made / "link").symlink_to(outside)
+    with folder.made_anew(former) as made:
+        assert [entry.name for entry in made.iterdir()] == [folder.MARKER]
+    assert (outside / "kept").exists()
+
+
+def test_two_demos_never_share_a_folder(tmp_path: Path) -> None:
+    with folder.made_anew(tmp_path), (tmp_path / folder.MARKER).open() as marker:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(ConfigError, match="another demo runs"), folder.made_anew(tmp_path):
+            pytest.fail("it must be refused")
+
+
+def test_what_is_not_installed_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "home", lambda _version: tmp_path)
+    with pytest.raises(KafkaError, match="run `make install`"):
+        run_demo(tmp_path / "demo", PlainView())
+    assert not (tmp_path / "demo").exists()
+    with pytest.raises(InputError, match="make install"):
+        Purchases.read(tmp_path / "purchases.csv.gz")
+
+
+# ---------------------------------------------------------------- what a terminal shows
+
+
+def test_the_board_shows_progress_estimate_and_truth(progress: Progress) -> None:
+    console = Console(file=io.StringIO(), width=130, record=True)
+    console.print(board(progress))
+    text = console.export_text()
+    assert "69,659 of 69,659" in text
+    assert "released up to 1998-07-01" in text
+    assert text.count("35.89") == 2
+    assert "basket-full: activated level 2 since 1997-02-01, 3 since" in text
+
+
+def test_the_board_is_there_before_the_first_release(progress: Progress) -> None:
+    console = Console(file=io.StringIO(), width=130, record=True)
+    console.print(board(Progress(progress.config, progress.purchases)))
+    assert console.export_text().count("waiting") == 2
+
+
+def test_a_terminal_gets_a_moving_table_and_is_left_in_order(progress: Progress) -> None:
+    written = io.StringIO()
+    view = TerminalView(Console(file=written, force_terminal=True, width=130))
+    view.show(progress)
+    view.show(progress)
+    view.say("done")
+    view.rest()
+    assert "\x1b[?25l" in written.getvalue()
+    assert written.getvalue().rindex("\x1b[?25h") > written.getvalue().rindex("\x1b[?25l")  # the cursor is back
+    assert written.getvalue().endswith("done\x1b[0m\n")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "drawn"),
+    [
+        ((50, 20, 60, 40), "··━━┃●━····"),
+        ((50, 50, 50, 50), "·····┃·····"),
+        ((-900, -920, -880, 40), "◄···┃······"),
+        ((900, -20, 300, 400), "◄━━━━━━━━━►"),
+    ],
+)
+def test_a_gauge_says_what_is_off_its_scale(numbers: tuple[float, float, float, float], drawn: str) -> None:
+    value, low, high, truth = numbers
+    assert gauge(value, low, high, truth, (0, 100), width=11).plain == drawn
