@@ -10,13 +10,15 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import orjson
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from sqlalchemy import select
 
 from shoal.agents import key_file, verify
@@ -26,6 +28,8 @@ from shoal.agents.producing import produce_file
 from shoal.agents.session import load_config
 from shoal.agents.topics import verify_topics
 from shoal.models.log import Activation, Release
+from shoal.models.records import CLOCK_HEADER
+from shoal.models.times import iso
 from shoal.stream.runner import Line
 from tests.support.kafka import Kafka
 from tests.support.workers import SHOAL, Worker, tails, wait_until
@@ -107,6 +111,42 @@ class Deployment:
         self._threads.append(thread)
         return thread
 
+    def end(self, partitions: Iterable[int], seconds: int, topic: str = "events") -> None:
+        """A clock record in these partitions: their event time has come so far."""
+
+        async def send() -> None:
+            async with AIOKafkaProducer(bootstrap_servers=self.kafka.bootstrap) as producer:
+                for partition in partitions:
+                    headers = [(CLOCK_HEADER, iso(seconds * 1_000_000).encode())]
+                    await producer.send_and_wait(self.topic(topic), None, b"", partition=partition, headers=headers)
+
+        asyncio.run(send())
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, by its real name, and wait until it is gone."""
+
+        async def remove(client: AIOKafkaAdminClient) -> None:
+            await client.delete_topics([topic])
+            while topic in await client.list_topics():
+                await asyncio.sleep(0.05)
+
+        self._administer(remove)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self._administer(lambda client: client.create_partitions({topic: NewPartitions(partitions)}))
+
+    def _administer(self, act: Callable[[AIOKafkaAdminClient], Coroutine[Any, Any, object]]) -> None:
+        async def connected() -> None:
+            client = AIOKafkaAdminClient(bootstrap_servers=self.kafka.bootstrap)
+            await client.start()
+            try:
+                await act(client)
+            finally:
+                await client.close()
+
+        asyncio.run(connected())
+
     def make_topics(self) -> None:
         """The app's own topics, as its first worker would make them."""
         config = load_config(self.config)
@@ -182,12 +222,13 @@ class Deployment:
         """The end of every story that ends well."""
         expected = self.oracle.releases()
         self.wait_releases(len(expected), limit)
-        assert first_difference(self.releases(), expected) is None
+        difference = first_difference(self.releases(), expected)
+        assert difference is None, difference
         self.wait_audited()
-        assert read_log(self.config) == self.oracle.log()
+        assert read_log(self.config) == self.oracle.log(), "SQL holds other rows than the oracle's log"
         with opened_ledger(self.config) as ledger:
-            assert verify.verify(ledger) == []
-            assert verify.compare_topic(ledger, self.app, self.releases()) == []
+            findings = [*verify.verify(ledger), *verify.compare_topic(ledger, self.app, self.releases())]
+        assert not findings, findings
 
 
 class Oracle:
@@ -199,17 +240,29 @@ class Oracle:
         self._deployment = deployment
         self._runs: list[subprocess.Popen[bytes]] = []
 
-    def run(self, events: Iterable[bytes], topic: str = "events") -> None:
-        """Start it; it runs beside the workers."""
+    def run(self, events: Iterable[bytes], topic: str = "events", *, until_end: bool = True) -> None:
+        """Start it; it runs beside the workers. Without an end, the last tick stays open."""
         self._finish()  # two topics share a log: one after the other
         if not (self.folder / "shoal.key").exists():
             shutil.copy(self._deployment.key, self.folder)
         self._deployment.write_config(self.folder, url="sqlite:///shoal.db")
         (self.folder / f"{topic}.jsonl").write_bytes(b"".join(event + b"\n" for event in events))
         names = ["--input", f"{topic}.jsonl", "--output", f"{topic}.releases", "--topic", self._deployment.topic(topic)]
+        names += ["--dead-letters", f"{topic}.refused"] + ([] if until_end else ["--open"])
         command = [str(SHOAL), "run", "shoal.toml", *names]
         with (self.folder / "log").open("ab") as log:
             self._runs.append(subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log))
+
+    def forget(self) -> None:
+        """Begin anew: another file, another log."""
+        self._finish()
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        self._finish()
+        lines = (line for file in self.folder.glob("*.refused") for line in file.read_bytes().splitlines())
+        return [orjson.loads(line) for line in lines]
 
     def _finish(self) -> None:
         for run in self._runs:
