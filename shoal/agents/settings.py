@@ -15,7 +15,7 @@ class KafkaSettings:
     brokers: str
     app: str
     instance: str | None = None  # static membership; unique and stable per worker, or nothing
-    client: Mapping[str, Any] = field(default_factory=dict)  # aiokafka's TLS and SASL arguments, for every client
+    client: Mapping[str, Any] = field(default_factory=dict, repr=False)  # aiokafka's TLS and SASL arguments, password too
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0

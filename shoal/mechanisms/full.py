@@ -13,7 +13,7 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 6, with log2 for 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
@@ -313,7 +313,7 @@ class FullReleaser:
 class Subkeys:
     """The subkey of each epoch of one level's counter."""
 
-    key: bytes
+    key: bytes = field(repr=False)
     group: bytes
     level: int
 

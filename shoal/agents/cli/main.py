@@ -56,3 +56,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our stdout has gone: nothing left to say, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:  # a bug; its text and traceback may hold a value
+        from shoal.agents.stopping import describe
+
+        print(f"shoal: {describe(error, 'this command')}", file=sys.stderr)
+        sys.exit(1)
