@@ -15,7 +15,7 @@ class KafkaSettings:
     brokers: str
     app: str
     instance: str | None = None  # static membership; unique and stable per worker, or nothing
-    client: Mapping[str, Any] = field(default_factory=dict, repr=False)  # aiokafka's TLS and SASL arguments, password too
+    client: Mapping[str, Any] = field(default_factory=dict, repr=False)  # TLS and SASL arguments of all clients
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0
