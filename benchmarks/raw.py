@@ -1,4 +1,7 @@
-"""The reference: a loop that reads, parses and adds up, and writes nothing. `python -m benchmarks.raw BROKERS TOPIC N EVENTS`."""
+"""The reference: a loop that reads, parses and adds up, and writes nothing; prints JSON.
+
+python -m benchmarks.raw BROKERS TOPIC PARTITIONS EVENTS
+"""
 
 import asyncio
 import gc
@@ -22,7 +25,8 @@ async def main(brokers: str, topic: str, partitions: int, events: int) -> None:
     await consumer.start()
     consumer.assign([TopicPartition(topic, partition) for partition in range(partitions)])
     await consumer.seek_to_beginning()
-    loads, state, seen = orjson.loads, {}, 0
+    loads, seen = orjson.loads, 0
+    state: dict[bytes, list[float]] = {}
     wall, cpu = time.perf_counter(), time.process_time()
     while seen < events:
         for records in (await consumer.getmany(timeout_ms=1000, max_records=20_000)).values():

@@ -1,4 +1,7 @@
-"""Faust as it comes: one agent, one table, a changelog record per event. `python -m benchmarks.stock BROKERS TOPIC N EVENTS`."""
+"""Faust as it comes: one agent, one table, a changelog record per event; prints JSON.
+
+python -m benchmarks.stock BROKERS TOPIC PARTITIONS EVENTS
+"""
 
 import json
 import os
@@ -36,9 +39,7 @@ def main(brokers: str, topic: str, partitions: int, events: int) -> None:
             if seen == events:
                 wall, cpu = time.perf_counter() - began, time.process_time() - cpu
                 result = {"events": seen, "seconds": wall, "cpu": cpu}
-                print(
-                    "\n" + json.dumps(result), file=sys.__stdout__, flush=True
-                )  # Faust took the other, and wrote here
+                print("\n" + json.dumps(result), file=sys.__stdout__, flush=True)
                 os._exit(0)
 
     sys.argv[1:] = ["worker", "--without-web", "--loglevel", "error"]

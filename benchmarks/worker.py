@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from aiokafka import TopicPartition
 from faust.types.tuples import TP
 
 from shoal.agents.app import ShoalApp
@@ -26,7 +25,6 @@ from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.host import Host
 from shoal.agents.partition import Partition
-from shoal.agents.restore import Reader
 from shoal.agents.session import open_session
 from shoal.agents.settings import BOUND, RELEASE
 from shoal.agents.worker import run_worker
@@ -77,14 +75,16 @@ class Stopwatch:
 
     async def _released(self) -> None:
         """Return when every committed contribution is covered by a committed transaction of release."""
-        async with Reader(self._host.settings) as reader:
-            last = {}
-            for part in self._of(RELEASE):
-                tp = TopicPartition(part.place.topic, part.place.partition)
-                record = await reader.last_committed(tp, (await reader.bounds([tp]))[tp])
-                last[part] = -1 if record is None else record.offset
-        while any(part.committed <= offset and offset >= 0 for part, offset in last.items()):
+        ends: dict[int, int] = {}
+        for part in self._of(BOUND):
+            for (topic, home), offset in part.writer.last_offsets.items():
+                if topic == self._host.settings.contributions:
+                    ends[home] = max(offset, ends.get(home, -1))
+        while not all(self._covers(part, ends.get(part.place.partition, -1)) for part in self._of(RELEASE)):
             await asyncio.sleep(LOOK)
+
+    def _covers(self, part: Partition, offset: int) -> bool:
+        return part.quiet and part.committed == part.position > offset
 
     def _note(self, events: int) -> None:
         seconds, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu

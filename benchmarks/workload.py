@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from shoal.agents import fastpath, key_file
+from shoal.agents.machine import Headers
 from shoal.stream.partitioning import PARTITIONERS
 
 FIRST = 1_700_000_000_000  # ms: the first event's time
@@ -79,7 +80,7 @@ class Workload:
         await producer.start()
         homes = {b"u%07d" % user: PARTITIONERS["murmur2"](b"u%07d" % user, partitions) for user in range(self.users)}
         for chunk in self.chunks():
-            by_home: list[list[tuple[bytes | None, bytes | None, fastpath.Headers]]] = [[] for _ in range(partitions)]
+            by_home: list[list[tuple[bytes | None, bytes | None, Headers]]] = [[] for _ in range(partitions)]
             for user, event in chunk:
                 by_home[homes[user]].append((user, event, []))
             sent = [

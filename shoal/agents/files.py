@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,6 +28,7 @@ from shoal.stream.runner import Line
 JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 NUMBER = re.compile(r"\s*([+-]?)0*(\d*)(?:\.(\d*))?([eE][+-]?\d+)?\s*", re.ASCII)
 MAX_CELL = 1 << 24
+CHUNK = 1_000  # events that are read, and hashed, at once
 
 
 class EventFile:
@@ -53,12 +55,12 @@ class EventFile:
         """
         try:
             with _opened(self.path) as (raw, file):
-                for event in self._events(file):
-                    self._hash.update(event + b"\n")
-                    yield Line(self.count, event)
-                    self.count += 1
-                    if self.count % 1000 == 0:
-                        on_bytes(raw.tell() if raw.seekable() else 0)
+                events = self._events(file)
+                while chunk := list(islice(events, CHUNK)):
+                    self._hash.update(b"\n".join(chunk) + b"\n")
+                    first, self.count = self.count, self.count + len(chunk)
+                    yield from map(Line, range(first, self.count), chunk)
+                    on_bytes(raw.tell() if raw.seekable() else 0)
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{self.path}: cannot be read ({reason}); name an existing .jsonl or .csv file") from None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from shoal.stream.bound import BoundPartition, Record
 from shoal.stream.plan import TopicPlan
@@ -18,8 +19,7 @@ from shoal.stream.release import ReleasePartition
 CHUNK = 5_000  # records between two looks at the clock
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of a file as a record: without key, headers or a timestamp of its own."""
 
     offset: int
