@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from shoal.agents import jars
-from shoal.agents.demo import folder, processes
+from shoal.agents.cli.main import app
+from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.outcome import outcomes, summary
 from shoal.agents.demo.processes import Audited
 from shoal.agents.demo.purchases import FILE, Purchases
-from shoal.agents.demo.show import run_demo
+from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import PlainView, TerminalView, board, gauge
 from shoal.agents.session import load_config
-from shoal.models.errors import ConfigError, InputError, KafkaError
+from shoal.models.errors import AuditError, ConfigError, InputError, KafkaError
 
 SHOAL = (sys.executable, "-m", "shoal")
 # A deployment's settings in the environment must not lead a demo anywhere else.
@@ -207,6 +209,18 @@ def test_an_unconfirmed_audit_is_a_failure_that_says_why(demo: Demo) -> None:
     assert "releases confirmed" in processes._first_finding({"confirmed": 7})
     assert processes._first_finding({"findings": [{"where": "basket", "message": "differs"}]}) == "basket: differs"
     assert processes._last_object(b"no JSON") == {}
+
+
+def test_a_demo_whose_audit_fails_is_a_failure(demo: Demo, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a demo of which an auditor says that a release is not what it must be
+    audited = Audited(False, "audit replay: basket: differs")
+    shown = Shown(progress, outcomes(progress), audited, demo.folder / "picture.png", demo.folder / "releases.jsonl")
+    monkeypatch.setattr(show, "run_demo", lambda _out, _view: shown)
+    # then the last line says so, and so does the status
+    done = CliRunner().invoke(app, ["demo", "--json", "--out", str(demo.folder)])
+    assert orjson.loads(done.stdout) == demo.last | {"verified": False}
+    assert isinstance(done.exception, AuditError)
+    assert "basket: differs" in str(done.exception)
 
 
 def test_a_worker_that_ends_is_an_error_with_its_last_words(tmp_path: Path) -> None:
