@@ -101,7 +101,7 @@ class BoundPartition:
         """Rebuild from the changelog's last values.
 
         Raises:
-            FailStop: the state belongs to another log, or names a metric that this configuration lacks.
+            FailStop: the state belongs to another log, names a metric that this configuration lacks, or lost accounts.
         """
         raw_mark = items.get(MARK)
         if raw_mark is None:
@@ -116,6 +116,7 @@ class BoundPartition:
         for progress in self._progress:
             progress.latest = mark["watermarks"].get(progress.clock.label)
         self._restore_accounts(items)
+        self._check_accounts(mark.get("accounts", {}))
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
         if mark["log"] != self.log_id:
@@ -146,6 +147,16 @@ class BoundPartition:
             home = homes.get(key[:end])
             if home is not None:  # else: the mark, or of a retired metric
                 home[key[end:]] = from_bytes(value, "big")
+
+    def _check_accounts(self, expected: dict[str, list[int]]) -> None:
+        for intake in self._intakes:
+            found, due = intake.sizes, expected.get(intake.metric.label)
+            if due is not None and found != due:
+                raise FailStop(
+                    f"{self._where()}: its changelog has {found[0]} accounts of metric {intake.metric.label} where "
+                    f"{due[0]} are due ({found[1]} and {due[1]} of users' groups); users would start again at count 0: "
+                    "restore the topic, or start a new app with new metric versions and topics"
+                )
 
     def lookup(self, key: bytes) -> bytes | None:
         """The present value of a changelog key of an account."""
@@ -262,6 +273,7 @@ class BoundPartition:
                 "log": self.log_id,
                 "numbers": self._outgoing.numbers,
                 "starts": self._starts,
+                "accounts": {intake.metric.label: intake.sizes for intake in self._intakes},
                 "watermarks": {progress.clock.label: progress.latest for progress in self._progress},
             }
         )

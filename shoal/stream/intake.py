@@ -79,6 +79,11 @@ class Intake:
         self.groups[user] = self._touched_groups[user] = count + 1
         return True
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many accounts, and how many users with groups: none is ever removed."""
+        return [len(self.accounts), len(self.groups)]
+
     def take_changes(self) -> list[tuple[bytes, bytes]]:
         """Changelog records of the accounts that changed since the last call."""
         tag = self.tag
