@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from aiokafka import AIOKafkaProducer
@@ -53,19 +54,25 @@ class Workload:
     events: int
     users: int
     seed: int = 1
+    skewed: bool = True  # otherwise user after user, round and round
 
     def chunks(self) -> Iterator[list[tuple[bytes, bytes]]]:
         """(user, event) pairs in time order; users with a skew: int(users * u**1.5) of a uniform u."""
         draw = np.random.default_rng(self.seed)
         for first in range(0, self.events, CHUNK):
             count = min(CHUNK, self.events - first)
-            users = (self.users * draw.random(count) ** 1.5).astype(int).tolist()
+            users = self._users(first, count, draw).tolist()
             values = (draw.random(count) * 120 - 10).round(2).tolist()
             times = (FIRST + np.arange(first, first + count) * SPAN // self.events).tolist()
             yield [
                 (b"u%07d" % user, b'{"user":"u%07d","value":%.2f,"at":%d}' % (user, value, time))
                 for user, value, time in zip(users, values, times, strict=True)
             ]
+
+    def _users(self, first: int, count: int, draw: np.random.Generator) -> Any:
+        if self.skewed:
+            return (self.users * draw.random(count) ** 1.5).astype(int)
+        return np.arange(first, first + count) % self.users
 
     def write(self, path: Path) -> None:
         """As JSON lines."""

@@ -1,0 +1,94 @@
+"""Cost per event as events grow, memory per user, and how fast a partition's state comes back.
+
+    python -m benchmarks.bench_scaling [--quick]
+
+Cost: one worker, whole pipeline, one long run cut into stretches. Memory: the slope between two numbers of users, so
+that what every worker needs counts for nothing. Restore: the changelog of the larger one, partition by partition.
+"""
+
+import argparse
+import asyncio
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks import figures
+from benchmarks.workload import Workload, configure
+from shoal.agents.broker import Broker
+
+PARTITIONS = 4
+EVERY = 100_000
+BOUND, WHOLE = "bound alone", "whole pipeline, full"
+
+
+def cost(folder: Path, brokers: str, workload: Workload, cuts: list[int]) -> list[dict[str, float]]:
+    """Microseconds per event in each stretch between two cuts."""
+    asyncio.run(workload.produce(brokers, "long", PARTITIONS))
+    config = configure(
+        folder, "long", brokers=brokers, topic="long", users=workload.users, algorithm="full", every="1h"
+    )
+    windows = figures.run("worker", str(config), str(workload.events), "--every", str(EVERY))["windows"]
+    start = {"events": 0, "seconds": 0.0, "cpu": 0.0}
+    marks = [start] + [next(window for window in windows if window["events"] >= cut) for cut in cuts]
+    return [
+        {"from": first["events"], "to": last["events"]}
+        | {kind: 1e6 * (last[kind] - first[kind]) / (last["events"] - first["events"]) for kind in ("seconds", "cpu")}
+        for first, last in pairwise(marks)
+    ]
+
+
+def memory(folder: Path, brokers: str, users: int) -> dict[str, float]:
+    """Resident MB of a worker that has seen one event of each of so many users."""
+    topic = f"users{users}"
+    asyncio.run(Workload(users, users, skewed=False).produce(brokers, topic, PARTITIONS))
+    found = {}
+    for name, options in ((BOUND, ["--only-bound"]), (WHOLE, [])):
+        app = f"{topic}-{name.split()[0]}"
+        config = configure(folder, app, brokers=brokers, topic=topic, users=users, algorithm="full", every="1h")
+        result = figures.run("worker", str(config), str(users), *options)
+        found[name] = result["mb"]
+    return found
+
+
+def report(data: dict[str, Any], few: int, many: int) -> str:
+    """The tables."""
+    stretches = [
+        (f"{one['from'] / 1e6:.1f}–{one['to'] / 1e6:.1f} M", f"{one['seconds']:.1f}", f"{one['cpu']:.1f}")
+        for one in data["cost"]
+    ]
+    slopes = [
+        (name, f"{data['memory'][few][name]:.0f}", f"{data['memory'][many][name]:.0f}", f"{data['per_user'][name]:.0f}")
+        for name in (BOUND, WHOLE)
+    ]
+    rates = [one["accounts"] / (one["load"] + one["restore"]) for one in data["restore"]]
+    return "\n\n".join(
+        [
+            figures.table(("events", "µs per event", "CPU µs per event"), stretches),
+            figures.table(("", f"MB at {few:,} users", f"MB at {many:,}", "bytes per user"), slopes),
+            f"Restoring a partition: {figures.spread(rates)} user states per second, changelog read included.",
+        ]
+    )
+
+
+def main() -> None:
+    """Measure and publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything; nothing is kept")
+    quick = parser.parse_args().quick
+    few, many = (20_000, 200_000) if quick else (100_000, 1_000_000)
+    cuts = [100_000, 300_000, 500_000] if quick else [100_000, *(million * 1_000_000 for million in range(1, 6))]
+    with Broker() as broker, tempfile.TemporaryDirectory() as name:
+        folder, brokers = Path(name), broker.bootstrap
+        data: dict[str, Any] = {"cost": cost(folder, brokers, Workload(cuts[-1], 200_000), cuts)}
+        data["memory"] = {users: memory(folder, brokers, users) for users in (few, many)}
+        config = folder / f"users{many}-bound.toml"
+        data["restore"] = figures.run("restore", str(config), f"users{many}", str(PARTITIONS))["partitions"]
+    data["per_user"] = {
+        kind: 2**20 * (data["memory"][many][kind] - data["memory"][few][kind]) / (many - few) for kind in (BOUND, WHOLE)
+    }
+    figures.publish("scaling", "Scaling", report(data, few, many), data, keep=not quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Restores every partition of bound, one after the other, as a takeover does; prints JSON.
+
+python -m benchmarks.restore CONFIG TOPIC PARTITIONS
+"""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from aiokafka import TopicPartition
+
+from shoal.agents.cli.kafka import settings_of
+from shoal.agents.machines import BoundMachine
+from shoal.agents.restore import Reader
+from shoal.agents.session import Session, open_session
+from shoal.agents.settings import BOUND
+from shoal.agents.tuning import tune_garbage_collector
+from shoal.stream.bound import BoundPartition
+from shoal.stream.plan import plan_topic
+
+
+async def restore(session: Session, topic: str, partitions: int) -> list[dict[str, float]]:
+    """Per partition: accounts, and seconds to load the changelog and to restore the machine from it."""
+    settings = settings_of(session.config)
+    plan = plan_topic(
+        session.config,
+        topic,
+        session.key.secret,
+        source_partitions=partitions,
+        contributions_partitions=settings.partitions,
+    )
+    found = []
+    async with Reader(settings) as reader:
+        for partition in range(partitions):
+            tp = TopicPartition(settings.changelog(BOUND, topic), partition)
+            began = time.perf_counter()
+            states = await reader.load(await reader.stable_bounds([tp]))
+            loaded = time.perf_counter()
+            machine = BoundMachine(settings, BoundPartition(plan, partition, log_id=session.ledger.log_id))
+            machine.restore(states.pop(tp))
+            ended = time.perf_counter()
+            found.append({"accounts": machine.state.users, "load": loaded - began, "restore": ended - loaded})
+    return found
+
+
+if __name__ == "__main__":
+    tune_garbage_collector()
+    with open_session(Path(sys.argv[1])) as opened:
+        print(json.dumps({"partitions": asyncio.run(restore(opened, sys.argv[2], int(sys.argv[3])))}))
