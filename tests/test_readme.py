@@ -79,7 +79,7 @@ def test_its_commands_for_a_file_run_and_print_what_it_shows(checkout: Path) -> 
 
 @pytest.mark.parametrize(
     ("algorithm", "cap", "claim"),
-    [("full", 64, r"stays within (\d+) dollars"), ("naive", 4, r"`max_contributions = 4` it is (\d+)")],
+    [("naive", 4, r"stays within (\d+) dollars"), ("full", 64, r"`max_contributions = 64` it is (\d+)")],
 )
 def test_its_noise_intervals_are_those_of_the_example(checkout: Path, algorithm: str, cap: int, claim: str) -> None:
     config = checkout / "examples" / "shoal.toml"

@@ -267,7 +267,7 @@ def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=_dies_with(os.getpid()),  # two system calls, no locks
+                    preexec_fn=dies_with(os.getpid()),  # two system calls, no locks
                 )
         except (OSError, subprocess.SubprocessError) as error:
             launched.set_exception(KafkaError(f"cannot start Java: {error}"))
@@ -279,7 +279,7 @@ def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     return launched.result()
 
 
-def _dies_with(parent: int) -> Callable[[], None]:
+def dies_with(parent: int) -> Callable[[], None]:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:  # pragma: no cover  # runs between fork and exec, where nothing can measure
