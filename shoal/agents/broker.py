@@ -280,6 +280,7 @@ def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def dies_with(parent: int) -> Callable[[], None]:
+    """What a child must do before it becomes another program, so that it ends when this process does."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:  # pragma: no cover  # runs between fork and exec, where nothing can measure
