@@ -24,6 +24,7 @@ from shoal.agents.cli.main import app
 from shoal.agents.ledger import Ledger
 from shoal.agents.session import open_session
 from shoal.mechanisms.keyed import Bits
+from shoal.models.config import MetricSection
 from shoal.models.errors import AuditError, KeyFileError, LedgerError, ShoalError
 from shoal.stream import runner
 from shoal.stream.plan import plan_topic
@@ -245,6 +246,29 @@ def test_no_two_groups_metrics_versions_or_parameters_share_a_subkey():
             seen.append(used)
     everything = set().union(*seen)
     assert len(everything) == sum(map(len, seen))
+
+
+OTHER = {
+    "name": "other", "topic": "others", "user": "v", "value": "y", "time": "s", "group": "h", "range": (0, 2),
+    "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
+    "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
+    "grid": 17, "clamp": True,
+}  # fmt: skip
+ONE_CHOICE = {"statistic", "delta", "unit", "relation"}  # of which nothing else is built
+
+
+def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
+    def key(metric: dict[str, Any], **kafka: Any) -> bytes:
+        cfg = config(metric, **kafka)
+        topic = cfg.topics[0]
+        return plan_topic(cfg, topic, b"s" * 32, source_partitions=1, contributions_partitions=1).metrics[0].key
+
+    assert OTHER.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
+    changed = [key({name: value}) for name, value in OTHER.items()]
+    changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
+    assert len({*changed, key({})}) == len(changed) + 1
+    # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
+    assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), min_size=2, max_size=4, unique=True))
