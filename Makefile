@@ -16,7 +16,7 @@ help:
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
 	@echo 'make check     the quick part of it: all but tests and coverage'
 	@echo 'make fix       repair what can be repaired: format and lint'
-	@echo 'make bench     throughput and accuracy, each with its peers'
+	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -59,7 +59,8 @@ fix: install
 	$(BIN)/ruff format .
 
 bench: install
-	@for file in benchmarks/bench_*.py; do echo "$(BIN)/python $$file"; $(BIN)/python $$file || exit 1; done
+	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \
+		$(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:
