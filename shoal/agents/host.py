@@ -15,6 +15,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError as ClientError
 from faust.types.tuples import TP
 
+from shoal.agents.identities import STATE_KEY, Identities, check_state
 from shoal.agents.machine import Domain, Place, Record
 from shoal.agents.partition import Partition
 from shoal.agents.reach import Reach
@@ -24,7 +25,7 @@ from shoal.agents.sink import Sink
 from shoal.agents.stopping import fail_stop
 from shoal.agents.transactions import Writer
 from shoal.agents.transport import Batch
-from shoal.models.errors import FailStop
+from shoal.models.errors import FailStop, KafkaError
 
 log = structlog.get_logger("shoal.worker")
 
@@ -40,6 +41,8 @@ class Host:
         self.settings, self.domain = settings, domain
         self.partitions: dict[Place, Partition] = {}
         self.reach = Reach(settings)
+        read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
+        self.identities = Identities(settings, read)
         self.sink = Sink(domain.sink, self.hold, self.let_go)
         self.app: Any = None
         self.accepting = False
@@ -217,6 +220,8 @@ class Host:
                     taken = {p: part for p, part in zip(places, await self._restore(reader, writers), strict=True)}
                     self.sink.assign(await self._audit_positions(reader, audit))
                     return taken
+            except KafkaError:  # no broker answers
+                await self.reach.wait()
             except ClientError as error:
                 if not error.retriable and await self.reach.ask():
                     raise
@@ -224,6 +229,7 @@ class Host:
                 await self.reach.wait()
 
     async def _restore(self, reader: Reader, writers: dict[Place, Writer]) -> list[Partition]:
+        identities = await self.identities.learn()
         logs = {place: TopicPartition(*writer.changelog) for place, writer in writers.items()}
         outputs = {p: TopicPartition(self.settings.releases, p.partition) for p in writers if p.stage == RELEASE}
         stable = await reader.stable_bounds([*logs.values(), *outputs.values()])
@@ -236,6 +242,9 @@ class Host:
                 last = await reader.last_committed(outputs[place], stable[outputs[place]])
             for tp in (logs[place], *(outputs[p] for p in (place,) if p in outputs)):
                 writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
+            saved, now = states[logs[place]].pop(STATE_KEY, None), identities[place.topic]
+            check_state(place.topic, saved, now)
+            writer.preface = [] if saved else [(STATE_KEY, now.id.encode())]
             source = sources[TopicPartition(place.topic, place.partition)]
             restored.append(await self._admit(place, writer, states.pop(logs[place]), source, last))
         return restored
@@ -270,8 +279,9 @@ class Host:
     # -- watching
 
     def _begin_watching(self) -> None:
+        loops = (self._watch, self._tell_idle, self.identities.watch)
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._guard(loop)) for loop in (self._watch, self._tell_idle)]
+            self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 
     async def _guard(self, loop: Callable[[], Any]) -> None:
         try:

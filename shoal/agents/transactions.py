@@ -34,6 +34,7 @@ class Writer:
         self.place = place
         self.changelog = (settings.changelog(place.stage, place.topic), place.partition)
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
+        self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
         self._settings, self._reach = settings, reach
         self._fast = settings.fast and fastpath.available()
         self._producer: AIOKafkaProducer | None = None
@@ -71,6 +72,7 @@ class Writer:
         task = asyncio.ensure_future(self._transaction(rounds))
         try:
             await self._limited(task)
+            self.preface = []
         except ProducerFenced:
             raise
         except ClientError as error:
@@ -95,7 +97,7 @@ class Writer:
         """Batches in rounds, each with at most one batch per partition: the next waits until the one before is out."""
         contents: dict[Target, Iterable[tuple[bytes | None, bytes | None, Headers]]] = {**outbox.records}
         if outbox.changelog:
-            contents[self.changelog] = ((key, value, []) for key, value in outbox.changelog)
+            contents[self.changelog] = ((key, value, []) for key, value in (*self.preface, *outbox.changelog))
         rounds: list[list[tuple[Any, Target]]] = []
         for target, records in contents.items():
             try:

@@ -17,6 +17,7 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from shoal.agents.identities import STATE_KEY
 from tests.kafka.toy_machine import MARK, ONE, PAIR
 
 HERE = Path(__file__).parent
@@ -183,7 +184,7 @@ def expected_contributions(
 
 
 def last_values(records: Sequence[Seen]) -> dict[bytes, bytes]:
-    return {record.key: record.value for record in records}
+    return {record.key: record.value for record in records if record.key != STATE_KEY}
 
 
 class Worker:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import orjson
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from sqlalchemy import select
 
 from shoal.agents import key_file, verify
@@ -122,15 +122,20 @@ class Deployment:
 
         asyncio.run(send())
 
-    def delete(self, topic: str) -> None:
-        """Delete a topic, by its real name, and wait until it is gone."""
+    def make_anew(self, topic: str) -> None:
+        """Delete a topic of two partitions, by its real name, and make it again."""
 
-        async def remove(client: AIOKafkaAdminClient) -> None:
-            await client.delete_topics([topic])
-            while topic in await client.list_topics():
+        async def wait(client: AIOKafkaAdminClient, there: bool) -> None:
+            while (topic in await client.list_topics()) is not there:
                 await asyncio.sleep(0.05)
 
-        self._administer(remove)
+        async def again(client: AIOKafkaAdminClient) -> None:
+            await client.delete_topics([topic])
+            await wait(client, there=False)
+            await client.create_topics([NewTopic(topic, 2, 1, topic_configs={"retention.ms": "-1"})])
+            await wait(client, there=True)
+
+        self._administer(again)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions."""
