@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
+from shoal.agents.app import ShoalApp
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.database import Unavailable
@@ -19,6 +20,7 @@ from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.session import Session, open_session
 from shoal.agents.topics import Verified
+from shoal.agents.web import serve
 from shoal.agents.worker import run_worker
 
 FIRST_DELAY, LAST_DELAY = 0.5, 15.0
@@ -95,9 +97,7 @@ def _leave(_signal: int, _frame: object) -> NoReturn:
     sys.exit(0)
 
 
-def _serve(session: Session, app: object, domain: Statistics) -> None:
+def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
     """Serve health and metrics where a port is configured."""
     if session.config.web.port is not None:
-        from shoal.agents.web import serve
-
         serve(app, domain, session.config.web.host, session.config.web.port)

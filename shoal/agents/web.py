@@ -1,0 +1,171 @@
+"""The worker's small web server: `/health` for a supervisor, `/metrics` for Prometheus. It listens only when told to.
+
+Everything it says is a function of configuration and pattern: how many records, releases and refusals, never a value,
+a user, or how many values were clipped. What can fail: the port is taken.
+
+    shoal_events_total                  events processed
+    shoal_contribution_messages_total   messages processed by the release stage
+    shoal_releases_total                releases of a partition since its first, whoever published them
+    shoal_dead_letters_total            refused events, by metric and reason
+    shoal_over_cap_total                samples beyond their user's cap
+    shoal_groups_left_out_total         samples of users who had their groups already
+    shoal_woke_late_total               contributions that came after their tick and counted in the open one
+    shoal_repeated_messages_total       messages left out as repeats: must be 0
+    shoal_recoveries_total              partitions taken over
+    shoal_owned_partitions              partitions worked on now
+    shoal_backlog                       events, messages and releases that are not committed yet
+    shoal_ready                         1 if `/health` says so
+"""
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from shoal.agents.app import ShoalApp
+from shoal.agents.domain import Statistics
+from shoal.agents.host import Host
+from shoal.agents.machine import Place
+from shoal.agents.machines import BoundMachine, ReleaseMachine
+from shoal.agents.partition import Partition
+from shoal.agents.settings import BOUND, RELEASE
+from shoal.models.errors import ShoalError
+
+CONTENT_TYPE = {"Content-Type": CONTENT_TYPE_LATEST}
+COUNTERS = {
+    "events": "events processed",
+    "contribution_messages": "messages processed by the release stage",
+    "over_cap": "samples beyond their user's cap",
+    "groups_left_out": "samples of users who had their groups already",
+    "woke_late": "contributions that came after their tick and counted in the open one",
+    "repeated_messages": "messages left out as repeats",
+    "recoveries": "partitions taken over",
+}
+DEAD_LETTERS = "dead_letters."  # then metric and reason: names without dots
+
+
+class PortTaken(ShoalError):
+    """The configured port cannot be listened on."""
+
+
+class Totals:
+    """Counts that never go back, though partitions come and go: what left with a partition stays counted."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._gone: Counter[str] = Counter()
+        self._held: dict[Place, Partition] = {}
+        host.on_owned.append(self.look)
+
+    def look(self) -> None:
+        """Note which partitions came and went; called after every takeover."""
+        for place, part in list(self._held.items()):
+            if self._host.partitions.get(place) is not part:
+                self._gone += _counts(place, part)
+                del self._held[place]
+        for place, part in self._host.partitions.items():
+            if place not in self._held:
+                self._held[place] = part
+                self._gone["recoveries"] += 1
+
+    def counts(self) -> Counter[str]:
+        """All counts of this worker, from its start."""
+        self.look()
+        return sum((_counts(place, part) for place, part in self._held.items()), self._gone)
+
+
+def _counts(place: Place, part: Partition) -> Counter[str]:
+    found: Counter[str] = Counter()
+    if isinstance(part.machine, BoundMachine | ReleaseMachine):
+        found += part.machine.state.counters
+    found["events" if place.stage == BOUND else "contribution_messages"] += part.events
+    return found
+
+
+class Metrics(Collector):
+    """What Prometheus gets, made anew for every request."""
+
+    def __init__(self, host: Host, domain: Statistics) -> None:
+        self._host, self._domain = host, domain
+        self.totals = Totals(host)
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        counts = self.totals.counts()
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(f"shoal_{name}", text, value=counts[name])
+        refused = CounterMetricFamily("shoal_dead_letters", "refused events", labels=["metric", "reason"])
+        for name, count in sorted(counts.items()):
+            if name.startswith(DEAD_LETTERS):
+                refused.add_metric(name.removeprefix(DEAD_LETTERS).split(".", 1), count)
+        yield refused
+        yield self._releases()
+        partitions = list(self._host.partitions.values())
+        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
+        backlog = sum(part.machine.backlog for part in partitions)
+        yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        yield GaugeMetricFamily("shoal_ready", "whether this worker is ready", value=is_ready(self._domain, counts))
+
+    def _releases(self) -> Metric:
+        """Of a partition since its first, so that a takeover neither loses nor repeats any."""
+        family = CounterMetricFamily("shoal_releases", "releases since a partition's first", labels=["partition"])
+        for place, part in sorted(self._host.partitions.items()):
+            if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
+                family.add_metric([str(place.partition)], part.machine.state.published_count)
+        return family
+
+
+def is_ready(domain: Statistics, counts: Counter[str]) -> bool:
+    """Whether nothing is wrong; a repeat is skipped, and an alarm."""
+    if counts["repeated_messages"]:
+        message = "contributions came twice and were left out; somebody else writes there, or topics were restored"
+        domain.health.alarm("repeated_messages", message)
+    return domain.health.ready
+
+
+def serve(app: ShoalApp, domain: Statistics, host: str, port: int) -> None:
+    """Listen, and answer from the running event loop on; the server ends with the process.
+
+    Raises:
+        PortTaken: the port cannot be listened on.
+    """
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = (
+            os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        )  # no number: no such name
+        raise PortTaken(f"[web]: cannot listen on {host} port {port} ({reason}); choose another port") from None
+    metrics = Metrics(app.host, domain)
+    task = asyncio.get_running_loop().create_task(_start(listening, metrics, domain))
+    _starting.add(task)
+    task.add_done_callback(_starting.discard)
+
+
+_starting: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+
+
+async def _start(listening: socket.socket, metrics: Metrics, domain: Statistics) -> None:
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    async def health(_request: web.Request) -> web.Response:
+        if is_ready(domain, metrics.totals.counts()):
+            return web.json_response({"ready": True})
+        return web.json_response({"ready": False, "alarms": domain.health.alarms}, status=503)
+
+    async def scrape(_request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers=CONTENT_TYPE)
+
+    pages = web.Application()
+    pages.add_routes([web.get("/health", health), web.get("/metrics", scrape)])
+    runner = web.AppRunner(pages, access_log=None, handle_signals=False)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
