@@ -9,7 +9,7 @@ The order of reading keeps what is younger from being taken for forged, and what
 the ends of releases and activations, the marks of the stages, the ends of the contributions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +31,7 @@ from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.verify import Finding
 from shoal.models.chain import FIRST
 from shoal.models.config import Config
-from shoal.models.errors import FailStop
+from shoal.models.errors import FailStop, KafkaError
 from shoal.models.records import Message
 from shoal.stream.bound import MARK
 from shoal.stream.plan import TopicPlan, plan_topic
@@ -135,14 +135,15 @@ class _Replay:
         for topic in needed:
             agreed = self.agreed.counts.get(topic, counts[topic])
             if counts[topic] != agreed:
-                message = f"it has {counts[topic]} partitions and is registered with {agreed}"
-                self.findings.add("partitions", f"topic {topic}", message)
+                raise KafkaError(
+                    f"topic {topic} has {counts[topic]} partitions and is registered with {agreed}; restore the count"
+                )
 
     async def _everything(self, from_events: bool) -> None:
         s = self.settings
         written = await self._written()
-        outputs = [TopicPartition(topic, p) for topic in (s.releases, s.activations) for p in range(self.homes)]
-        ends = await self.scans[0].stable_ends(outputs)
+        topics = (s.contributions, s.releases, s.activations)
+        ends = await self.scans[0].stable_ends(TopicPartition(topic, p) for topic in topics for p in range(self.homes))
         if from_events:
             for topic, plan in self.plans.items():
                 self.sources[topic] = await self._spans(BOUND, topic, plan.source_partitions, ends_with_mark=True)
@@ -155,7 +156,7 @@ class _Replay:
         self.logged.finish(complete=all(followed))
         for topic, spans in self.sources.items():
             for partition, span in enumerate(spans):
-                self._compare_sent(topic, partition, span)
+                self._compare_sent(topic, partition, span, [p for p, whole in enumerate(followed) if whole])
 
     def _advance(self, records: int) -> None:
         self._done += records
@@ -212,7 +213,7 @@ class _Replay:
         try:
             async for records in self.scans[0].read(place, span.first, span.end):
                 for record in records:
-                    await self._message(again, record, span)
+                    await self._message(again, record, span, ends[place])
                 await again.compare()
                 self._advance(len(records))
             await again.finish()
@@ -228,10 +229,10 @@ class _Replay:
             self.findings.add("contributions", where, f"{repeated} messages are repeats; release left them out")
         return True
 
-    async def _message(self, again: ReleaseAgain, record: Record, span: _Span) -> None:
+    async def _message(self, again: ReleaseAgain, record: Record, span: _Span, end: int) -> None:
         try:
             message = Message.decode(record.value or b"")
-            self._note(again.machine.partition, message)
+            self._note(again.machine.partition, message, must=record.offset < end)
             if span.mark is not None and record.offset < span.mark["offset"]:
                 await again.receive(message, record.offset)
         except (ValueError, TypeError, LookupError, AttributeError):
@@ -277,19 +278,23 @@ class _Replay:
             self._advance(len(records))
         self.clocks[topic, partition] = again.clocks()
 
-    def _note(self, home: int, message: Message) -> None:
-        """A message of the topic; those that bound sent after its mark was read are left for the next audit."""
+    def _note(self, home: int, message: Message, *, must: bool) -> None:
+        """A message of the topic. `must`: it was there before bound's mark was read, so bound must know of it."""
         if message.topic not in self.sources:
             return
         span = self.sources[message.topic][message.partition]
         if span.mark is not None and message.number <= span.mark["numbers"][home]:
-            way = (message.topic, message.partition, home)
-            self.sent.setdefault(way, Sent(self.plans[message.topic])).add(message)
+            sent = self.sent.setdefault((message.topic, message.partition, home), Sent(self.plans[message.topic]))
+            if message.number > sent.messages:  # else a repeat, which release leaves out and reports
+                sent.add(message)
+        elif must and span.sound:
+            where = f"{message.topic}[{message.partition}] to {self.settings.contributions}[{home}]"
+            self.findings.add("contributions", where, f"message {message.number} is there; bound has not sent it")
 
-    def _compare_sent(self, topic: str, partition: int, span: _Span) -> None:
+    def _compare_sent(self, topic: str, partition: int, span: _Span, homes: Sequence[int]) -> None:
         if span.mark is None or not span.sound:
             return
-        for home in range(self.homes):
+        for home in homes:
             way, plan = (topic, partition, home), self.plans[topic]
             where = f"{topic}[{partition}] to {self.settings.contributions}[{home}]"
             yielded, sent = self.yielded.get(way) or Sent(plan), self.sent.get(way) or Sent(plan)

@@ -34,7 +34,7 @@ class BoundAgain:
 
     def take(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
         """Contributions partition and message of all that these events yield."""
-        while self._later and self._later[-1][0] <= records[-1].offset:
+        while self._later and records and self._later[-1][0] <= records[-1].offset:
             before = [record for record in records if record.offset < self._later[-1][0]]
             yield from self._process(before)
             records = records[len(before) :]

@@ -119,8 +119,7 @@ def compare(
     for clock in plan.clocks:
         reached, told = clocks.get(clock.label), sent.told.get(clock.label)
         if clock.cadences and _steps(clock, reached) != _steps(clock, told):
-            name = clock.path or "the record's time"
-            findings.add("clock", where, f"the last watermark of {name} is not that of the events")
+            findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
 
 
 def _steps(clock: Clock, watermark: int | None) -> list[int] | None:

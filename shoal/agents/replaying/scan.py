@@ -4,6 +4,7 @@ In come partitions and offsets; out come records. Nothing is written, no group i
 What can fail: brokers that do not answer, a topic that is not there: KafkaError.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -22,6 +23,9 @@ from shoal.models.errors import KafkaError
 
 FETCH_BYTES = 4 << 20  # of one partition at once: some 40,000 contributions
 
+# aiokafka's fetcher ignores being stopped while it changes partitions, and `stop` would then wait for its time limit.
+SETTLE = 0.05
+
 
 class Scan:
     """A read_committed consumer that reads one partition at a time."""
@@ -33,7 +37,7 @@ class Scan:
             enable_auto_commit=False,
             auto_offset_reset="none",
             max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_wait_ms=50,
+            fetch_max_wait_ms=10,  # a partition that was just assigned waits for the fetch before it
             **fastpath.consumer_arguments(settings.fast),
         )
 
@@ -44,6 +48,7 @@ class Scan:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
+        await asyncio.sleep(SETTLE)
         await stop_quietly(self._consumer.stop)
 
     async def stable_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -58,15 +63,13 @@ class Scan:
 
     async def read(self, tp: TopicPartition, first: int, end: int) -> AsyncIterator[list[Record]]:
         """Batches of the committed records between two offsets; waits for transactions that are open in between."""
-        self._consumer.assign([tp])
-        self._consumer.seek(tp, first)
+        if first < end:
+            self._consumer.assign([tp])
+            self._consumer.seek(tp, first)
         while first < end and await self._consumer.position(tp) < end:
             fetched: dict[TopicPartition, list[Any]] = await self._consumer.getmany(tp, timeout_ms=200)
-            records = fetched.get(tp, [])
-            if records and records[-1].offset >= end:
-                records = [record for record in records if record.offset < end]
-            if records:
-                yield records
+            for records in fetched.values():
+                yield [record for record in records if record.offset < end]
 
 
 async def committed(settings: KafkaSettings, topic: str) -> AsyncIterator[list[Record]]:
