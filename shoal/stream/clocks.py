@@ -92,7 +92,7 @@ class TopicClocks:
         return lowest
 
     def ahead(self) -> set[int]:
-        """Partitions that are ahead of the slowest in every clock, while that one has events; pacing holds them back."""
+        """Partitions that are ahead of the slowest in every clock, while that one has events: pacing holds them."""
         names = {name for source in self.sources for name in source.watermarks}
         ahead = set(range(len(self.sources)))
         for name in names:
