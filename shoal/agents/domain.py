@@ -50,7 +50,9 @@ class Statistics:
         agreement = self._session.register(partitions=counts)
         refuse_absent(self._session, agreement.absent)
         app = self._session.config.kafka.app
-        retired = {f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"}
+        retired = {
+            f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"
+        }
         self._heads = self._session.ledger.heads(app)
         self.plans = {
             topic: plan_topic(
@@ -89,8 +91,8 @@ class Statistics:
     def _check_count(self, place: Place, partitions: int) -> None:
         if place.partition >= partitions:
             raise FailStop(
-                f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed count "
-                "re-hashes users and groups: restore the count, or use a new topic and a new app"
+                f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed "
+                "count re-hashes users and groups: restore the count, or use a new topic and a new app"
             )
 
     def _published(self, label: str, group: str, seq: int) -> bytes | None:
@@ -132,8 +134,8 @@ class Statistics:
             head = self._heads.get(Group(metric.section.name, metric.section.version, group))
             if head is not None and head.seq == seq and bytes(head.hash) != chain:
                 raise FailStop(
-                    f"metric {metric.label}: release {seq} in the audit log is not the one that the state has published; "
-                    "the log or the topics were changed: run `shoal audit verify`"
+                    f"metric {metric.label}: release {seq} in the audit log is not the one that the state "
+                    "published; the log or the topics were changed: run `shoal audit verify`"
                 )
 
     def ahead(self) -> set[Place]:

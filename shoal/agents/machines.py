@@ -1,7 +1,7 @@
 """The stream's machines as the Kafka layer hosts them: what they make becomes records of topics.
 
-    bound    of a source partition:  contributions, dead letters, changelog
-    release  of a contributions partition:  releases, activations, changelog
+bound    of a source partition:  contributions, dead letters, changelog
+release  of a contributions partition:  releases, activations, changelog
 """
 
 import time
