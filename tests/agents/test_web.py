@@ -1,6 +1,5 @@
 """The worker's web server: health for a supervisor, counts of pattern for Prometheus, and nothing else."""
 
-import asyncio
 import json
 import socket
 import urllib.error
@@ -18,7 +17,7 @@ from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.host import Host
 from shoal.agents.machine import Place
-from shoal.agents.settings import BOUND, KafkaSettings
+from shoal.agents.settings import BOUND
 from shoal.agents.web import PortTaken, Totals, is_ready, serve
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
@@ -146,10 +145,7 @@ def test_an_address_that_is_not_ours_is_refused() -> None:
 
 def test_counts_never_go_back_when_partitions_come_and_go() -> None:
     # given a worker that has processed five events of a partition
-    async def host() -> Host:
-        return Host(KafkaSettings("", "app"), SimpleNamespace(sink=None))
-
-    hosting = asyncio.run(host())
+    hosting: Host = SimpleNamespace(partitions={}, on_owned=[])  # type: ignore[assignment]
     totals = Totals(hosting)
     place = Place(BOUND, "events", 0)
     hosting.partitions = {place: SimpleNamespace(machine=None, events=5)}  # type: ignore[dict-item]
