@@ -171,9 +171,11 @@ class Neighbours:
     second: tuple[Row, ...]
 
 
-def neighbours(values: st.SearchStrategy[str] = numbers, *, size: int = 50) -> st.SearchStrategy[Neighbours]:
-    """Few users with many events each, in and out of order, in several groups."""
-    row = st.builds(Row, st.sampled_from(USERS), values, st.integers(0, 90), st.sampled_from(["a", "b", "c"]))
+def neighbours(
+    values: st.SearchStrategy[str] = numbers, *, size: int = 50, least: int = 0, users: list[str] = USERS
+) -> st.SearchStrategy[Neighbours]:
+    """Users with events in and out of order, in several groups; by default few users with many events each."""
+    row = st.builds(Row, st.sampled_from(users), values, st.integers(0, 90), st.sampled_from(["a", "b", "c"]))
 
     def paired(rows: list[Row]) -> st.SearchStrategy[Neighbours]:
         ordered = sorted(rows, key=lambda row: row.time // 10)  # late by up to nine seconds
@@ -186,9 +188,9 @@ def neighbours(values: st.SearchStrategy[str] = numbers, *, size: int = 50) -> s
             )
             return Neighbours(user, tuple(ordered), tuple(changed))
 
-        return st.builds(pair, st.sampled_from(USERS), others)
+        return st.builds(pair, st.sampled_from(users), others)
 
-    return st.lists(row, max_size=size).flatmap(paired)
+    return st.lists(row, min_size=least, max_size=size).flatmap(paired)
 
 
 def raws(rows: Iterable[Row]) -> list[bytes]:

@@ -174,6 +174,29 @@ def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move
     assert loss <= section.epsilon
 
 
+MANY = [f"u{number}" for number in range(12)]
+SHARING = [
+    config({"epsilon": epsilon, "users": 9, "every": every})
+    for epsilon in (60, 150)
+    for every in ("10s", "contribution")
+]
+steps = st.integers(0, GRID).map(lambda index: str(index / GRID))
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(SHARING), neighbours(steps, size=60, least=20, users=MANY))
+def test_each_prior_sees_each_user_in_one_array(cfg, pair):
+    # given many users with few samples each, so that arrays hold several of them, and one who changes all values
+    one, other = Heads(), Heads()
+    one.run(cfg, pair.first)
+    other.run(cfg, pair.second, one.chosen)
+    # then who shares an array with whom is the same: all arrays but one have the same mean
+    assert len(one.calls) == len(other.calls)
+    for (level, totals), (same, others) in zip(one.calls, other.calls, strict=True):
+        assert (level, len(totals)) == (same, len(others))
+        assert sum(a != b for a, b in zip(totals, others, strict=True)) <= 1
+
+
 def test_priors_are_chosen_in_the_streams_of_the_test_above():
     calls: list[tuple[int, tuple[int, ...]]] = []
     rows = [Row(f"user{n % 5}", "0.3", n, "a") for n in range(300)]
