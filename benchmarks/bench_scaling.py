@@ -2,8 +2,9 @@
 
     python -m benchmarks.bench_scaling [--quick]
 
-Cost: one worker, whole pipeline, one long run cut into stretches. Memory: the slope between two numbers of users, so
-that what every worker needs counts for nothing. Restore: the changelog of the larger one, partition by partition.
+Cost: one worker, whole pipeline, one long run cut into stretches. Memory: bound's slope between two numbers of users,
+so that what every worker needs counts for nothing; release keeps no users once its top level is active. Restore: the
+changelog of the larger one, partition by partition.
 """
 
 import argparse
@@ -57,16 +58,18 @@ def report(data: dict[str, Any], few: int, many: int) -> str:
         (f"{one['from'] / 1e6:.1f}–{one['to'] / 1e6:.1f} M", f"{one['seconds']:.1f}", f"{one['cpu']:.1f}")
         for one in data["cost"]
     ]
-    slopes = [
-        (name, f"{data['memory'][few][name]:.0f}", f"{data['memory'][many][name]:.0f}", f"{data['per_user'][name]:.0f}")
-        for name in (BOUND, WHOLE)
+    memory = [
+        (name, f"{data['memory'][few][name]:.0f}", f"{data['memory'][many][name]:.0f}") for name in (BOUND, WHOLE)
     ]
     rates = [one["accounts"] / (one["load"] + one["restore"]) for one in data["restore"]]
+    by_cpu = [one["accounts"] / one["cpu"] for one in data["restore"]]
     return "\n\n".join(
         [
             figures.table(("events", "µs per event", "CPU µs per event"), stretches),
-            figures.table(("", f"MB at {few:,} users", f"MB at {many:,}", "bytes per user"), slopes),
-            f"Restoring a partition: {figures.spread(rates)} user states per second, changelog read included.",
+            figures.table(("", f"MB at {few:,} users", f"MB at {many:,}"), memory),
+            f"Bound: {data['bytes_per_user']:.0f} bytes per user.",
+            f"Restoring a partition, changelog read included: {figures.spread(rates)} user states per second, "
+            f"{figures.spread(by_cpu)} per CPU-second.",
         ]
     )
 
@@ -84,9 +87,8 @@ def main() -> None:
         data["memory"] = {users: memory(folder, brokers, users) for users in (few, many)}
         config = folder / f"users{many}-bound.toml"
         data["restore"] = figures.run("restore", str(config), f"users{many}", str(PARTITIONS))["partitions"]
-    data["per_user"] = {
-        kind: 2**20 * (data["memory"][many][kind] - data["memory"][few][kind]) / (many - few) for kind in (BOUND, WHOLE)
-    }
+    grown = data["memory"][many][BOUND] - data["memory"][few][BOUND]
+    data["bytes_per_user"] = 2**20 * grown / (many - few)
     figures.publish("scaling", "Scaling", report(data, few, many), data, keep=not quick)
 
 

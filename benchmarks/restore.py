@@ -35,13 +35,16 @@ async def restore(session: Session, topic: str, partitions: int) -> list[dict[st
     async with Reader(settings) as reader:
         for partition in range(partitions):
             tp = TopicPartition(settings.changelog(BOUND, topic), partition)
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             states = await reader.load(await reader.stable_bounds([tp]))
             loaded = time.perf_counter()
             machine = BoundMachine(settings, BoundPartition(plan, partition, log_id=session.ledger.log_id))
             machine.restore(states.pop(tp))
             ended = time.perf_counter()
-            found.append({"accounts": machine.state.users, "load": loaded - began, "restore": ended - loaded})
+            cpu = time.process_time() - cpu
+            found.append(
+                {"accounts": machine.state.users, "load": loaded - began, "restore": ended - loaded, "cpu": cpu}
+            )
     return found
 
 

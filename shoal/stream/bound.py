@@ -142,11 +142,13 @@ class BoundPartition:
         for intake in self._intakes:
             homes[intake.tag], homes[intake.groups_tag] = intake.accounts, intake.groups
         from_bytes = int.from_bytes
+        tag, home = MARK, None
         for key, value in items.items():
-            end = key.index(b"\x00") + 1
-            home = homes.get(key[:end])
+            if not key.startswith(tag):  # keys with one tag follow one another
+                tag = key[: key.index(b"\x00") + 1]
+                home = homes.get(tag)
             if home is not None:  # else: the mark, or of a retired metric
-                home[key[end:]] = from_bytes(value, "big")
+                home[key[len(tag) :]] = from_bytes(value, "big")
 
     def _check_accounts(self, expected: dict[str, list[int]]) -> None:
         for intake in self._intakes:
