@@ -203,8 +203,10 @@ class Host:
             part.run()
         self.accepting = True
         self._begin_watching()
-        log.info("owns", generation=generation, new=[str(p) for p in new], all=len(self.partitions),
-                 seconds=round(time.monotonic() - began, 3))  # fmt: skip
+        log.info(
+            "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.place) for part in dropped],
+            all=len(self.partitions), seconds=round(time.monotonic() - began, 3),
+        )  # fmt: skip
         for tell in self.on_owned:
             tell()
 

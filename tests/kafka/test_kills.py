@@ -45,7 +45,7 @@ def test_twenty_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path
             workers[place] = shoals.worker(names[place])
         feeding.join()
         # then the releases are those of a run without Kafka
-        shoals.expect_equality(90)
+        shoals.expect_equality(150)
         assert shoals.oracle.log()[1]
         shoals.stop_all()
 

@@ -29,7 +29,9 @@ def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(kafka: Kafka, tmp_pa
         with Tail(kafka, f"{shoals.app}.contributions") as tail:
             shoals.produce(events[:-100])
             # when one stops dead after it has written some of it, for longer than its Kafka session lasts
-            tail.wait_for(lambda seen: orjson.loads(seen.value or b"{}").get("p") in mine)
+            tail.wait_for(
+                lambda seen: orjson.loads(seen.value or b"{}").get("p") in mine, else_say=lambda: tails(shoals.workers)
+            )
             zombie.freeze()
         heir.wait_owns(8)
         shoals.produce(events[-100:], end=True)
@@ -60,7 +62,7 @@ def test_a_worker_frozen_in_idleness_joins_again(kafka: Kafka, tmp_path: Path) -
         shoals.wait_releases(len(shoals.releases()) + 10)
         # when it wakes up: it may be fenced, or have nothing to say and join again
         sleeper.thaw()
-        wait_until(lambda: not sleeper.alive or len(sleeper.said("owns")) > 1, 40, lambda: tails(shoals.workers))
+        wait_until(lambda: not sleeper.alive or len(sleeper.said("owns")) > 1, 90, lambda: tails(shoals.workers))
         shoals.produce(events[1_500:], end=True)
         # then it works from the heir's state, not from its own
         shoals.expect_equality()

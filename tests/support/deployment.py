@@ -165,7 +165,7 @@ class Deployment:
         self.workers.append(worker)
         return worker
 
-    def wait_owned(self, *counts: int, limit: float = 40.0) -> None:
+    def wait_owned(self, *counts: int, limit: float = 90.0) -> None:
         """Until the first workers own so many partitions each."""
         first = self.workers[: len(counts)]
 
@@ -202,7 +202,7 @@ class Deployment:
         read = self.kafka.read_committed(f"{self.app}.dead-letters")
         return [orjson.loads(record.value or b"null") for record in read]
 
-    def wait_releases(self, count: int, limit: float = 60.0) -> None:
+    def wait_releases(self, count: int, limit: float = 120.0) -> None:
         """Until so many are visible."""
         seen: list[int] = [0]
 
@@ -212,7 +212,7 @@ class Deployment:
 
         wait_until(enough, limit, lambda: f"{seen[0]} of {count} releases\n{tails(self.workers)}", every=0.3)
 
-    def wait_audited(self, limit: float = 40.0) -> None:
+    def wait_audited(self, limit: float = 90.0) -> None:
         """Until the SQL log holds what the oracle's holds."""
         expected = sizes(self.oracle.log())
         there: list[int] = []
@@ -223,7 +223,7 @@ class Deployment:
 
         wait_until(enough, limit, lambda: f"{there} rows of {expected} in SQL\n{tails(self.workers)}", every=0.3)
 
-    def expect_equality(self, limit: float = 60.0) -> None:
+    def expect_equality(self, limit: float = 120.0) -> None:
         """The end of every story that ends well."""
         expected = self.oracle.releases()
         self.wait_releases(len(expected), limit)

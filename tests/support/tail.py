@@ -38,7 +38,7 @@ class Tail:
         self._stop.set()
         self._thread.join()
 
-    def wait_for(self, moment: Callable[[Seen], bool], limit: float = 40.0, else_say: Callable[[], str] = str) -> None:
+    def wait_for(self, moment: Callable[[Seen], bool], limit: float = 90.0, else_say: Callable[[], str] = str) -> None:
         """Return at the moment that a record shows, one that was not looked at before."""
 
         def look() -> bool:

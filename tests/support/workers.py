@@ -57,9 +57,11 @@ class Worker:
         return int(owns[-1]["all"]) if owns else 0
 
     def places(self, stage: str) -> set[int]:
-        """Partitions of a stage that it took over with its last "owns"."""
-        names = [str(name) for owns in self.said("owns")[-1:] for name in owns["new"]]
-        return {int(name.rpartition("[")[2].rstrip("]")) for name in names if name.startswith(f"{stage} of")}
+        """Partitions of a stage that it works on."""
+        owned: set[str] = set()
+        for owns in self.said("owns"):
+            owned = (owned - set(owns["gone"])) | set(owns["new"])
+        return {int(name.rpartition("[")[2].rstrip("]")) for name in owned if name.startswith(f"{stage} of")}
 
     @property
     def last_word(self) -> str:
@@ -72,13 +74,13 @@ class Worker:
 
     # -- what is done to it
 
-    def wait_says(self, event: str, limit: float = 40.0) -> None:
+    def wait_says(self, event: str, limit: float = 90.0) -> None:
         self.wait(lambda: self.said(event), limit)
 
-    def wait_owns(self, count: int = 1, limit: float = 40.0) -> None:
+    def wait_owns(self, count: int = 1, limit: float = 90.0) -> None:
         self.wait(lambda: self.owned >= count, limit)
 
-    def wait(self, done: Callable[[], Any], limit: float = 40.0) -> None:
+    def wait(self, done: Callable[[], Any], limit: float = 90.0) -> None:
         """Until something is so; a worker that ends meanwhile is a failure."""
 
         def look() -> bool:
@@ -107,7 +109,7 @@ class Worker:
         self.tell_to_stop()
         assert self.exit_status(LEAVES_WITHIN) == 0, self.text[-3000:]
 
-    def exit_status(self, limit: float = 30.0) -> int:
+    def exit_status(self, limit: float = 60.0) -> int:
         """Wait for its end."""
         try:
             return self.process.wait(limit)
