@@ -7,6 +7,7 @@ is W (it is folded), or it is refused under `late = "drop"`; every other event's
 from typing import Any
 
 from shoal.models.events import Refused, read_time
+from shoal.models.times import valid
 from shoal.stream.plan import Clock
 
 TEXTS_KEPT = 100_000
@@ -31,7 +32,7 @@ class Progress:
             Refused: the record has no time that this clock can use.
         """
         try:
-            time = stamp * 1000 if self._get is None else self._time(self._get(event), raw)
+            time = _stamped(stamp) if self._get is None else self._time(self._get(event), raw)
         except Refused:
             raise
         except Exception:
@@ -73,3 +74,11 @@ class Progress:
         """Promise this time, as if an event that late had come."""
         latest = time + self._lateness
         self.latest = latest if self.latest is None else max(latest, self.latest)
+
+
+def _stamped(stamp: int) -> int:
+    """Microseconds of a record's own time: any producer may have set it, to a time that no calendar has, too."""
+    time = valid(stamp * 1000)
+    if time is None or stamp < 0:
+        raise Refused("no-time" if stamp < 0 else "bad-time")
+    return time

@@ -109,3 +109,17 @@ def test_an_integer_and_its_text_are_one_user():
     machine = restored(changelog)
     machine.process([Line(4, events[0], timestamp=STAMP)], 5)
     assert machine.counters["over_cap"] == 2, "of both metrics"
+
+
+@pytest.mark.parametrize(
+    ("stamp", "reason"), [(-1, "no-time"), (-(10**9), "no-time"), (10**15, "bad-time"), (2**62, "bad-time")]
+)
+def test_a_record_whose_own_time_no_calendar_has_stops_nothing(stamp, reason):
+    """Regression: it was an OverflowError at the release, at every restart again."""
+    cluster = Cluster(config({"algorithm": "naive", "time": None, "every": "contribution"}), 1, 1)
+    cluster.sources[0].log = [Line(0, event("a", "x"), timestamp=stamp), Line(1, event("a", "x"), timestamp=1000)]
+    cluster.drain()
+    machine = cluster.sources[0].machine
+    assert machine is not None
+    assert machine.counters == {f"dead_letters.m0.{reason}": 1}
+    assert [orjson.loads(one)["at"] for one in cluster.releases()] == ["1970-01-01T00:00:01Z"]
