@@ -5,6 +5,7 @@ stop. What can fail: the port is taken, the folder is in use by another broker, 
 """
 
 import ctypes
+import fcntl
 import os
 import random
 import signal
@@ -101,6 +102,7 @@ class Broker:
         self._temporary = None if data else tempfile.TemporaryDirectory(prefix="shoal-kafka-")
         self.data = (data or Path(self._temporary.name if self._temporary else "")).absolute()
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -122,12 +124,13 @@ class Broker:
         if self.pid:
             return
         _check_free(self.port)
-        self._configure()
-        if not (self.data / "log" / "meta.properties").exists():
-            self._format()
-        offset = self.log.stat().st_size
-        self._process = _launch(self._java("kafka.Kafka"), self.log)
+        self._claim()
         try:
+            self._configure()
+            if not (self.data / "log" / "meta.properties").exists():
+                self._format()
+            offset = self.log.stat().st_size
+            self._process = _launch(self._java("kafka.Kafka"), self.log)
             self._wait_until_ready(offset)
         except BaseException:  # also Ctrl-C: nothing half started stays behind
             self.kill()
@@ -153,9 +156,26 @@ class Broker:
         self.stop()
         self._clean()
 
-    def _configure(self) -> None:
+    def _claim(self) -> None:
+        """Keep the folder to ourselves. Kafka has a lock of its own, but writes its metadata log before it looks."""
+        if self._lock is not None:
+            return
         try:
             self.data.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.data / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise KafkaError(f"{self.data}: cannot keep Kafka's data here: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise KafkaError(
+                f"{self.data}: another Kafka uses this folder; stop it, or choose another folder with --data"
+            ) from None
+        self._lock = lock
+
+    def _configure(self) -> None:
+        try:
             server = SERVER.substitute(host=HOST, port=self.port, controller=free_port(), data=self.data)
             (self.data / "server.properties").write_text(server, "utf-8")
             (self.data / "log4j2.properties").write_text(LOGGING, "ascii")
@@ -189,22 +209,22 @@ class Broker:
         raise KafkaError(f"Kafka did not start within {START_LIMIT:.0f} s; the reason may be in {self.log}")
 
     def _reason(self, written: bytes) -> str:
-        if b"Failed to acquire lock" in written:
-            return f"{self.data}: another Kafka uses this folder; stop it, or choose another folder with --data"
         if b"Address already in use" in written:
             return _taken(self.port)
         return f"Kafka ended before it was ready; the reason is in {self.log}"
 
     def _end(self, number: signal.Signals) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(number)
-        try:
-            self._process.wait(STOP_LIMIT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        if self._process is not None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _clean(self) -> None:
         if self._temporary:
