@@ -1,6 +1,6 @@
 """`python -m shoal` is `shoal`."""
 
-from shoal.agents.cli.main import main
+from shoal.agents.cli.entry import main
 
 if __name__ == "__main__":
     main()
