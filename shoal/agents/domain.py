@@ -101,7 +101,13 @@ class Statistics:
         head = self._heads.get(Group(metric, int(version), group))
         if head is None or seq > head.seq:
             return None
-        return self._session.ledger.release(self._session.config.kafka.app, metric, int(version), group or None, seq)
+        stored = self._session.ledger.release(self._session.config.kafka.app, metric, int(version), group or None, seq)
+        if stored is None:
+            raise FailStop(
+                f"metric {label}: release {seq} is missing in the audit log, which goes on to {head.seq}; restore the "
+                "log, for what was published under this key must be known"
+            )
+        return stored
 
     async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
         """Judge a restored machine: nothing may be missing, and what was published must be what it says."""

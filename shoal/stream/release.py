@@ -255,6 +255,12 @@ class ReleasePartition:
         if clocks is None:
             return  # of a topic whose metrics are all retired
         source = clocks.sources[message.partition]
+        if message.number == 1 and source.number:
+            raise FailStop(
+                f"{self._where()}, offset {offset}: topic {message.topic}, partition {message.partition} begins again "
+                f"at its first message after {source.number}; its state is lost, and its users would start again at "
+                "count 0: restore the changelog, or start a new app with new metric versions"
+            )
         if message.number <= source.number:
             self.counters["repeated_messages"] += 1
             return

@@ -72,9 +72,17 @@ def test_the_slowest_partition_decides_and_one_that_never_spoke_holds_everything
 
 def test_a_repeated_message_is_skipped_and_counted():
     machine = release()
-    assert closed(machine, message(1, at=100, clock=100), message(1, at=100, clock=500)) == []
+    first, second = message(1, at=100, clock=100), message(2, at=100, clock=101)
+    assert closed(machine, first, second, message(2, at=100, clock=500)) == []
     assert machine.counters["repeated_messages"] == 1
-    assert closed(machine, message(2, clock=110)) == [("01:50", 1)]
+    assert closed(machine, message(3, clock=110)) == [("01:50", 2)]
+
+
+def test_a_source_that_begins_again_has_lost_its_users_counts():
+    machine = release()
+    machine.receive(message(1, at=100, clock=100))
+    with pytest.raises(FailStop, match="begins again at its first message after 1; its state is lost"):
+        machine.receive(message(1, at=100, clock=100))
 
 
 def test_a_lost_message_is_the_end():
