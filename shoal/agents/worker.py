@@ -58,6 +58,13 @@ def quiet_libraries() -> None:
         logger.addHandler(logging.NullHandler())
 
 
+def ignore_signals() -> None:
+    """The end has come: a second SIGTERM must not kill what is about to end with status 0."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Worker:
     """One run of the app."""
 
@@ -67,6 +74,14 @@ class Worker:
     async def run(self, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]) -> int:
         """Wait for brokers, check topics, start, serve, stop."""
         stop = self._signals()
+        try:
+            return await self._run(stop, on_verified, on_app)
+        finally:
+            ignore_signals()
+
+    async def _run(
+        self, stop: asyncio.Event, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]
+    ) -> int:
         verified = await self._until(stop, self._verify())
         if verified is None:
             return 0

@@ -8,12 +8,13 @@ from typing import NoReturn
 def main() -> None:
     """Watch for SIGTERM, then import and run the command line, which takes half a second."""
     if sys.argv[1:2] == ["worker"]:
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, leave)
     from shoal.agents.cli.main import main as run
 
     run()
 
 
-def _leave(_signal: int, _frame: object) -> NoReturn:
+def leave(_signal: int, _frame: object) -> NoReturn:
     """Nothing was begun, so nothing is to be committed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not kill what ends already
     sys.exit(0)

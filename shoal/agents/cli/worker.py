@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import structlog
 import typer
 
 from shoal.agents.app import ShoalApp
+from shoal.agents.cli.entry import leave
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.database import Unavailable
@@ -75,7 +76,7 @@ def log_json_lines() -> None:
 def _patient_session(path: Path) -> Iterator[Session]:
     """Open the session; a database that is away is waited for."""
     delay = FIRST_DELAY
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, leave)
     while True:
         try:
             opened = open_session(path)
@@ -91,10 +92,6 @@ def _patient_session(path: Path) -> Iterator[Session]:
         yield session
     finally:
         opened.__exit__(None, None, None)
-
-
-def _leave(_signal: int, _frame: object) -> NoReturn:
-    sys.exit(0)
 
 
 def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
