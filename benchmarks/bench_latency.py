@@ -2,7 +2,8 @@
 
     python -m benchmarks.bench_latency [--quick]
 
-What it sustains is measured first, in the same run: a backlog of events through the whole pipeline, SQL log included.
+What it sustains is measured first, in the same run: a backlog of events through the whole pipeline, until the last
+release is in the SQL log; the lesser of two runs, for the machine's speed drifts.
 """
 
 import argparse
@@ -25,12 +26,14 @@ OWNS = "owns"
 
 def sustained(folder: Path, brokers: str, events: int, algorithm: str) -> float:
     """Events per second of a backlog, a release per contribution."""
-    config = configure(
-        folder, f"full-load-{algorithm}", brokers=brokers, topic="backlog", users=USERS, algorithm=algorithm,
-        every="contribution",
-    )  # fmt: skip
-    result = figures.run("worker", str(config), str(events))
-    return float(result["events"] / result["seconds"])
+    rates = []
+    for app in (f"first-{algorithm}", f"second-{algorithm}"):
+        config = configure(
+            folder, app, brokers=brokers, topic="backlog", users=USERS, algorithm=algorithm, every="contribution"
+        )
+        result = figures.run("worker", str(config), str(events), "--audited")
+        rates.append(result["events"] / result["seconds"])
+    return float(min(rates))
 
 
 def latency(folder: Path, brokers: str, algorithm: str, rate: float, seconds: float) -> dict[str, Any]:

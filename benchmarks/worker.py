@@ -1,9 +1,10 @@
 """`shoal worker` with a stopwatch: the same host, domain and audit log, until all events are through; prints JSON.
 
-    python -m benchmarks.worker CONFIG EVENTS [--only-bound] [--every N]
+    python -m benchmarks.worker CONFIG EVENTS [--only-bound | --audited] [--every N]
 
 Time runs from the moment the worker owns its partitions, before its first fetch, until the last transaction is
-committed. With --only-bound the contributions are written and never read.
+committed; with --audited, until the last release is in the SQL log too. With --only-bound the contributions are written
+and never read.
 """
 
 import argparse
@@ -34,9 +35,10 @@ LOOK = 0.002  # seconds between two looks at the partitions
 class Stopwatch:
     """Watches one worker and stops it when it is done."""
 
-    def __init__(self, app: ShoalApp, events: int, *, only_bound: bool, every: int) -> None:
+    def __init__(self, app: ShoalApp, options: argparse.Namespace) -> None:
         self._host: Host = app.host
-        self._events, self._only_bound, self._every = events, only_bound, every
+        self._events, self._every = options.events, options.every
+        self._only_bound, self._audited = options.only_bound, options.audited
         self._began = asyncio.Event()
         self.result: dict[str, Any] = {"windows": []}
         self._host.on_owned.append(self._owned)
@@ -73,14 +75,23 @@ class Stopwatch:
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def _released(self) -> None:
-        """Return when every committed contribution is covered by a committed transaction of release."""
-        ends: dict[int, int] = {}
-        for part in self._of(BOUND):
-            for (topic, home), offset in part.writer.last_offsets.items():
-                if topic == self._host.settings.contributions:
-                    ends[home] = max(offset, ends.get(home, -1))
+        """Return when committed transactions of release cover every contribution; and the log, every release."""
+        ends = self._written(BOUND, self._host.settings.contributions)
         while not all(self._covers(part, ends.get(part.place.partition, -1)) for part in self._of(RELEASE)):
             await asyncio.sleep(LOOK)
+        releases = self._host.settings.releases
+        ends = self._written(RELEASE, releases) if self._audited else {}
+        while any(self._host.sink.feeds[TP(releases, number)].done <= offset for number, offset in ends.items()):
+            await asyncio.sleep(LOOK)
+
+    def _written(self, stage: str, topic: str) -> dict[int, int]:
+        """Highest offset known of what a stage wrote to each partition of a topic."""
+        ends: dict[int, int] = {}
+        for part in self._of(stage):
+            for (name, number), offset in part.writer.last_offsets.items():
+                if name == topic:
+                    ends[number] = max(offset, ends.get(number, -1))
+        return ends
 
     def _covers(self, part: Partition, offset: int) -> bool:
         return part.quiet and part.committed == part.position > offset
@@ -101,6 +112,7 @@ def main() -> None:
     parser.add_argument("config", type=Path)
     parser.add_argument("events", type=int)
     parser.add_argument("--only-bound", action="store_true")
+    parser.add_argument("--audited", action="store_true")
     parser.add_argument("--every", type=int, default=1 << 62, help="note time and memory after so many events, too")
     options = parser.parse_args()
     watches: list[Stopwatch] = []
@@ -118,9 +130,7 @@ def main() -> None:
             settings,
             domain,
             on_verified=domain.agree,
-            on_app=lambda app: watches.append(
-                Stopwatch(app, options.events, only_bound=options.only_bound, every=options.every)
-            ),
+            on_app=lambda app: watches.append(Stopwatch(app, options)),
         )
     print(json.dumps(watches[0].result | {"takeover": owns["seconds"]}))
 
