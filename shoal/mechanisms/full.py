@@ -262,7 +262,8 @@ class FullReleaser:
 
     def _drop_kept(self) -> None:
         unseen = {(contribution.level, contribution.pseudonym) for contribution in self._written}
-        self._dropped += [key for key in self.kept if key not in unseen]
+        keys = ((level, pseudonym) for level, kept in enumerate(self._kept) for pseudonym in kept)
+        self._dropped += [key for key in keys if key not in unseen]
         self._written = []
         self._units = {}
         self._kept = [{} for _ in self._levels]
