@@ -72,7 +72,7 @@ def test_a_key_open_to_others_is_refused(path: Path, mode: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "00", "zz" * 32, "00" * 31, "00" * 33, "00" * 32 + "\n\n", "é" * 32, "0" * 500]
+    "content", ["", "deadbeef", "zz" * 32, "00" * 31, "00" * 33, "00" * 32 + "\n\n", "é" * 32, "0" * 500]
 )
 def test_what_is_no_key_is_refused_and_not_repeated(path: Path, content: str) -> None:
     path.write_text(content)

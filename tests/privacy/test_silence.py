@@ -141,10 +141,10 @@ def marks(folder: Path) -> list[bytes]:
     return found
 
 
-def plan_of(folder: Path) -> TopicPlan:
+def plan_of(folder: Path, homes: int = 2) -> TopicPlan:
     config = load_config(folder / "shoal.toml")
     secret = key_file.read(folder / "shoal.key").secret
-    return plan_topic(config, "events", secret, source_partitions=1, contributions_partitions=2)
+    return plan_topic(config, "events", secret, source_partitions=1, contributions_partitions=homes)
 
 
 def sql_dump(folder: Path) -> bytes:
@@ -295,7 +295,7 @@ def test_public_topics_hold_no_mark_and_internal_ones_no_more_than_they_need(fol
 
 def test_no_repr_shows_a_key_or_a_password(folder):
     with open_session(folder / "shoal.toml") as session:
-        plan = plan_of(folder)
+        plan = plan_of(folder, homes=1)
         runner = FileRun(plan)
         for _ in runner.outputs(Line(n, raw) for n, raw in enumerate(EVENTS)):
             pass
