@@ -181,7 +181,7 @@ class Deployment:
         for worker in living:
             worker.tell_to_stop()
         for worker in living:
-            worker.stop()
+            worker.ends_well()
 
     def __enter__(self) -> Self:
         return self

@@ -107,7 +107,11 @@ class Worker:
     def stop(self) -> None:
         """SIGTERM; it has to commit, leave and exit with 0 in good time."""
         self.tell_to_stop()
-        assert self.exit_status(LEAVES_WITHIN) == 0, self.text[-3000:]
+        self.ends_well()
+
+    def ends_well(self) -> None:
+        status = self.exit_status(LEAVES_WITHIN)
+        assert status == 0, f"exit {status}: {self.text[-3000:]}"
 
     def exit_status(self, limit: float = 60.0) -> int:
         """Wait for its end."""
