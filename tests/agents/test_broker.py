@@ -33,10 +33,17 @@ def gone(pid: int, within: float = 10.0) -> bool:
     return False
 
 
+def as_from_a_terminal() -> None:
+    """Ctrl-C reaches the process, also where these tests run in the background of a shell that had it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def serve(port: int, data: Path) -> subprocess.Popen[str]:
     """`shoal broker` in a process of its own, in a process group of its own, ready."""
     command = [sys.executable, "-c", FOREGROUND, "--port", str(port), "--data", str(data)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=as_from_a_terminal
+    )
     assert process.stdout is not None
     with process.stdout:
         assert f"127.0.0.1:{port}" in process.stdout.readline()
