@@ -136,7 +136,7 @@ class BlockBounder:
     >>> bounder = BlockBounder(max_contributions=4)
     >>> account, block = bounder.add(2, 30)
     >>> block, bounder.add(account, 12)
-    (None, (4, Block(number=3, level=2, samples=2, total=42)))
+    (None, (4, Block(number=3, level=2, samples=2, total=42, part=None)))
     """
 
     max_contributions: int
@@ -267,6 +267,10 @@ class FullReleaser:
         self._written = []
         self._units = {}
         self._kept = [{} for _ in self._levels]
+
+    def close(self) -> tuple[Activation, ...]:
+        """Nothing: levels activate in the midst of a tick, in canonical order, as the paper has it."""
+        return ()
 
     def estimate(self) -> Estimate | None:
         """(sum of the active levels' sums and noise) / (samples in them)."""

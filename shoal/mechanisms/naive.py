@@ -55,7 +55,7 @@ class NaiveBounder:
     """Passes on each sample up to the cap; the account is the number of samples.
 
     >>> NaiveBounder(max_contributions=2).add(1, 30)
-    (2, Block(number=2, level=0, samples=1, total=30))
+    (2, Block(number=2, level=0, samples=1, total=30, part=0))
     """
 
     max_contributions: int
@@ -66,7 +66,7 @@ class NaiveBounder:
         count = (account & COUNT_MASK) + 1
         if count > self.max_contributions:
             raise over_cap()
-        return count, Block(count, 0, 1, value)
+        return count, Block(count, 0, 1, value, 0)
 
 
 class NaiveReleaser:
@@ -84,6 +84,10 @@ class NaiveReleaser:
         """Count the samples; nothing activates."""
         self._samples += contribution.samples
         self._total += contribution.total
+        return ()
+
+    def close(self) -> tuple[Activation, ...]:
+        """Nothing activates."""
         return ()
 
     def estimate(self) -> Estimate | None:

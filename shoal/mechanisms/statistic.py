@@ -25,14 +25,15 @@ class Block(NamedTuple):
     level: int
     samples: int
     total: int  # grid steps
+    part: int | None = None  # in a tick, blocks of one level and part are summed over units; None: it stands alone
 
 
 class Contribution(NamedTuple):
-    """What bound sends on. Its tuple order is the canonical order: the first three fields decide, no value does."""
+    """What bound sends on. Its tuple order is the canonical order: the first four fields decide, no value does."""
 
     effective: int  # microseconds since the Unix epoch
     pseudonym: str  # of the unit; "" for a partial merged over units
-    number: int
+    number: int  # of the unit's contributions, from 1; of a merged partial, its part
     level: int
     samples: int
     total: int
@@ -48,7 +49,7 @@ class Bounder(Protocol):
 
     @property
     def merges(self) -> bool:
-        """Contributions of one tick may be summed over units before they are sent, and need no pseudonym."""
+        """Some blocks have a part: within a tick they are summed over units before they are sent, without pseudonym."""
         ...
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
@@ -83,6 +84,10 @@ class Releaser(Protocol):
 
     def add(self, contribution: Contribution) -> Sequence[Activation]:
         """Take one contribution, in canonical order within its tick; the levels it activated."""
+        ...
+
+    def close(self) -> Sequence[Activation]:
+        """The tick is complete; what that activated. Each release comes after one call, and counts as one tick."""
         ...
 
     def estimate(self) -> Estimate | None:

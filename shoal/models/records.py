@@ -19,7 +19,7 @@ from shoal.models.times import iso
 MAX_DEAD_LETTER_BYTES = 64 * 1024
 CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
 
-# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "" and number 0.
+# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "".
 Row = tuple[int, str, int, int, int, int]
 
 

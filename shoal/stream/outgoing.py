@@ -15,20 +15,20 @@ ROWS = MESSAGE_BYTES // ROW_BYTES
 
 
 class Outlet:
-    """What one metric has to send: its rows by group. A mechanism that merges sends each tick's count and sum."""
+    """What one metric has to send: its rows by group. Blocks with a part become a count and a sum per tick."""
 
     def __init__(self, plan: TopicPlan, metric: Metric) -> None:
         self._plan, self._metric = plan, metric
         self._pseudonym, self._every = metric.pseudonym, metric.every or 0
         self._homes: dict[str | None, tuple[str, int]] = {}
         self._rows: dict[str | None, list[Row]] = {}
-        self._partials: dict[tuple[str | None, int], list[int]] = {}
+        self._partials: dict[tuple[str | None, int, int, int], list[int]] = {}
         self.send: Callable[[str | None, int, bytes, Block], None]
         """Queue a block of a user's, closed at an effective time."""
         self.send = self._merge if metric.merges and metric.every is not None else self._append
 
     def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
-        number, level, samples, total = block
+        number, level, samples, total, _ = block
         row = (effective, self._pseudonym(user), number, level, samples, total)
         rows = self._rows.get(group)
         if rows is None:
@@ -36,19 +36,23 @@ class Outlet:
         else:
             rows.append(row)
 
-    def _merge(self, group: str | None, effective: int, _user: bytes, block: Block) -> None:
-        place = group, effective // self._every
+    def _merge(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
+        _, level, samples, total, part = block
+        if part is None:
+            self._append(group, effective, user, block)
+            return
+        place = group, effective // self._every, part, level
         partial = self._partials.get(place)
         if partial is None:
-            self._partials[place] = [block.samples, block.total]
+            self._partials[place] = [samples, total]
         else:
-            partial[0] += block.samples
-            partial[1] += block.total
+            partial[0] += samples
+            partial[1] += total
 
     def take(self) -> Iterator[tuple[int, str, list[Row]]]:
         """(contributions partition, key in the message, rows) of every group that has some."""
-        for (group, tick), (samples, total) in self._partials.items():
-            self._rows.setdefault(group, []).append((tick * self._every, "", 0, 0, samples, total))
+        for (group, tick, part, level), (samples, total) in self._partials.items():
+            self._rows.setdefault(group, []).append((tick * self._every, "", part, level, samples, total))
         rows, self._rows, self._partials = self._rows, {}, {}
         for group, found in rows.items():
             key, home = self._home(group)

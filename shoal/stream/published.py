@@ -45,14 +45,12 @@ class GroupState:
     chain: bytes = FIRST
 
     def add(self, contributions: Iterable[Contribution], at: int) -> list[Activated]:
-        """Hand contributions to the releaser, in canonical order; what it activated."""
+        """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
         section = self.metric.section
         key = record_key(section.name, self.group).encode()
-        return [
-            Activated(key, self._activation_bytes(activation, at))
-            for contribution in contributions
-            for activation in self.releaser.add(contribution)
-        ]
+        activations = [activation for contribution in contributions for activation in self.releaser.add(contribution)]
+        activations += self.releaser.close()
+        return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
     def _activation_bytes(self, activation: Activation, at: int) -> bytes:
         section = self.metric.section

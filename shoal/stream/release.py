@@ -46,9 +46,8 @@ class Released:
     events: int
 
 
-def _row_key(key: str, tick: int, row: Iterable[Any]) -> bytes:
-    effective, pseudonym, number, *_ = row
-    return b"w" + orjson.dumps([key, tick, effective, pseudonym, number])
+def _row_key(key: str, tick: int, row: Row) -> bytes:
+    return b"w" + orjson.dumps([key, tick, *row[:4]])
 
 
 def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
@@ -156,7 +155,7 @@ class ReleasePartition:
                 continue
             state.seq, state.chain = head["seq"], bytes.fromhex(head["chain"])
             state.releaser.restore(head["releaser"], kept.get(key, ()))
-        for (key, tick, effective, pseudonym, number), (level, samples, total) in waiting:
+        for (key, tick, effective, pseudonym, number, level), (samples, total) in waiting:
             state = self._group(key)
             if state is not None:
                 row = (effective, pseudonym, number, level, samples, total)
@@ -329,7 +328,7 @@ class ReleasePartition:
         if first is None or acted is None or (first + 1) * every > acted:
             self._due.discard(label)
             return
-        tick, key, rows, written = self._waiting.pop(label, merges=metric.merges)
+        tick, key, rows, written = self._waiting.pop(label)
         if self._durable:
             self._closed += [_row_key(key, tick, row) for row in written]
         self._add(key, self._groups[key], list(map(Contribution._make, rows)), (tick + 1) * every)
@@ -373,7 +372,7 @@ class ReleasePartition:
             return []
         entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
         entries += [
-            (_row_key(key, tick, row), orjson.dumps(row[3:])) for key, tick, row in self._waiting.take_changes()
+            (_row_key(key, tick, row), orjson.dumps(row[4:])) for key, tick, row in self._waiting.take_changes()
         ]
         for key, state, written, dropped in groups:
             entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]

@@ -13,7 +13,7 @@ import shoal.mechanisms
 from shoal.mechanisms import laplace
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import derive
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, MeanParameters, Releaser
+from shoal.mechanisms.statistic import Activation, Block, Contribution, Estimate, MeanParameters, Releaser
 
 KEY = bytes(range(32))
 
@@ -71,25 +71,30 @@ def mean(
 
 def contributions(parameters: MeanParameters, samples: Iterable[Sample]) -> list[Contribution]:
     """What bound sends for these samples, in canonical order."""
+    return sorted(Contribution(at, unit, *block[:4]) for at, unit, block in _closed(parameters, samples))
+
+
+def merged(parameters: MeanParameters, samples: Iterable[Sample]) -> list[Contribution]:
+    """The same contributions as bound sends them for a tick: blocks with a part are summed over units."""
+    alone: list[Contribution] = []
+    partials: dict[tuple[int, int, int], Contribution] = {}
+    for at, unit, block in _closed(parameters, samples):
+        if block.part is None:
+            alone.append(Contribution(at, unit, *block[:4]))
+            continue
+        place = at, block.part, block.level
+        old = partials.get(place, Contribution(at, "", block.part, block.level, 0, 0))
+        partials[place] = old._replace(samples=old.samples + block.samples, total=old.total + block.total)
+    return sorted([*alone, *partials.values()])
+
+
+def _closed(parameters: MeanParameters, samples: Iterable[Sample]) -> Iterator[tuple[int, str, Block]]:
     bounder = parameters.bounder()
     accounts: dict[str, int] = {}
-    sent = []
     for sample in samples:
         accounts[sample.unit], block = bounder.add(accounts.get(sample.unit, 0), sample.value)
         if block:
-            sent.append(Contribution(sample.effective, sample.unit, *block))
-    return sorted(sent)
-
-
-def merged(parameters: MeanParameters, sent: Sequence[Contribution]) -> list[Contribution]:
-    """The same contributions as bound may send them: summed over units per tick, if the algorithm merges."""
-    if not parameters.bounder().merges:
-        return list(sent)
-    ticks: dict[int, Contribution] = {}
-    for c in sent:
-        old = ticks.get(c.effective, Contribution(c.effective, "", 0, 0, 0, 0))
-        ticks[c.effective] = old._replace(samples=old.samples + c.samples, total=old.total + c.total)
-    return [ticks[tick] for tick in sorted(ticks)]
+            yield sample.effective, sample.unit, block
 
 
 def play(
@@ -98,7 +103,7 @@ def play(
     """A release after each contribution, and at which contribution what activated."""
     estimates, activations = [], []
     for at, contribution in enumerate(sent):
-        activations += [(at, activation) for activation in releaser.add(contribution)]
+        activations += [(at, activation) for activation in (*releaser.add(contribution), *releaser.close())]
         estimates.append(releaser.estimate())
     return estimates, activations
 

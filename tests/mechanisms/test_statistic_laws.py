@@ -96,7 +96,7 @@ class TestMean:
         sent = contributions(parameters, STREAM)
         one, other = parameters.releaser(KEY, b""), parameters.releaser(KEY, b"")
         play(one, sent)
-        play(other, merged(parameters, sent))
+        play(other, merged(parameters, STREAM))
         assert one.estimate() == other.estimate()
         assert one.head() == other.head()
 
