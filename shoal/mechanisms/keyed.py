@@ -2,7 +2,7 @@
 
 Guarantee    computational: whoever lacks the key cannot tell the bits from fair coins (AES-256 in counter mode)
 Name         (subkey, index). A subkey is HKDF-SHA256 of the metric's key and a length-prefixed tuple: group, purpose,
-             statistic, coordinate, level, epoch. A draw owns the words at index * WORDS .. index * WORDS + WORDS - 1;
+             statistic, coordinate, level, epoch. A draw owns the words at index * words .. index * words + words - 1;
              the rare draw that needs more reads on in a stream whose subkey names that draw
 Proof        docs/proofs/keyed-noise.md
 Source       Krawczyk and Eronen, RFC 5869 (HKDF); NIST SP 800-38A (counter mode)
@@ -18,10 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average, more than 32 once in about 4,500
-MAX_INDEX = 1 << 48  # draws per subkey: 2**52 blocks of AES, far below the birthday bound of 2**64
-_BLOCKS = WORDS * 8 // 16  # AES blocks per draw
-_ZEROS = bytes(WORDS * 8)
-_UNPACK = struct.Struct(f"<{WORDS}Q").unpack
+MAX_INDEX = 1 << 48  # draws per subkey: 2**52 or 2**53 blocks of AES, far below the birthday bound of 2**64
 
 
 def encode(*parts: bytes | str | int) -> bytes:
@@ -66,12 +63,18 @@ def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
 
 
 class Bits:
-    """The keyed bits of one subkey, addressable by draw: `draw(index)` yields that draw's 64-bit words."""
+    """The keyed bits of one subkey, addressable by draw: `draw(index)` yields that draw's 64-bit words.
 
-    __slots__ = ("_stream", "_subkey")
+    All draws of a subkey are of one sampler, which says how many words a draw has of its own: an even number.
+    """
 
-    def __init__(self, subkey: bytes) -> None:
+    __slots__ = ("_stream", "_subkey", "_unpack", "_zeros", "words")
+
+    def __init__(self, subkey: bytes, words: int = WORDS) -> None:
         self._subkey = subkey
+        self.words = words
+        self._zeros = bytes(8 * words)
+        self._unpack = struct.Struct(f"<{words}Q").unpack
         self._stream = Cipher(algorithms.AES(subkey), modes.CTR(bytes(16))).encryptor()
 
     def draw(self, index: int) -> Iterator[int]:
@@ -81,18 +84,18 @@ class Bits:
         >>> next(bits.draw(5)) == next(bits.draw(5)), next(bits.draw(5)) == next(bits.draw(6))
         (True, False)
         """
-        return chain(_UNPACK(self.block(index, 1)), self._overflow(index))
+        return chain(self._unpack(self.block(index, 1)), self._overflow(index))
 
     def block(self, start: int, count: int) -> bytes:
         """The fixed words, little-endian, of the draws start .. start + count - 1 from one call of the cipher."""
         if start < 0 or start + count > MAX_INDEX:  # beyond it the bits would be another draw's
             raise ValueError(f"draws {start} to {start + count - 1} are not all in 0 .. {MAX_INDEX - 1}")
-        self._stream.reset_nonce((start * _BLOCKS).to_bytes(16, "big"))
-        return self._stream.update(_ZEROS if count == 1 else bytes(count * len(_ZEROS)))
+        self._stream.reset_nonce((start * self.words // 2).to_bytes(16, "big"))  # a block of AES is two words
+        return self._stream.update(self._zeros if count == 1 else self._zeros * count)
 
     def _overflow(self, index: int) -> Iterator[int]:
         further = Bits(derive(self._subkey, "overflow", index))
         position = 0
         while True:
-            yield from _UNPACK(further.block(position, 1))
+            yield from further._unpack(further.block(position, 1))
             position += 1

@@ -11,10 +11,16 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shoal.mechanisms import check
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms import check, lanes
 from shoal.mechanisms.keyed import Bits
 
 _UNIFORM = 56  # bits of the uniform part that a word carries; its lowest bit is the sign
+_REST = np.uint64(0xFF)  # a word's other bits
+_PRECISE = 20  # bits of the divisor at least: what rounding the scale up may cost
+_INT64 = 52  # bits of the largest scale whose draws are far from what int64 holds
 
 
 def bernoulli(numerator: int, denominator: int, words: Iterator[int]) -> bool:
@@ -66,15 +72,17 @@ class DiscreteLaplace:
     >>> noise = DiscreteLaplace(Fraction(10), bytes(32))
     >>> [noise.draw(index) for index in range(6)]
     [-5, 12, 1, 9, 15, 19]
+    >>> noise.draw_block(1, 5).tolist()
+    [12, 1, 9, 15, 19]
     """
 
-    __slots__ = ("_bits", "_low_bits", "_step", "scale")
+    __slots__ = ("_bits", "_further", "_low_bits", "_step", "scale")
 
     def __init__(self, scale: Fraction | int, subkey: bytes) -> None:
         check.positive(scale=scale)
-        # extra words of the uniform part, for scales beyond 2**36, keep the rounding of the scale below 2**-20
-        words = max(0, -(-(math.ceil(scale).bit_length() + 20 - _UNIFORM) // 64))
-        self._low_bits = 64 * words
+        # scales beyond 2**36 take further bits, of further words, so that the rounding of the scale stays below 2**-19
+        self._low_bits = max(0, math.ceil(scale).bit_length() + _PRECISE - _UNIFORM)
+        self._further = -(-self._low_bits // 64)
         self._step = math.floor((1 << (_UNIFORM + self._low_bits)) / Fraction(scale))
         self.scale = Fraction(1 << (_UNIFORM + self._low_bits), self._step)
         self._bits = Bits(subkey)
@@ -86,8 +94,9 @@ class DiscreteLaplace:
         while True:
             word = next(words)
             uniform = word >> (64 - _UNIFORM)
-            for _ in range(self._low_bits // 64):
+            for _ in range(self._further):
                 uniform = uniform << 64 | next(words)
+            uniform >>= 64 * self._further - self._low_bits
             if not _first_failure_is_odd(uniform, 1 << size, words):
                 continue
             whole = 0
@@ -96,3 +105,61 @@ class DiscreteLaplace:
             magnitude = (uniform + (whole << size)) // self._step
             if magnitude or not word & 1:  # there is one zero, not two
                 return -magnitude if word & 1 else magnitude
+
+    def draw_block(self, start: int, count: int) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Draws start .. start + count - 1, bit for bit: int64, or Python's integers for scales of 2**52 or more.
+
+        Add up what `tolist()` gives: a sum of many such draws need not fit into int64.
+        """
+        check.not_negative(start=start, count=count)
+        end = start + count
+        if self._low_bits > _INT64 + _PRECISE - _UNIFORM:
+            return np.array([self.draw(index) for index in range(start, end)], dtype=np.object_)
+        drawn: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
+        for first in range(start, end, lanes.CHUNK):
+            last = min(first + lanes.CHUNK, end)
+            self._fill(first, drawn[first - start : last - start])
+        return drawn
+
+    def _fill(self, start: int, drawn: NDArray[np.int64]) -> None:
+        """Draw `start` and those that follow, all lanes at once; who is refused tries again."""
+        block = lanes.Lanes(self._bits, start, len(drawn))
+        trying: lanes.Indices = np.arange(len(drawn))
+        while trying.size > lanes.FEW:
+            again = self._try(block, trying, drawn)
+            trying = again[block.inside(again)]
+        block.leave(trying)
+        for lane in block.left:
+            drawn[lane] = self.draw(start + lane)
+
+    def _try(self, block: lanes.Lanes, trying: lanes.Indices, drawn: NDArray[np.int64]) -> lanes.Indices:
+        """What the loop of `draw` does once; the lanes that must do it again."""
+        word, low = block.read(trying), self._low(block, trying)
+        leading = word & ~_REST  # 64 bits of the uniform part
+        if self._low_bits:
+            leading |= low << (64 - self._low_bits) >> 56
+        kept = lanes.first_failure_is_odd(block, trying, leading)
+        word, low, accepted = word[kept], low[kept], trying[kept]
+        high = (word >> 8) + (lanes.successes(block, accepted) << 56)
+        magnitude = self._quotient(high, low).astype(np.int64)
+        negative = (word & 1).astype(np.bool_)
+        valid = (magnitude != 0) | ~negative
+        drawn[accepted[valid]] = np.where(negative, -magnitude, magnitude)[valid]
+        kept[kept] = valid
+        return trying[~kept]
+
+    def _low(self, block: lanes.Lanes, trying: lanes.Indices) -> lanes.Words:
+        """The bits of the uniform part that are not in a draw's first word."""
+        low: lanes.Words = np.zeros(len(trying), dtype=np.uint64)
+        if self._low_bits:
+            low = block.read(trying) >> np.uint64(64 - self._low_bits)
+        return low
+
+    def _quotient(self, high: lanes.Words, low: lanes.Words) -> lanes.Words:
+        """(high << low_bits | low) // step; nothing overflows, as step is below 2**21 where low has any bits."""
+        step = min(self._step, (1 << 64) - 1)  # beyond it the quotient is 0 just so: high is below 2**62
+        quotient = high // step
+        if self._low_bits:
+            rest = (high - quotient * step) << self._low_bits | low
+            quotient = (quotient << self._low_bits) + rest // step
+        return quotient
