@@ -16,8 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from shoal.mechanisms import check, laplace
-
-Scales = tuple[tuple[Fraction, int], ...]  # (scale, how many independent draws of it)
+from shoal.mechanisms.counter import Scales, Subkeys
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,19 @@ class BinaryTree:
         epoch = (t - 1) // self.size if t else 0
         return epoch, t - epoch * self.size
 
+    def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
+        """The same in every epoch."""
+        return ((self.l1_sensitivity, self.scale),)
+
+    def nodes_of(self, element: int) -> tuple[tuple[int, int], ...]:
+        """The nodes that hold an element, as (epoch, node): its place s, s + lowbit(s), ..."""
+        epoch, node = self.locate(element)
+        found = []
+        while node <= self.size:
+            found.append((epoch, node))
+            node += node & -node
+        return tuple(found)
+
     def nodes(self, t: int) -> int:
         """How many noisy nodes prefix t adds up: those of all past trees' totals and of the current prefix."""
         epoch, within = self.locate(t)
@@ -79,6 +91,10 @@ class BinaryTree:
         """
         return self.nodes(t) * laplace.variance(self.scale)
 
+    def counter(self, subkey: Subkeys) -> "BinaryCounter":
+        """The noise of the releases under a key."""
+        return BinaryCounter(self, subkey)
+
 
 @dataclass(slots=True)
 class BinaryCounter:
@@ -91,7 +107,7 @@ class BinaryCounter:
     """
 
     tree: BinaryTree
-    subkey: Callable[[int], bytes]  # epoch -> the subkey of its nodes
+    subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its nodes
     _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
     _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _path holds
     _draw: Callable[[int], int] = field(init=False, repr=False)

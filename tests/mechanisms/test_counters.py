@@ -1,166 +1,221 @@
-"""Laws of every continual counter of the package, past its stated capacity, by brute force."""
+"""Laws of every continual counter of the package, past its stated capacity, by brute force.
+
+docs/proofs/counters.md: releases are A x + L z with L R = A, so a unit that changes the elements by d pays at most the
+sum over nodes of |R d| / scale. Here L is what the code does with its draws, and R what the tree says of its nodes.
+"""
 
 import itertools
-import math
-from collections.abc import Callable
+from collections import Counter as Multiset
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from math import lcm
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.mechanisms import laplace
-from shoal.mechanisms.binary import BinaryCounter, BinaryTree
+from shoal.mechanisms.counter import Counter, Tree, rounded
+from shoal.mechanisms.interval import noise_sd
+from tests.mechanisms.counter_cases import (
+    ALL,
+    CASES,
+    Case,
+    Injected,
+    Linear,
+    every_case,
+    linear,
+    one_of_each,
+    tree_classes,
+)
 from tests.mechanisms.mechanism_cases import Draws, classes, epoch_key
-
-# How to make each counter of the package; one that has no entry fails test_every_counter_is_here.
-COUNTERS: dict[type, Callable[[int, int, Fraction], Any]] = {
-    BinaryCounter: lambda capacity, width, epsilon: BinaryCounter(BinaryTree(capacity, width, epsilon), epoch_key),
-}
-made = pytest.mark.parametrize("make", COUNTERS.values(), ids=[cls.__name__ for cls in COUNTERS])
-Matrix = list[list[int]]
 
 
 def test_every_counter_is_here() -> None:
-    assert {cls for cls in classes() if hasattr(cls, "noise")} == set(COUNTERS)
+    assert tree_classes() == set(CASES)
+    assert {type(case.counter()) for case in ALL} == {cls for cls in classes() if hasattr(cls, "noise")} - {Counter}
 
 
-def used_nodes(make: Callable[[int, int, Fraction], Any], capacity: int, length: int) -> Matrix:
-    """L: row t says how often each node's draw is in the noise of prefix t, found from the draws alone."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        # given draws that are distinct powers of a large base, so that a sum shows what it consists of
-        names: dict[tuple[bytes, int], int] = {}
-
-        def draw(noise: laplace.DiscreteLaplace, index: int) -> int:
-            return 1 << (4 * names.setdefault((noise._bits._subkey, index), len(names)))
-
-        monkeypatch.setattr(laplace.DiscreteLaplace, "draw", draw)
-        counter = make(capacity, 1, Fraction(1))
-        sums = [counter.noise(t) for t in range(1, length + 1)]
-    return [[total >> 4 * node & 15 for node in range(len(names))] for total in sums]
+@cache
+def linear_of(case: Case) -> Linear:
+    return linear(case)
 
 
-def node_sums(rows: Matrix) -> Matrix:
-    """R with L R = A, A the prefix sums: which elements each node holds. Each row of L has one node that is new."""
-    length, nodes = len(rows), len(rows[0])
-    solved: dict[int, list[int]] = {}
-    for t, row in enumerate(rows):
-        fresh = [node for node in range(nodes) if row[node] and node not in solved]
-        held = [int(s <= t) for s in range(length)]
-        for node in range(nodes):
-            if row[node] and node in solved:
-                held = [h - row[node] * r for h, r in zip(held, solved[node], strict=True)]
-        (node,) = fresh
-        assert row[node] == 1
-        solved[node] = held
-    return [solved[node] for node in range(nodes)]
+@every_case
+def test_cases_reach_over_several_epochs(case: Case) -> None:
+    assert case.tree().locate(case.length)[0] >= 2
 
 
-def worst_element(rows: Matrix) -> int:
-    """The most that a change of 1 in one element changes all nodes together."""
-    columns: list[tuple[int, ...]] = list(zip(*node_sums(rows), strict=True))
-    return max(sum(map(abs, column)) for column in columns)
+# ---------------------------------------------------------------- privacy
 
 
-@made
-@pytest.mark.parametrize("capacity", range(1, 18))
-def test_sensitivity_is_exact_past_the_capacity(make: Callable[[int, int, Fraction], Any], capacity: int) -> None:
-    """docs/proofs/binary-counter.md: releases are A x + L z, L R = A; one element changes R x by h at most, and can."""
-    rows = used_nodes(make, capacity, 3 * capacity + 40)
-    tree = make(capacity, 1, Fraction(1)).tree
-    assert worst_element(rows) == tree.l1_sensitivity == tree.height
-    assert all(sum(row) == tree.nodes(t) for t, row in enumerate(rows, start=1))
+@every_case
+def test_noise_times_nodes_is_the_prefix_sums(case: Case) -> None:
+    """L R = A: so a change of the elements is a change of the draws, by R of it."""
+    found = linear_of(case)
+    for t, row in enumerate(found.noise, start=1):
+        used = [(coefficient, held) for coefficient, held in zip(row, found.nodes, strict=True) if coefficient]
+        for s in range(case.length):
+            assert sum(coefficient * held[s] for coefficient, held in used) == (s < t)
 
 
-@made
-def test_sensitivity_of_a_unit_with_several_elements(make: Callable[[int, int, Fraction], Any]) -> None:
-    """All placements of a unit's 3 elements, all changes of them: m times one element's sensitivity is enough."""
-    rows = used_nodes(make, 4, 21)
-    nodes = node_sums(rows)
-    tree = make(4, 3, Fraction(1)).tree  # width: 3 elements of at most 1 step
+@every_case
+@pytest.mark.parametrize(("width", "epsilon"), [(1, Fraction(1)), (7, Fraction(2, 3))])
+def test_the_worst_element_costs_epsilon_exactly(case: Case, width: int, epsilon: Fraction) -> None:
+    found, tree = linear_of(case), case.tree(width, epsilon)
+    scale = scales_of(case, width, epsilon)
+    losses = [
+        sum(width / scale[name] for name, held in zip(found.names, found.nodes, strict=True) if held[s])
+        for s in range(case.length)
+    ]
+    assert max(losses) == epsilon
+    # and as the tree says, kind by kind, for each epoch
+    for epoch in range(tree.locate(case.length)[0] + 1):
+        stated = tree.sensitivities(epoch)
+        assert sum(sensitivity / b for sensitivity, b in stated) <= epsilon
+        places = [s for s in range(case.length) if tree.locate(s + 1)[0] == epoch]
+        for sensitivity, b in stated:
+            nodes = [held for name, held in zip(found.names, found.nodes, strict=True) if scale[name] == b]
+            assert max(sum(held[s] for held in nodes) for s in places) * width <= sensitivity
+
+
+def scales_of(case: Case, width: int, epsilon: Fraction) -> dict[tuple[bytes, int], Fraction]:
+    """The scale of each draw, as the sampler got it."""
+    injected = Injected()
+    with injected.instead():
+        counter = case.counter(width, epsilon)
+        for t in range(1, case.length + 1):
+            counter.noise(t)
+    for scales in injected.scales.values():
+        assert len(scales) == 1, "two scales under one subkey would share bits"
+    return {name: next(iter(injected.scales[name[0]])) for name in injected.asked}
+
+
+@one_of_each
+def test_a_unit_with_several_elements_costs_no_more(case: Case) -> None:
+    """All placements of a unit's 3 elements, over epochs and within one, and all changes of them by 1."""
+    found, tree = linear_of(case), case.tree(width=3)
+    scale = scales_of(case, 3, Fraction(1))
+    common = lcm(*(b.numerator for b in scale.values()))
+    weights = np.array([int(common / scale[name]) for name in found.names], dtype=np.int64)
+    nodes = np.array(found.nodes, dtype=np.int64)
     worst = 0
-    for places in itertools.combinations(range(21), 3):
-        for change in itertools.product((-1, 1), repeat=3):
-            moved = sum(abs(sum(c * node[p] for p, c in zip(places, change, strict=True))) for node in nodes)
-            worst = max(worst, moved)
-    assert worst == tree.l1_sensitivity
+    for change in itertools.product((-1, 1), repeat=3):
+        for places in itertools.combinations_with_replacement(range(min(case.length, 24)), 3):
+            moved = sum((c * nodes[:, p] for c, p in zip(change, places, strict=True)), np.zeros_like(weights))
+            worst = max(worst, int(np.abs(moved) @ weights))
+    assert Fraction(worst, common) == tree.epsilon
 
 
-@pytest.mark.parametrize("height", [lambda n: 1 + int(math.log(n)), lambda n: math.ceil(math.log2(n)) or 1])
-def test_too_small_a_height_is_caught(height: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: the natural for the binary logarithm claims an epsilon that is 1.4 times too small."""
-    # given noise for too few nodes, on trees as large as they must be for the capacity
-    monkeypatch.setattr(BinaryTree, "height", property(lambda tree: height(tree.capacity)))
-    monkeypatch.setattr(BinaryTree, "size", property(lambda tree: (1 << tree.capacity.bit_length()) - 1))
-    make = COUNTERS[BinaryCounter]
-    # then the law above fails
-    assert any(
-        worst_element(used_nodes(make, capacity, 3 * capacity)) > make(capacity, 1, Fraction(1)).tree.l1_sensitivity
-        for capacity in (4, 8, 16)
-    )
+@every_case
+def test_noise_of_a_new_epoch_is_new(case: Case) -> None:
+    """An element is in nodes of its epoch alone, and nothing of that epoch was drawn before: no tree is extended."""
+    found, tree = linear_of(case), case.tree()
+    homes = [{tree.locate(s + 1)[0] for s, holds in enumerate(held) if holds} for held in found.nodes]
+    assert all(len(epochs) <= 1 for epochs in homes)
+    for t, row in enumerate(found.noise, start=1):
+        for coefficient, epochs in zip(row, homes, strict=True):
+            assert not coefficient or not epochs or max(epochs) <= tree.locate(t)[0]
 
 
-@made
-def test_extending_a_tree_would_be_caught(
-    make: Callable[[int, int, Fraction], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(BinaryTree, "size", property(lambda tree: 1 << 30))
-    assert worst_element(used_nodes(make, 3, 40)) > make(3, 1, Fraction(1)).tree.l1_sensitivity
+# ---------------------------------------------------------------- exactness
 
 
-@made
-@given(visits=st.lists(st.integers(0, 60), min_size=1, max_size=20))
-def test_noise_is_a_function_of_key_and_element(make: Callable[[int, int, Fraction], Any], visits: list[int]) -> None:
-    counter = make(5, 2, Fraction(1, 3))
-    assert [counter.noise(t) for t in visits] == [make(5, 2, Fraction(1, 3)).noise(t) for t in visits]
+@every_case
+@settings(max_examples=20)
+@given(data=st.data())
+def test_moving_the_draws_by_the_nodes_moves_the_noise_by_the_sums(case: Case, data: st.DataObject) -> None:
+    """r(z + R d) = r(z) + A d, exactly, for all integers: r is what is really added."""
+    found = linear_of(case)
+    size = data.draw(st.sampled_from([3, 10**3, 10**18, 10**25]))
+    draws = data.draw(st.randoms(use_true_random=False))
+    z = [draws.randint(-size, size) for _ in found.names]
+    d = [draws.randint(-size, size) for _ in range(case.length)]
+    moved = [
+        zj + sum(di for di, held in zip(d, row, strict=True) if held) for zj, row in zip(z, found.nodes, strict=True)
+    ]
+    one, other = noise_with(case, found, z), noise_with(case, found, moved)
+    assert [b - a for a, b in zip(one, other, strict=True)] == list(itertools.accumulate(d))
+    # and r(z) is L z, rounded once
+    for t, row in enumerate(found.noise):
+        y = sum((coefficient * zj for coefficient, zj in zip(row, z, strict=True)), start=Fraction(0))
+        assert one[t] == rounded(*y.as_integer_ratio())
 
 
-@made
-def test_variance_and_scales_are_those_of_the_draws_used(make: Callable[[int, int, Fraction], Any]) -> None:
-    rows = used_nodes(make, 6, 30)
-    counter = make(6, 5, Fraction(1, 2))
-    for t, row in enumerate(rows, start=1):
-        assert counter.tree.variance(t) == pytest.approx(sum(row) * laplace.variance(counter.tree.scale))
-        assert counter.tree.scales(t) == ((counter.tree.scale, sum(row)),)
-    assert counter.tree.scales(0) == ()
-    assert counter.noise(0) == 0
+def noise_with(case: Case, found: Linear, z: list[int]) -> list[int]:
+    injected = Injected()
+    injected.values = dict(zip(found.names, z, strict=True))
+    with injected.instead():
+        counter = case.counter()
+        return [counter.noise(t) for t in range(1, case.length + 1)]
 
 
-@made
-def test_the_draws_have_the_stated_scale(
-    make: Callable[[int, int, Fraction], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@every_case
+@given(visits=st.lists(st.integers(0, 60), min_size=1, max_size=12))
+@settings(max_examples=20)
+def test_noise_is_a_function_of_key_and_t(case: Case, visits: list[int]) -> None:
+    counter = case.counter(2, Fraction(1, 3))
+    assert [counter.noise(t) for t in visits] == [case.counter(2, Fraction(1, 3)).noise(t) for t in visits]
+
+
+@every_case
+def test_other_keys_give_other_noise(case: Case) -> None:
+    tree = case.tree(1 << 20)
+    one, other = tree.counter(epoch_key), tree.counter(lambda epoch: epoch_key(epoch + 1000))
+    assert all(one.noise(t) != other.noise(t) for t in range(1, case.length + 1))
+
+
+@one_of_each
+def test_no_two_draws_have_one_name(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws are independent only if no two are one number."""
     draws = Draws(monkeypatch)
-    counter = make(6, 5, Fraction(1, 2))
-    counter.noise(100)
-    assert set(draws.scales.values()) == {counter.tree.scale}
-    assert counter.tree.scale * counter.tree.epsilon == counter.tree.l1_sensitivity
-
-
-@made
-def test_growing_by_one_draws_one_node(
-    make: Callable[[int, int, Fraction], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    count = 0
-    real = laplace.DiscreteLaplace.draw
-
-    def draw(noise: laplace.DiscreteLaplace, index: int) -> int:
-        nonlocal count
-        count += 1
-        return real(noise, index)
-
-    monkeypatch.setattr(laplace.DiscreteLaplace, "draw", draw)
-    counter = make(100, 1, Fraction(1))
-    for t in range(1, 1001):
+    counter = case.counter(1 << 20)
+    for t in range(1, case.length + 1):
         counter.noise(t)
-    assert count <= 1000 + 7 * 8  # the last prefix of a tree is its total, which is taken once more
+    assert len(draws.seen) == len(set(draws.seen.values()))
 
 
-@made
-def test_a_counter_refuses_what_makes_no_sense(make: Callable[[int, int, Fraction], Any]) -> None:
-    for capacity, width, epsilon in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+# ---------------------------------------------------------------- variance
+
+
+@every_case
+def test_variance_and_scales_are_those_of_the_draws_used(case: Case) -> None:
+    found, tree = linear_of(case), case.tree()
+    for t, row in enumerate(found.noise, start=1):
+        used = [(abs(coefficient), scale) for coefficient, scale in zip(row, found.scales, strict=True) if coefficient]
+        exact = sum(coefficient**2 * Fraction(laplace.variance(scale)) for coefficient, scale in used)
+        assert tree.variance(t) == pytest.approx(float(exact), rel=1e-12)
+        stated: Multiset[Fraction] = Multiset()
+        for scale, count in tree.scales(t):
+            stated[scale] += count
+        assert stated == Multiset(coefficient * scale for coefficient, scale in used)
+    assert tree.scales(0) == ()
+    assert tree.variance(0) == 0
+    assert case.counter().noise(0) == 0
+
+
+@every_case
+@pytest.mark.parametrize("t", [1, 10, 29, 1000])
+def test_error_bars_follow_the_variance(case: Case, t: int) -> None:
+    tree: Tree = case.tree(1 << 20)
+    assert noise_sd(tree.scales(t)) == pytest.approx(tree.variance(t) ** 0.5, rel=1e-5)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+@every_case
+def test_a_counter_refuses_what_makes_no_sense(case: Case) -> None:
+    for width, epsilon in ((0, 1), (1, 0), (1, -1)):
         with pytest.raises(ValueError, match="must be greater than 0"):
-            make(capacity, width, Fraction(epsilon))
+            case.tree(width, Fraction(epsilon))
+    with pytest.raises(TypeError, match="must be an int or a Fraction"):
+        case.make(1, 0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="t must be 0 or more"):
-        make(1, 1, Fraction(1)).noise(-1)
+        case.counter().noise(-1)
+
+
+@every_case
+def test_the_key_does_not_show(case: Case) -> None:
+    assert "subkey" not in repr(case.counter())
