@@ -162,9 +162,20 @@ METRIC_TAIL = """\
 * **`every`** is a duration in the events' own time, aligned to the Unix epoch. A group releases at the end of every
   tick in which it got a contribution: with `naive` a sample, with `full` a block that closed. `"contribution"` releases
   at each one, in the order of the log.
-* **`algorithm`**: `naive` adds up samples in one counter, with noise for `max_contributions` samples of a user. `full`
-  sums each user's samples into blocks and clips them around private first estimates; see
-  [known limits](known-limits.md) for when it pays.
+* **`algorithm`** names one of George, Ramesh, Singh and Tyagi (2024), as printed. `naive` (Algorithm 2) adds up samples
+  in one counter, with noise for `max_contributions` samples of a user. `full` (Algorithm 6) sums each user's samples
+  into blocks of 1, 1, 2, 4, ... and clips them around private first estimates; see [known limits](known-limits.md) for
+  when it pays. `single-tree` and `multi-tree` (Algorithms 4 and 5) clip such blocks around a `prior`, with one counter
+  for all of a user's blocks or one for each size. `wishful` (Algorithm 3) has one block of all `max_contributions`
+  samples: users with fewer never count, and no release comes before the first who has them.
+* **`prior`** is a number in the range that the mean should be near: within its width over the root of
+  `max_contributions`. It stands here, so it is public and must itself be private: a constant that anybody could have
+  named, or the output of an earlier private release whose epsilon is charged there. A mean looked up in the data is
+  neither, and breaks the guarantee. A wrong prior costs accuracy alone: blocks are clipped away from the truth.
+* **`sigma`**, for the algorithms on blocks, says that a user's values scatter around their mean like sigma-subgaussian
+  noise. `range` then bounds the mean alone: values are clipped at 64 sigma outside it, on the grid of the range, and
+  blocks to widths that sigma decides. With `full` nothing is released before the first private estimate. If values
+  scatter more than `sigma` says, the guarantee holds and accuracy is lost.
 * **Changing anything** of a metric but its `name`, or `[kafka] partitioner` or `idle_after`, needs a higher `version`,
   which is charged anew.
 """
@@ -256,7 +267,7 @@ def _default(name: str, field: FieldInfo) -> str:
 
 
 def _not_built() -> str:
-    built = '`statistic = "mean"`, `algorithm = "naive"` or `"full"`, `unit = "user"`'
+    built = '`statistic = "mean"`, `unit = "user"`'
     names = {key: ", ".join(f"`{value}`" for value in values) for key, values in NOT_BUILT.items()}
     keys = ", ".join(f"`{key}`" for key in RESERVED)
     return f"""\

@@ -24,8 +24,14 @@ width               -          grid steps that one unit can move in a counter
 variance            -          in squared grid steps
 epoch               -          number of a counter's tree; a full tree is followed by a new one
 arrays              k          array means that vote for a prior
+prior               mu~        first estimate of the mean, the centre of clipping
+sigma               -          of subgaussian samples; no noise scale
+half_width          D_l        grid steps from the centre to the end of a clip interval
 =================== ========== =========================================================================
 """
 
 from shoal.mechanisms import full as full  # importing registers the algorithms
+from shoal.mechanisms import multi_tree as multi_tree
 from shoal.mechanisms import naive as naive
+from shoal.mechanisms import single_tree as single_tree
+from shoal.mechanisms import wishful as wishful

@@ -6,6 +6,10 @@ least half of its samples. The tail after the last closed block is withheld.
 Source       George, Ramesh, Singh and Tyagi (2024), section 3
 """
 
+from dataclasses import dataclass
+
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
+
 NONE = -1
 
 
@@ -34,3 +38,31 @@ def top_level(max_contributions: int) -> int:
     [0, 1, 2, 2, 3, 10]
     """
     return (max_contributions - 1).bit_length()
+
+
+_WEIGHTS = tuple(map(weight, range(COUNT_BITS)))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockBounder:
+    """Sums a unit's samples into blocks; the account is the open block's sum and the number of samples.
+
+    >>> bounder = BlockBounder(max_contributions=4)
+    >>> account, block = bounder.add(2, 30)
+    >>> block, bounder.add(account, 12)
+    (None, (4, Block(number=3, level=2, samples=2, total=42, part=None)))
+    """
+
+    max_contributions: int
+    merges: bool = False
+
+    def add(self, account: int, value: int) -> tuple[int, Block | None]:
+        """One more sample."""
+        count = (account & COUNT_MASK) + 1
+        if count > self.max_contributions:
+            raise over_cap()
+        total = (account >> COUNT_BITS) + value
+        if count & (count - 1):
+            return total << COUNT_BITS | count, None
+        level = count.bit_length() - 1
+        return count, Block(level + 1, level, _WEIGHTS[level], total)

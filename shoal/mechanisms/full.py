@@ -8,66 +8,48 @@ Sensitivity  a unit is one element of each level's counter, of width steps (leve
 Noise        discrete Laplace, scale b_l = width_l * h * 2 (L + 1) / e, h = bit length of users, on every node
 Variance     in squared grid steps: sum over active l of nodes_l(n_l) * 2p / (1 - p)**2 over (sum of n_l w_l)**2
 Activation   of level l from 2: the blocks below it hold 2**(l-1) k_l samples (a function of the pattern)
+Subgaussian  with sigma no sample is bounded by the range, so levels 0 and 1 wait for a prior too, that of level 1: k_1
+             first samples. Their width is 2 D_1, and all L priors are made
 Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 6, with log2 for every log
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from shoal.mechanisms import blocks
 from shoal.mechanisms.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.interval import estimate
 from shoal.mechanisms.keyed import Bits, derive
+from shoal.mechanisms.levels import BlockMean, Level, LevelKeys, ceiling, decimal, rounding_up
 from shoal.mechanisms.median import Unit, bins, median_bin, midpoint, pack
-from shoal.mechanisms.statistic import (
-    COUNT_BITS,
-    COUNT_MASK,
-    Activation,
-    Block,
-    Contribution,
-    Estimate,
-    MeanParameters,
-    algorithm,
-    over_cap,
-)
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, algorithm
 
-ALWAYS = 2  # levels 0 and 1 are active from the start and not clipped
-# Decimals of 50 digits, each step rounded up, and this factor on the result cover every rounding, so that the ceilings
-# are at least the formulas and the same on every machine. Whatever D_l they give, the noise is made for width 2 D_l.
-_MARGIN = 1 + Decimal(10) ** -30
-_WEIGHTS = tuple(map(blocks.weight, range(COUNT_BITS)))
-_CONTEXT = Context(prec=50, rounding=ROUND_CEILING)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """All that is public about one level."""
-
-    index: int
-    weight: int  # w_l
-    arrays: int  # k_l; 0 where no prior is needed
-    half_width: int  # D_l: grid steps on either side of the prior; 0 where nothing is clipped
-    tree: BinaryTree
-
-    @property
-    def array_size(self) -> int:
-        """Samples in an array of the level's prior."""
-        return 1 << (self.index - 1)
+UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from the start
+MOST_BINS = 1 << 16
 
 
 @algorithm("full")
-class Full(MeanParameters):
+class Full(BlockMean):
     """Algorithm 6 of George et al. on blocks."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bins(self.top, self.scatter) > MOST_BINS:
+            raise ValueError("range is too wide for a prior as fine as sigma allows; narrow range, or raise sigma")
+
     @property
-    def top(self) -> int:
-        """L; at least 1, so that the shares are defined for m = 1."""
-        return max(1, blocks.top_level(self.max_contributions))
+    def first(self) -> int:
+        """The level whose prior comes first."""
+        return UNCLIPPED if self.sigma is None else 1
+
+    @property
+    def scatter(self) -> Fraction:
+        """The spread as a fraction of the range."""
+        return self.spread / self.grid.steps
 
     @property
     def prior_epsilon(self) -> Fraction:
@@ -91,67 +73,40 @@ class Full(MeanParameters):
 
     def _level(self, index: int) -> Level:
         weight = blocks.weight(index)
-        if index < ALWAYS:
-            return Level(index, weight, 0, 0, BinaryTree(self.users, self.grid.steps, self.tree_epsilon))
-        arrays, half_width = self.arrays(index), self.half_width(index)
-        return Level(index, weight, arrays, half_width, BinaryTree(self.users, 2 * half_width, self.tree_epsilon))
+        if index < UNCLIPPED and self.sigma is None:
+            return Level(index, weight, 0, BinaryTree(self.users, self.grid.steps, self.tree_epsilon))
+        prior = max(index, 1)  # level 0 has the weight of level 1, and shares its prior
+        half_width = self.half_width(prior)
+        tree = BinaryTree(self.users, 2 * half_width, self.tree_epsilon)
+        return Level(index, weight, half_width, tree, self.arrays(prior), bins(prior, self.scatter))
 
     def arrays(self, level: int) -> int:
-        """k_l = ceil(16 / e' * ln(2**(l/2) / beta)), with e' the share of one prior."""
-        with localcontext(_CONTEXT):
-            log = Decimal(2).ln() * level / 2 + _decimal(1 / self.prior_failure).ln()
-            return _ceiling(_decimal(16 / self.prior_epsilon) * log)
+        """k_l = ceil(16 / e' * ln(2**(l/2) / beta)), with e' the share of one prior.
+
+        There are at most 2**(l/2) bins; with sigma at most 2**(l/2) * range / spread, or one.
+        """
+        with rounding_up():
+            choices = Decimal(2).ln() * level / 2 + decimal(1 / self.scatter).ln()
+            log = max(choices, Decimal(0)) + decimal(1 / self.prior_failure).ln()
+            return ceiling(decimal(16 / self.prior_epsilon) * log)
 
     def half_width(self, level: int) -> int:
-        """D_l = ceil(steps * (sqrt(w_l / 2 * ln(2 n L / (failure / 3))) + sqrt(2**l * ln(2 k_l / beta)))).
+        """D_l = ceil(spread * (sqrt(w_l / 2 * ln(2 n p / (failure / 3))) + sqrt(2**l * ln(2 k_l / beta)))).
 
         The first root bounds a block's deviation from its mean, the second is w_l times the error of the prior.
         """
-        with localcontext(_CONTEXT):
-            deviation = _decimal(2 * self.users * self.top / (self.failure / 3)).ln() * blocks.weight(level) / 2
-            prior = _decimal(2 * self.arrays(level) / self.prior_failure).ln() * (1 << level)
-            return _ceiling(self.grid.steps * (deviation.sqrt() + prior.sqrt()))
+        with rounding_up():
+            deviation = self.deviation(blocks.weight(level), self.projections, self.failure / 3)
+            prior = decimal(2 * self.arrays(level) / self.prior_failure).ln() * (1 << level)
+            return ceiling(decimal(self.spread) * (deviation + prior.sqrt()))
 
-    def bounder(self) -> "BlockBounder":
+    def bounder(self) -> blocks.BlockBounder:
         """Samples are summed into blocks."""
-        return BlockBounder(self.max_contributions)
+        return blocks.BlockBounder(self.max_contributions)
 
-    def releaser(self, key: bytes, group: bytes) -> "FullReleaser":
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "FullReleaser":
         """The mean of one group."""
-        return FullReleaser(self, key, group)
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / value.denominator
-
-
-def _ceiling(value: Decimal) -> int:
-    return int((value * _MARGIN).to_integral_value(ROUND_CEILING))
-
-
-@dataclass(frozen=True, slots=True)
-class BlockBounder:
-    """Sums a unit's samples into blocks; the account is the open block's sum and the number of samples.
-
-    >>> bounder = BlockBounder(max_contributions=4)
-    >>> account, block = bounder.add(2, 30)
-    >>> block, bounder.add(account, 12)
-    (None, (4, Block(number=3, level=2, samples=2, total=42, part=None)))
-    """
-
-    max_contributions: int
-    merges: bool = False
-
-    def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
-        count = (account & COUNT_MASK) + 1
-        if count > self.max_contributions:
-            raise over_cap()
-        total = (account >> COUNT_BITS) + value
-        if count & (count - 1):
-            return total << COUNT_BITS | count, None
-        level = count.bit_length() - 1
-        return count, Block(level + 1, level, _WEIGHTS[level], total)
+        return FullReleaser(self, key, group, coordinate)
 
 
 class FullReleaser:
@@ -162,20 +117,24 @@ class FullReleaser:
     """
 
     __slots__ = (
-        "_active", "_bins", "_clips", "_counters", "_counts", "_dropped", "_group", "_key", "_kept", "_levels", "_mean",
-        "_ready", "_sums", "_units", "_written",
+        "_active", "_bins", "_clips", "_counters", "_counts", "_dropped", "_kept", "_levels", "_mean", "_next",
+        "_prior_key", "_ready", "_sums", "_units", "_written",
     )  # fmt: skip
 
-    def __init__(self, mean: Full, key: bytes, group: bytes) -> None:
-        self._mean, self._key, self._group = mean, key, group
-        self._levels = mean.levels
-        self._counters = [BinaryCounter(level.tree, self._subkeys(level.index)) for level in self._levels]
+    def __init__(self, mean: Full, key: bytes, group: bytes, coordinate: int) -> None:
+        self._mean, self._levels = mean, mean.levels
+        self._counters = [
+            BinaryCounter(level.tree, LevelKeys(key, group, coordinate, level.index)) for level in self._levels
+        ]
+        self._prior_key = partial(derive, key, group, "prior", "mean", coordinate)
         self._clear()
 
     def _clear(self) -> None:
-        self._active = ALWAYS  # levels below this one are active; they activate in order
-        self._bins: list[int] = []  # of the priors of levels 2, 3, ...
-        self._clips = [(0, self._mean.grid.steps)] * ALWAYS
+        bounded = self._mean.sigma is None
+        self._clips = [(0, self._mean.grid.steps)] * UNCLIPPED if bounded else []
+        self._active = len(self._clips)  # levels below this one are active; they activate in order
+        self._next = self._mean.first  # whose prior comes next
+        self._bins: list[int] = []  # of the priors so far
         self._counts = [0] * len(self._levels)
         self._sums = [0] * len(self._levels)
         self._kept: list[dict[str, tuple[int, int]]] = [{} for _ in self._levels]  # pseudonym -> (effective, total)
@@ -183,9 +142,6 @@ class FullReleaser:
         self._ready = 0  # samples that units offer to the prior of the next level
         self._written: list[Contribution] = []
         self._dropped: list[tuple[int, str]] = []
-
-    def _subkeys(self, level: int) -> "Subkeys":
-        return Subkeys(self._key, self._group, level)
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
         """Push the block if its level is active; keep it while a prior may still need it."""
@@ -200,7 +156,7 @@ class FullReleaser:
             return ()
         self._keep(contribution)
         self._written.append(contribution)
-        next_level = self._levels[active]
+        next_level = self._levels[self._next]
         if self._ready < next_level.array_size * next_level.arrays:
             return ()
         return tuple(self._activate_all())
@@ -213,12 +169,12 @@ class FullReleaser:
         kept[pseudonym] = effective, total
         before = self._units.get(pseudonym, 0)
         self._units[pseudonym] = after = before | 1 << level
-        if level < self._active:  # what a unit offers to a prior is in blocks below it
-            self._ready += _offer(after, self._active) - (_offer(before, self._active) if before else 0)
+        if level < self._next:  # what a unit offers to a prior is in blocks below it
+            self._ready += _offer(after, self._next) - (_offer(before, self._next) if before else 0)
 
     def _activate_all(self) -> Iterator[Activation]:
-        while self._active < len(self._levels):
-            level = self._levels[self._active]
+        while self._next < len(self._levels):
+            level = self._levels[self._next]
             if self._ready < level.array_size * level.arrays:
                 return
             yield self._activate(level)
@@ -226,30 +182,32 @@ class FullReleaser:
 
     def _activate(self, level: Level) -> Activation:
         """Choose the prior, project the blocks that waited, and push them."""
-        size, full = level.array_size, level.array_size * self._mean.grid.steps
+        mean, size = self._mean, level.array_size
         arrays = pack(self._offers(level.index), size, level.arrays)
-        totals = [sum(unit.total for unit in array) for array in arrays]
-        words = Bits(derive(self._key, self._group, "prior", "mean", 0, level.index, 0)).draw(0)
-        self._open(level, median_bin(totals, full, level.index, self._mean.prior_epsilon, words))
-        low, high = self._clips[level.index]
-        waiting = self._kept[level.index].values()
-        self._counts[level.index] = len(waiting)
-        self._sums[level.index] = sum(min(max(total, low), high) for _, total in waiting)
-        self._ready = sum(_offer(mask, self._active) for mask in self._units.values())
+        totals = [sum(unit.total for unit in array) - size * mean.margin for array in arrays]
+        words = Bits(self._prior_key(level.index, 0)).draw(0)
+        before = self._active
+        self._open(level, median_bin(totals, size * mean.grid.steps, level.bins, mean.prior_epsilon, words))
+        for index in range(before, self._active):
+            low, high = self._clips[index]
+            waiting = self._kept[index].values()
+            self._counts[index] = len(waiting)
+            self._sums[index] = sum(min(max(total, low), high) for _, total in waiting)
+        self._ready = sum(_offer(mask, self._next) for mask in self._units.values())
         return Activation(
             level=level.index,
-            prior=self._mean.grid.mean_value(midpoint(self._bins[-1], bins(level.index)) * self._mean.grid.steps, 1),
+            prior=mean.grid.mean_value(midpoint(self._bins[-1], level.bins) * mean.grid.steps, 1),
             arrays=level.arrays,
             samples=level.arrays * size,
-            epsilon=self._mean.prior_epsilon,
+            epsilon=mean.prior_epsilon,
         )
 
     def _open(self, level: Level, chosen: int) -> None:
-        """Make the level active with the clip interval around the chosen bin: exactly 2 D_l wide, on the grid."""
-        middle = level.weight * self._mean.grid.steps * midpoint(chosen, bins(level.index)) // 1
+        """Make the level active with the clip interval around the chosen bin; level 0 along with level 1."""
+        clip = self._mean.interval(level.weight, midpoint(chosen, level.bins), level.half_width)
+        self._clips += [clip] * (level.index + 1 - self._active)
         self._bins.append(chosen)
-        self._clips.append((middle - level.half_width, middle + level.half_width))
-        self._active = level.index + 1
+        self._active = self._next = level.index + 1
 
     def _offers(self, level: int) -> Iterator[Unit]:
         """What each unit offers to the prior of a level: its samples in blocks below it, without gaps."""
@@ -281,7 +239,7 @@ class FullReleaser:
                 samples += count * level.weight
                 total += clipped + counter.noise(count)
                 scales.extend(level.tree.scales(count))
-        return estimate(self._mean.grid, total, samples, tuple(scales)) if samples else None
+        return estimate(self._mean.sample_grid, total, samples, tuple(scales)) if samples else None
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
@@ -306,25 +264,12 @@ class FullReleaser:
         """Take the state over; blocks that the head no longer needs are ignored."""
         chosen, counts, sums = head
         self._clear()
-        for level, index in zip(self._levels[ALWAYS:], chosen, strict=False):
+        for level, index in zip(self._levels[self._mean.first :], chosen, strict=False):
             self._open(level, int(index))
         self._counts, self._sums = [int(count) for count in counts], [int(total) for total in sums]
         if self._active < len(self._levels):
             for contribution in kept:
                 self._keep(contribution)
-
-
-@dataclass(frozen=True, slots=True)
-class Subkeys:
-    """The subkey of each epoch of one level's counter."""
-
-    key: bytes = field(repr=False)
-    group: bytes
-    level: int
-
-    def __call__(self, epoch: int) -> bytes:
-        """The subkey of the epoch's nodes."""
-        return derive(self.key, self.group, "tree", "mean", 0, self.level, epoch)
 
 
 def _offer(mask: int, level: int) -> int:

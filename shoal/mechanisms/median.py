@@ -56,24 +56,29 @@ def pack(units: Iterable[Unit], size: int, arrays: int) -> list[list[Unit]]:
     return packed
 
 
-def bins(level: int) -> int:
-    """|T| = ceil(2**(l / 2) / 2) equal bins over the range, in integers: the ceiling of the root of 2**(l - 2).
+def bins(level: int, scatter: Fraction = Fraction(1)) -> int:
+    """|T| = ceil(2**(l / 2) / (2 * scatter)) equal bins over the range: the ceiling of a root, in integers.
+
+    The scatter is 1 for samples anywhere in the range, and twice their sigma, as a part of the range, else.
 
     >>> [bins(level) for level in range(2, 11)]
     [1, 2, 2, 3, 4, 6, 8, 12, 16]
     """
-    return 1 + isqrt((1 << (level - 2)) - 1) if level > 2 else 1
+    square = Fraction(1 << level) / (2 * scatter) ** 2
+    return 1 + isqrt(-(-square.numerator // square.denominator) - 1)
 
 
 def costs(totals: Sequence[int], full: int, count: int) -> list[int]:
     """Of each of `count` bins, max(means in lower bins, means in higher bins); `full` is the total of an array of ones.
+
+    A mean outside the range, which subgaussian samples may have, counts for the bin at that end.
 
     >>> costs([0, 3, 4, 10], full=10, count=3)  # bins 0, 0, 1, 2
     [2, 2, 3]
     """
     histogram = [0] * count
     for total in totals:
-        histogram[min(total * count // full, count - 1)] += 1
+        histogram[min(max(total * count // full, 0), count - 1)] += 1
     upto = list(accumulate(histogram))
     return [max(upto[i] - histogram[i], upto[-1] - upto[i]) for i in range(count)]
 
@@ -83,6 +88,6 @@ def midpoint(index: int, count: int) -> Fraction:
     return Fraction(2 * index + 1, 2 * count)
 
 
-def median_bin(totals: Sequence[int], full: int, level: int, epsilon: Fraction, words: Iterator[int]) -> int:
-    """The bin that holds the private median."""
-    return choose(costs(totals, full, bins(level)), epsilon / 4, words)
+def median_bin(totals: Sequence[int], full: int, count: int, epsilon: Fraction, words: Iterator[int]) -> int:
+    """Which of `count` bins holds the private median."""
+    return choose(costs(totals, full, count), epsilon / 4, words)

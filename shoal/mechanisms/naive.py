@@ -44,9 +44,9 @@ class Naive(MeanParameters):
         """Every sample is a contribution of its own."""
         return NaiveBounder(self.max_contributions)
 
-    def releaser(self, key: bytes, group: bytes) -> "NaiveReleaser":
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
         """The mean of one group."""
-        counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", 0, 0, epoch))
+        counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
         return NaiveReleaser(self.grid, counter)
 
 

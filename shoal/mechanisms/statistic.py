@@ -139,12 +139,17 @@ class MeanParameters:
         """What each group may use; exact, so the shares never exceed the whole."""
         return Fraction(self.epsilon) / self.groups
 
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
+        return self.grid
+
     def bounder(self) -> Bounder:
         """The unit's side of the algorithm."""
         raise NotImplementedError
 
-    def releaser(self, key: bytes, group: bytes) -> Releaser:
-        """The statistic's side in one group, with noise from the metric's key."""
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
+        """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
         raise NotImplementedError
 
 

@@ -26,10 +26,13 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
 NOT_BUILT = {
-    "algorithm": ("sharp", "wishful", "single-tree", "multi-tree", "patent"),
+    "algorithm": ("sharp", "patent"),
     "statistic": ("sum", "count", "mean+variance", "distribution"),
 }
-RESERVED = ("horizon", "prior", "decay", "step", "slot", "cell", "max_cells", "max_slots")
+ALGORITHMS = ("naive", "wishful", "single-tree", "multi-tree", "full")
+WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
+ON_BLOCKS = (*WITH_PRIOR, "full")
+RESERVED = ("horizon", "decay", "step", "slot", "cell", "max_cells", "max_slots")
 
 
 def _exact(value: Any) -> Fraction:
@@ -125,11 +128,17 @@ class MetricSection(Section):
     delta: Exact = Field(Fraction(0), ge=0, description="0: pure differential privacy")
     max_contributions: int = Field(..., ge=1, le=2**20, description="m: samples of a unit (and group) that count")
     users: int = Field(..., ge=1, le=2**40, description="expected users; tunes accuracy, never the guarantee")
-    algorithm: str = Field(..., description="naive or full")
+    algorithm: str = Field(..., description="naive, wishful, single-tree, multi-tree or full")
     every: Duration | Literal["contribution"] = Field(..., description="release cadence in event time")
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field("user", description="user: all of a person's values, for ever")
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
+    prior: Exact | None = Field(
+        None, description="centre of clipping, in the range; must itself be private: a constant or a charged release"
+    )
+    sigma: Exact | None = Field(
+        None, gt=0, description="values are sigma-subgaussian, and the range is that of their mean; none: of the values"
+    )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
     max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
     lateness: Duration = Field(0, description="how far behind its partition's progress an event keeps its own time")
@@ -158,7 +167,7 @@ class MetricSection(Section):
     @field_validator("algorithm", "statistic")
     @classmethod
     def _built(cls, value: str, info: Any) -> str:
-        built = {"algorithm": ("naive", "full"), "statistic": ("mean",)}[info.field_name]
+        built = {"algorithm": ALGORITHMS, "statistic": ("mean",)}[info.field_name]
         if value in built:
             return value
         state = "is not built yet" if value in NOT_BUILT[info.field_name] else "does not exist"
@@ -171,7 +180,19 @@ class MetricSection(Section):
         if self.unit != "user":
             raise ValueError(f"unit {self.unit!r} is not built yet for means; this version has: user")
         if self.delta != 0:
-            raise ValueError("delta must be 0: naive and full are pure differential privacy")
+            raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
+        return self
+
+    @model_validator(mode="after")
+    def _assumptions(self) -> "MetricSection":
+        if self.algorithm in WITH_PRIOR and self.prior is None:
+            raise ValueError(f"prior is missing: {self.algorithm} clips around it; add it, or use full")
+        if self.algorithm not in WITH_PRIOR and self.prior is not None:
+            raise ValueError(f"prior is not for {self.algorithm}; remove it, or use one of: {', '.join(WITH_PRIOR)}")
+        if self.prior is not None and not self.range[0] <= self.prior <= self.range[1]:
+            raise ValueError("prior lies outside the range; choose a number inside it")
+        if self.sigma is not None and self.algorithm not in ON_BLOCKS:
+            raise ValueError(f"sigma is for algorithms on blocks; {self.algorithm} needs a range of the values")
         return self
 
     @property

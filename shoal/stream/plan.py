@@ -21,6 +21,7 @@ from shoal.stream.partitioning import PARTITIONERS
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
 REVISION = 1
+LATER = frozenset({"prior", "sigma"})  # keys of a later version: unset, they leave the digest as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
     The topic's and fields' names count; brokers, app, partition counts and the budget do not.
     """
     fields = {name: _plain(value) for name, value in metric if name not in ("name", "version")}
+    fields = {name: value for name, value in fields.items() if value is not None or name not in LATER}
     fields |= {
         "partitioner": config.kafka.partitioner,
         "idle_after": config.kafka.idle_after,
@@ -127,6 +129,7 @@ def mean_parameters(metric: MetricSection) -> MeanParameters:
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
     """
+    assumptions = {name: value for name in ("prior", "sigma") if (value := getattr(metric, name)) is not None}
     return ALGORITHMS[metric.algorithm](
         grid=Grid(metric.range[0], metric.range[1], metric.grid),
         epsilon=metric.epsilon,
@@ -134,6 +137,7 @@ def mean_parameters(metric: MetricSection) -> MeanParameters:
         users=metric.users,
         groups=metric.max_groups_per_user,
         failure=metric.failure,
+        **assumptions,
     )
 
 
@@ -194,7 +198,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         parameters=mechanism,
         digest=digest,
         key=key,
-        clip=mechanism.grid.clip,
+        clip=mechanism.sample_grid.clip,
         add=bounder.add,
         merges=bounder.merges,
         pseudonym=pseudonymizer(key),

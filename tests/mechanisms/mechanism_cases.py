@@ -1,5 +1,6 @@
 """What the tests of the mechanisms share: small streams, and a recorder of every draw of noise."""
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ KEY = bytes(range(32))
 
 
 class Sample(NamedTuple):
-    """One accepted event: when it counts, whose it is, and its grid index."""
+    """One accepted event: when it counts, whose it is, and how many steps it lies above the range's low end."""
 
     effective: int
     unit: str
@@ -44,8 +45,24 @@ def classes() -> list[type]:
 
 
 def means() -> list[type[MeanParameters]]:
-    """Every mean algorithm of the package."""
-    return [cls for cls in classes() if issubclass(cls, MeanParameters) and cls is not MeanParameters]
+    """Every mean algorithm of the package: what no other class in it derives from."""
+    found = [cls for cls in classes() if issubclass(cls, MeanParameters)]
+    return [cls for cls in found if not any(cls in other.__bases__ for other in found)]
+
+
+def subgaussian(cls: type[MeanParameters]) -> type[MeanParameters]:
+    """The algorithm for data with sigma = 1/2 (of the [-1, 3] below)."""
+    sigma: Any = dataclasses.field(default=Fraction(1, 2))
+    made = dataclasses.make_dataclass(
+        f"Subgaussian{cls.__name__}", [("sigma", Fraction, sigma)], bases=(cls,), frozen=True, kw_only=True
+    )
+    made.name = f"{cls.name}, sigma"  # type: ignore[attr-defined]
+    return made
+
+
+def has(cls: type[MeanParameters], parameter: str) -> bool:
+    """Whether the algorithm has such a parameter."""
+    return parameter in {field.name for field in dataclasses.fields(cls)}
 
 
 def mean(
@@ -57,8 +74,11 @@ def mean(
     steps: int = 1 << 20,
     groups: int = 1,
     failure: Fraction = Fraction(1, 1000),
+    **more: Any,
 ) -> MeanParameters:
-    """An algorithm over [-1, 3]."""
+    """An algorithm over [-1, 3]; around the prior 1/2 if it wants one."""
+    if has(cls, "prior"):
+        more = {"prior": Fraction(1, 2)} | more
     return cls(
         grid=Grid(Fraction(-1), Fraction(3), steps),
         epsilon=epsilon,
@@ -66,6 +86,7 @@ def mean(
         users=users,
         groups=groups,
         failure=failure,
+        **more,
     )
 
 
@@ -88,11 +109,16 @@ def merged(parameters: MeanParameters, samples: Iterable[Sample]) -> list[Contri
     return sorted([*alone, *partials.values()])
 
 
+def lowest(parameters: MeanParameters) -> int:
+    """Where the range begins on the grid of samples."""
+    return (parameters.sample_grid.steps - parameters.grid.steps) // 2
+
+
 def _closed(parameters: MeanParameters, samples: Iterable[Sample]) -> Iterator[tuple[int, str, Block]]:
-    bounder = parameters.bounder()
+    bounder, start = parameters.bounder(), lowest(parameters)
     accounts: dict[str, int] = {}
     for sample in samples:
-        accounts[sample.unit], block = bounder.add(accounts.get(sample.unit, 0), sample.value)
+        accounts[sample.unit], block = bounder.add(accounts.get(sample.unit, 0), start + sample.value)
         if block:
             yield sample.effective, sample.unit, block
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.mechanisms import full as full_module
-from shoal.mechanisms.full import Full, FullReleaser, Level
+from shoal.mechanisms.full import Full, FullReleaser
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.levels import Level
 from shoal.mechanisms.naive import Naive, NaiveReleaser
 from shoal.mechanisms.statistic import Contribution, MeanParameters
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
@@ -92,7 +93,7 @@ def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
     with pytest.MonkeyPatch.context() as monkeypatch:
         parameters = small(monkeypatch, users=users)
         # given the same prior in both streams: over its choice the mechanism composes
-        monkeypatch.setattr(full_module, "median_bin", lambda totals, full, level, epsilon, words: 0)
+        monkeypatch.setattr(full_module, "median_bin", lambda totals, full, count, epsilon, words: 0)
         one = capped(rows, 8)
         name = f"{unit:032x}"
         other = [s._replace(value=(STEPS - s.value if flip else 0)) if s.unit == name else s for s in one]

@@ -124,7 +124,7 @@ def test_a_unit_in_several_arrays_would_break_it() -> None:
 
 def test_the_median_is_drawn_with_its_exact_law() -> None:
     totals, bits, epsilon = [1, 3, 9, 9, 10, 15], Bits(derive(KEY, "median")), Fraction(3)
-    drawn = Counter(median.median_bin(totals, 16, 6, epsilon, bits.draw(index)) for index in range(10_000))
+    drawn = Counter(median.median_bin(totals, 16, bins(6), epsilon, bits.draw(index)) for index in range(10_000))
     weights = [math.exp(-3 * c / 4) for c in costs(totals, 16, 4)]
     for index, weight in enumerate(weights):
         p = weight / sum(weights)
@@ -139,6 +139,6 @@ def test_the_prior_is_as_near_as_claimed(level: int, arrays: int) -> None:
     for trial in range(200):
         words = bits.draw(trial)
         coins = [sum((next(words) & next(words)).bit_count() for _ in range(size // 64)) for _ in range(arrays // 2)]
-        chosen = median.median_bin(coins, size, level, Fraction(1), words)
+        chosen = median.median_bin(coins, size, bins(level), Fraction(1), words)
         failures += abs(float(midpoint(chosen, bins(level))) - 0.25) > bound
     assert failures <= 4

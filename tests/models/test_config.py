@@ -95,8 +95,15 @@ REFUSED = [
     ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
     ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
     ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
-    ('"full"', '"sharp"', "metric \"basket\": algorithm 'sharp' is not built yet; this version has: naive, full"),
-    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: naive, full"),
+    ('"full"', '"sharp"', "metric \"basket\": algorithm 'sharp' is not built yet; this version has: naive, wishful"),
+    ('"full"', '"wishful"', 'metric "basket": prior is missing: wishful clips around it; add it, or use full'),
+    ('"full"', '"single-tree"\nprior = 201', 'metric "basket": prior lies outside the range; choose a number'),
+    ('"full"', '"multi-tree"\nprior = "mean"', 'metric "basket": prior'),
+    ('"full"', '"full"\nprior = 3', 'metric "basket": prior is not for full; remove it, or use one of: wishful'),
+    ('"full"', '"naive"\nprior = 3', 'metric "basket": prior is not for naive; remove it, or use one of: wishful'),
+    ('"full"', '"naive"\nsigma = 3', 'metric "basket": sigma is for algorithms on blocks; naive needs a range'),
+    ('"full"', '"full"\nsigma = 0', 'metric "basket": sigma must be greater than 0'),
+    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: naive, wishful"),
     ('"mean"', '"sum"', "metric \"basket\": statistic 'sum' is not built yet; this version has: mean"),
     ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
     ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
@@ -124,6 +131,12 @@ def test_what_is_impossible_is_refused_in_one_line_that_says_what_to_do(tmp_path
     text = str(caught.value)
     assert message in text
     assert "\n" not in text
+
+
+def test_a_prior_and_a_sigma_are_exact(tmp_path):
+    text = GOOD.replace('"full"', '"multi-tree"\nprior = 12.5\nsigma = "1/3"')
+    metric = load(written(tmp_path, text)).metric[0]
+    assert (metric.prior, metric.sigma) == (Fraction(25, 2), Fraction(1, 3))
 
 
 def test_what_no_single_table_can_see(tmp_path):

@@ -210,6 +210,12 @@ CONFIGS: list[Config] = [
     ),
     config({"epsilon": 4000, "every": "contribution", "late": "drop"}, {"algorithm": "naive", "every": "contribution"}),
     config(
+        {"algorithm": "wishful", "prior": "0.5", "max_contributions": 3, "group": "g", "max_groups_per_user": 2},
+        {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1", "every": "contribution"},
+        {"algorithm": "multi-tree", "prior": "0"},
+        {"epsilon": 4000, "sigma": "0.2"},
+    ),
+    config(
         {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True},
         {"max_contributions": 1, "users": 1},
     ),

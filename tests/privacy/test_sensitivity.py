@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from shoal.mechanisms import full as full_module
 from shoal.mechanisms import laplace
 from shoal.mechanisms.binary import BinaryCounter
+from shoal.mechanisms.clipped import GivenPrior
 from shoal.mechanisms.full import Full
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import derive
 from shoal.mechanisms.median import median_bin
+from shoal.mechanisms.multi_tree import MultiTree
 from shoal.mechanisms.naive import Naive
 from shoal.stream.plan import Metric, plan_topic
 from shoal.stream.published import GroupState
@@ -44,6 +46,8 @@ FULL = [
     config({"epsilon": 4000, "max_contributions": 3, "users": 1, "every": "contribution"}),
     config({"epsilon": 9000, "max_contributions": 32, "users": 2}),
     config({"epsilon": 9000, "group": "g", "max_groups_per_user": 2, "lateness": "5s"}),
+    config({"epsilon": 4000, "sigma": "0.1"}),
+    config({"epsilon": 300, "sigma": "0.3", "max_contributions": 7, "users": 2, "every": "contribution"}),
 ]
 
 
@@ -129,9 +133,9 @@ class Heads:
         answers = None if chosen is None else iter(chosen)
         next_release = GroupState.next_release
 
-        def choose(totals: list[int], size: int, level: int, epsilon: Fraction, words: Any) -> int:
-            self.calls.append((level, tuple(totals)))
-            found = median_bin(totals, size, level, epsilon, words)
+        def choose(totals: list[int], full: int, count: int, epsilon: Fraction, words: Any) -> int:
+            self.calls.append(((full // GRID).bit_length(), tuple(totals)))  # level l: arrays of 2**(l-1)
+            found = median_bin(totals, full, count, epsilon, words)
             self.chosen.append(found if answers is None else next(answers))
             return self.chosen[-1]
 
@@ -169,6 +173,7 @@ def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move
             moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
             assert moved <= level.tree.width
             assert level.tree.width == (2 * level.half_width or GRID)
+            assert level.half_width or mechanism.sigma is None
             loss += Fraction(moved * level.tree.height) / actual_scale(level.tree.scale)
     # so the whole run cost at most what was charged
     assert loss <= section.epsilon
@@ -204,8 +209,41 @@ def test_priors_are_chosen_in_the_streams_of_the_test_above():
         heads = Heads()
         heads.run(cfg, rows)
         calls += heads.calls
-    assert {level for level, _ in calls} == {2, 3, 4, 5}
+    assert {level for level, _ in calls} == {1, 2, 3, 4, 5}
     assert max(len(totals) for _, totals in calls) > 4
+
+
+# ---------------------------------------------------------------- a given prior
+
+GIVEN = [
+    config({"algorithm": name, "prior": "0.3", "max_contributions": 2} | more)
+    for name in ("wishful", "single-tree", "multi-tree")
+    for more in (
+        {},
+        {"sigma": "0.01", "max_contributions": 4, "users": 1},
+        {"group": "g", "max_groups_per_user": 2, "every": "contribution"},
+    )
+]
+
+
+@settings(max_examples=120)
+@given(st.sampled_from(GIVEN), neighbours(size=80))
+def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: Neighbours):
+    mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
+    assert isinstance(mechanism, GivenPrior)
+    trees = [level.tree for level in mechanism.levels] if isinstance(mechanism, MultiTree) else [mechanism.tree]  # type: ignore[attr-defined]
+    # given two neighbours, whose traces are the same but for noised numbers
+    one, other = Heads(), Heads()
+    assert one.run(cfg, pair.first).pattern() == other.run(cfg, pair.second).pattern()
+    # then each counter's sums moved by no more than its width, over all releases together
+    loss = Fraction(0)
+    for group in one.sums:
+        for index, tree in enumerate(trees):
+            differences = [a[index] - b[index] for a, b in zip(one.sums[group], other.sums[group], strict=True)]
+            moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
+            assert moved <= tree.width
+            loss += Fraction(moved * tree.height) / actual_scale(tree.scale)
+    assert loss <= section.epsilon
 
 
 # ---------------------------------------------------------------- composition

@@ -39,6 +39,12 @@ CONFIGS: list[Config] = [
         {"epsilon": 4000, "group": "g", "max_groups_per_user": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}
     ),
     config({"lateness": "3s"}, {"late": "drop", "every": "25s"}),
+    config(
+        {"algorithm": "wishful", "prior": "0.5", "max_contributions": 3},
+        {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1"},
+        {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups_per_user": 2},
+        {"epsilon": 4000, "sigma": "0.2"},
+    ),
 ]
 # Events up to three seconds out of order, and a lateness that allows for it.
 DISORDERED = config({"lateness": "3s", "every": "2s", "epsilon": 4000}, {"lateness": "3s", "algorithm": "naive"})
