@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.counter import Scales, Subkeys
@@ -34,6 +35,11 @@ class BinaryTree:
 
     def __post_init__(self) -> None:
         check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
+
+    @classmethod
+    def best(cls, capacity: int, *, width: int, epsilon: Fraction) -> Self:
+        """The tree for so many elements."""
+        return cls(capacity, width, epsilon)
 
     @cached_property
     def height(self) -> int:

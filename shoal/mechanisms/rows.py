@@ -61,11 +61,11 @@ class Rows:
 
     def place(self, t: int) -> Place:
         """Where prefix t ends."""
-        epoch = 0
-        for tree, epochs in self.stretches:
-            if epochs is None or t <= epochs * tree.leaves:
-                break
+        epoch, stretches = 0, iter(self.stretches)
+        tree, epochs = next(stretches)
+        while epochs is not None and t > epochs * tree.leaves:
             epoch, t = epoch + epochs, t - epochs * tree.leaves
+            tree, epochs = next(stretches)
         past = (t - 1) // tree.leaves if t else 0
         return Place(epoch + past, t - past * tree.leaves, tree)
 

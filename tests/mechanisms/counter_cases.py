@@ -12,6 +12,11 @@ from shoal.mechanisms import laplace
 from shoal.mechanisms.binary import BinaryTree
 from shoal.mechanisms.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.counter import Counter, Tree
+from shoal.mechanisms.elders import EldersTree
+from shoal.mechanisms.honaker import HonakerTree
+from shoal.mechanisms.hybrid import HybridTree
+from shoal.mechanisms.kary import KaryTree
+from shoal.mechanisms.smooth import SmoothTree
 from tests.mechanisms.mechanism_cases import classes, epoch_key
 
 Name = tuple[bytes, int]  # of a draw: subkey, index
@@ -44,6 +49,26 @@ def growing(arity: int, horizon: int | None = None) -> Make:
     return lambda width, epsilon: GrowingBlue(width, epsilon, arity=arity, horizon=horizon)
 
 
+def honaker(levels: int, arity: int) -> Make:
+    return lambda width, epsilon: HonakerTree(width, epsilon, levels, arity)
+
+
+def kary(arity: int, height: int) -> Make:
+    return lambda width, epsilon: KaryTree(width, epsilon, arity, height)
+
+
+def elders(arity: int, height: int) -> Make:
+    return lambda width, epsilon: EldersTree(width, epsilon, arity, height)
+
+
+def smooth(zeros: int, ones: int) -> Make:
+    return lambda width, epsilon: SmoothTree(width, epsilon, zeros, ones)
+
+
+def hybrid(growth: int, horizon: int, inner: Any = BlueTree.best) -> Make:
+    return lambda width, epsilon: HybridTree(width, epsilon, growth=growth, horizon=horizon, inner=inner)
+
+
 # Small trees of each class; a class of trees that has none fails test_every_counter_is_here.
 CASES: dict[type, list[Case]] = {
     BinaryTree: [Case(f"binary-{n}", binary(n), 3 * n + 20) for n in (1, 2, 3, 4, 7, 8, 12)],
@@ -56,6 +81,28 @@ CASES: dict[type, list[Case]] = {
         Case("growing-3", growing(3), 44),
         Case("growing-2-horizon-5", growing(2, horizon=5), 30),
         Case("growing-3-horizon-20", growing(3, horizon=20), 60),
+    ],
+    HonakerTree: [
+        Case(f"honaker-{levels}-{k}", honaker(levels, k), length)
+        for levels, k, length in ((1, 2, 5), (2, 2, 9), (3, 3, 22), (4, 2, 27), (6, 2, 70))
+    ],
+    KaryTree: [
+        Case(f"kary-{k}-{height}", kary(k, height), length)
+        for k, height, length in ((2, 1, 7), (5, 1, 12), (2, 3, 20), (3, 2, 24), (4, 2, 40))
+    ],
+    EldersTree: [
+        Case(f"elders-{k}-{height}", elders(k, height), length)
+        for k, height, length in ((3, 1, 5), (7, 1, 10), (3, 3, 30), (5, 2, 28))
+    ],
+    SmoothTree: [
+        Case(f"smooth-{zeros}-{ones}", smooth(zeros, ones), length)
+        for zeros, ones, length in ((1, 1, 4), (1, 4, 10), (2, 2, 14), (4, 1, 10), (2, 3, 24))
+    ],
+    HybridTree: [
+        Case("hybrid-binary", hybrid(2, 20, BinaryTree.best), 34),
+        Case("hybrid-elders", hybrid(3, 100, EldersTree.best), 30),
+        Case("hybrid-growing", hybrid(5, 10, lambda size, width, epsilon: GrowingBlue(width, epsilon, arity=2)), 40),
+        Case("hybrid-blue", hybrid(2, 1000), 40),
     ],
 }
 ALL = [case for cases in CASES.values() for case in cases]

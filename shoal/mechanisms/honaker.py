@@ -1,0 +1,116 @@
+"""Binary tree with bottom-up estimates: each node is estimated from its own draw and from all below it.
+
+Guarantee    pure epsilon-DP for all releases together; inputs may react to them (docs/proofs/counters.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its elements, wherever they lie, move by at most `width` grid steps in all
+Sensitivity  L1, exact: width * levels over the nodes of a tree in which every element is in `levels` nodes
+Noise        discrete Laplace, scale b = width * levels / epsilon, on every node; a function of key and node. Prefixes
+             are exact fractions, rounded once
+Capacity     none: a full tree is followed by a new one (epoch), with new noise, and is from then on one number
+Variance     of release t, in squared grid steps: sum over t's digits d_i, to base k, of d_i k**i / lambda_i * v(b) with
+             lambda_i = 1 + k + ... + k**i, v(b) = 2p / (1 - p)**2, p = exp(-1 / b); past trees as in rows.py
+Source       Honaker (2015), Efficient Use of Differentially Private Binary Trees, estimate from below
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
+
+from shoal.mechanisms import check
+from shoal.mechanisms.complete import Coefficients, Complete, Draws, running_sums
+from shoal.mechanisms.kary import level_sum
+from shoal.mechanisms.rows import Rows, Stretch, best_shape, check_shape
+
+
+class BottomUp(Complete):
+    """A tree whose prefixes are cut into whole nodes, each estimated from the subtree below it.
+
+    >>> tree = BottomUp(arity=2, height=2)
+    >>> tree.coefficients(3), tree.squares(3)  # one leaf, and a node of two: two thirds its own draw, one the leaves'
+    (((Fraction(1, 1), 1), (Fraction(1, 3), 2), (Fraction(2, 3), 1)), Fraction(5, 3))
+    """
+
+    @cached_property
+    def denominator(self) -> int:
+        """Of every coefficient of a prefix."""
+        return math.lcm(*self.ratios)
+
+    def digits(self, t: int) -> list[int]:
+        """How many nodes of height i prefix t is cut into."""
+        return [t % (size * self.arity) // size for size in self.sizes]
+
+    def squares(self, t: int) -> Fraction:
+        """Sum of the squared coefficients of prefix t."""
+        return self._weighted(self.digits(t))
+
+    def sum_squares(self, t: int) -> Fraction:
+        """Sum of the squared coefficients of the prefixes 1 .. t, without a loop over them."""
+        return self._weighted([level_sum(t, self.arity, i) for i in range(self.height + 1)])
+
+    def _weighted(self, counts: list[int]) -> Fraction:
+        terms = zip(counts, self.sizes, self.ratios, strict=True)
+        return sum((Fraction(count * size, ratio) for count, size, ratio in terms), start=Fraction(0))
+
+    def coefficients(self, t: int) -> Coefficients:
+        """Of the draws in the noise of prefix t: k**j / lambda_i at height j below a node of height i."""
+        found: dict[Fraction, int] = {}
+        for i, digit in enumerate(self.digits(t)):
+            for j in range(i + 1 if digit else 0):
+                coefficient = Fraction(self.sizes[j], self.ratios[i])
+                found[coefficient] = found.get(coefficient, 0) + digit * self.sizes[i - j]
+        return tuple(found.items())
+
+    def prefixes(self, draws: Draws) -> "BottomUpPrefixes":
+        """The noise of every prefix, from the draws of all nodes."""
+        return BottomUpPrefixes(self, draws)
+
+
+class BottomUpPrefixes:
+    """The noise of every prefix of one tree; memory: one number per node."""
+
+    __slots__ = ("_sums", "_tree")
+
+    def __init__(self, tree: BottomUp, draws: Draws) -> None:
+        self._tree = tree
+        self._sums = running_sums(tree, draws)
+
+    def numerator(self, t: int) -> int:
+        """(L z)_t times the tree's denominator."""
+        tree, noise = self._tree, 0
+        for i, digit in enumerate(tree.digits(t)):
+            if digit:
+                end = t // tree.sizes[i]
+                inside = int(self._sums[i][end]) - int(self._sums[i][end - digit])
+                noise += inside * (tree.denominator // tree.ratios[i])
+        return noise
+
+
+@dataclass(frozen=True)
+class HonakerTree(Rows):
+    """Trees of one height, each element being in `levels` nodes.
+
+    >>> tree = HonakerTree.best(1023, width=1, epsilon=Fraction(1))
+    >>> tree.arity, tree.levels, round(tree.mean_variance(1023))
+    (2, 8, 506)
+    """
+
+    levels: int
+    arity: int = 2
+
+    def __post_init__(self) -> None:
+        Rows.__post_init__(self)
+        check_shape(self.arity, self.levels)
+
+    @classmethod
+    def best(cls, horizon: int, *, width: int, epsilon: Fraction, arity: int = 2) -> Self:
+        """The tree whose mean variance over the first `horizon` releases is least."""
+        check.positive(horizon=horizon)
+        _, levels = best_shape(BottomUp, (arity, arity + 1), horizon)
+        return cls(width, epsilon, levels, arity)
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The same tree for ever."""
+        return (Stretch(BottomUp(self.arity, self.levels - 1), None),)
