@@ -5,9 +5,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests $(wildcard benchmarks/*.py)
+SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo test check lint doctest fix bench lock clean
+.PHONY: help install demo test check lint doctest fix bench bench-accuracy lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,8 @@ help:
 	@echo 'make check     the quick part of it: all but tests and coverage'
 	@echo 'make fix       repair what can be repaired: format and lint'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
+	@echo 'make bench-accuracy'
+	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -61,6 +63,9 @@ fix: install
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \
 		$(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+
+bench-accuracy: install
+	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:
