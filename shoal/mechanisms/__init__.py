@@ -33,5 +33,6 @@ half_width          D_l        grid steps from the centre to the end of a clip i
 from shoal.mechanisms import full as full  # importing registers the algorithms
 from shoal.mechanisms import multi_tree as multi_tree
 from shoal.mechanisms import naive as naive
+from shoal.mechanisms import sharp as sharp
 from shoal.mechanisms import single_tree as single_tree
 from shoal.mechanisms import wishful as wishful

@@ -66,6 +66,7 @@ class Estimate:
     low: float
     high: float
     samples: int  # that the value rests on
+    bounds: tuple[float, float] | None = None  # what the mean is known to lie between, for clamping; None: the range
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,86 @@
+"""Private centre and scale of numbers of which each unit gave one: where to clip, whatever the data look like.
+
+Guarantee    each call is pure epsilon-DP; a call sees at most one number per unit
+Relation     values: two streams differ in the values of one unit; how many units gave a number is public
+Sensitivity  one unit moves each count by at most 1, hence each integer cost by at most `step` (below)
+Mechanism    exponential: P(i) proportional to exp(-epsilon * cost_i / (2 * step)), exactly
+Accuracy     a rank error above 2 / epsilon * ln(candidates / beta) has a probability of at most beta
+Proof        docs/proofs/sharp.md
+Source       McSherry and Talwar (2007); Smith (2011) for quantiles
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from itertools import accumulate
+
+from shoal.mechanisms import exponential
+
+# Units left outside on purpose: so many that leaving nobody outside costs ln(candidates) + slack and is not chosen.
+# With few units that is a large part of them, and the chosen width is widened in return.
+SLACK = 2
+# (part of the units left outside, at most) -> what takes that quantile of a normal law to two standard deviations.
+TO_TWO_SIGMA = (
+    (Fraction(1, 20), Fraction(102, 100)),
+    (Fraction(1, 12), Fraction(115, 100)),
+    (Fraction(1, 10), Fraction(122, 100)),
+    (Fraction(1, 8), Fraction(130, 100)),
+    (Fraction(3, 20), Fraction(139, 100)),
+    (Fraction(1, 5), Fraction(156, 100)),
+    (Fraction(1, 4), Fraction(174, 100)),
+    (Fraction(3, 10), Fraction(193, 100)),
+    (Fraction(7, 20), Fraction(214, 100)),
+    (Fraction(2, 5), Fraction(238, 100)),
+    (Fraction(9, 20), Fraction(265, 100)),
+)
+BALANCE = Fraction(11, 1000)
+_UP = Context(prec=30, rounding=ROUND_CEILING)
+
+
+def centre(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> int:
+    """The number of a bucket boundary near the median of the values counted per bucket.
+
+    The cost of boundary i is |2 * (values below it) - values|, which one unit moves by at most 2.
+
+    >>> centre([0, 500, 0, 500, 0], Fraction(10), iter([3 << 61, 1 << 63, 1 << 63, 1 << 63]))
+    3
+    """
+    values = sum(counts)
+    costs = [abs(2 * below - values) for below in accumulate(counts, initial=0)]
+    return exponential.choose(costs, epsilon / 4, words)
+
+
+def left_outside(values: int, candidates: int, epsilon: Fraction) -> int | None:
+    """How many of the values shall lie outside; None where they are too few for a choice.
+
+    >>> left_outside(4000, 24, Fraction(1, 40)), left_outside(100, 24, Fraction(1, 40))
+    (415, None)
+    """
+    with localcontext(_UP):
+        target = int(2 / (Decimal(epsilon.numerator) / epsilon.denominator) * (Decimal(candidates).ln() + SLACK)) + 1
+    return target if target <= TO_TWO_SIGMA[-1][0] * values else None
+
+
+def widening(part: Fraction, noise: Fraction) -> Fraction:
+    """By how much to widen a half width that leaves a part of the values outside, where the mean's noise is `noise`.
+
+    noise: its standard deviation at the end, in clip widths. Two standard deviations of the values, times the factor g
+    at which noise and the clipped tail of a law that falls like 1 / x**6 have the same slope, (BALANCE / noise)**(1/6).
+
+    >>> widening(Fraction(1, 9), Fraction(1, 2)), round(float(widening(Fraction(1, 9), Fraction(1, 10**4))), 2)
+    (Fraction(13, 10), 2.85)
+    """
+    normal = next(factor for most, factor in TO_TWO_SIGMA if part <= most)
+    with localcontext(_UP):
+        ratio = BALANCE / noise
+        tail = (Decimal(ratio.numerator) / ratio.denominator) ** (Decimal(1) / 6)
+        return normal * max(Fraction(1), Fraction(tail.quantize(Decimal("0.0001"))))
+
+
+def scale(outside: Sequence[int], target: int, epsilon: Fraction, words: Iterator[int]) -> int:
+    """The index of a candidate that leaves about `target` of the values outside; a unit moves each cost by at most 1.
+
+    >>> scale([0, 3, 40, 900], 30, Fraction(10), iter([2 << 62, 1 << 63]))
+    2
+    """
+    return exponential.choose([abs(count - target) for count in outside], epsilon / 2, words)
