@@ -1,15 +1,15 @@
 """How much of the cap pays: with few samples per unit, noise for many is wasted; with a low cap, samples are.
 
-Everything here is a function of the configuration and of the pattern, so it costs nothing and moves nothing private. The
-choice tunes the accuracy; the guarantee holds for every cap.
+Everything here is a function of the configuration and of the pattern, so it costs nothing and moves nothing private.
+The choice tunes the accuracy; the guarantee holds for every cap.
 
-Let S(c) be the samples that count at a cap of c, the sum over units of min(M_u, c). The pattern so far gives S at powers
-of two. At the end there are g times the units and each has s times the samples, so
+Let S(c) be the samples that count at a cap of c, the sum over units of min(M_u, c). The pattern so far gives S at
+powers of two. At the end there are g times the units and each has s times the samples, so
 
-    S_end(c) = g * s * S(c / s)    where g * s is how much longer the stream lasts than it did, g = users / units so far
+    S_end(c) = g * s * S(c / s)    where g * s is how much longer all lasts than it did, g = users / units so far
 
-    noise of the mean, in clip widths                   K * C(c) / (epsilon * S_end(c)), C(c) the counter's width in them
-    bias, by experience with people who differ, too     d**2 / 20, d = 1 - S_end(c) / S_end(m) the part that is left out
+    noise of the mean, in clip widths                  K * C(c) / (epsilon * S_end(c)), C(c) the counter's width in them
+    bias, by experience with people who differ, too    d**2 / 20, d = 1 - S_end(c) / S_end(m) the part that is left out
 """
 
 from collections.abc import Sequence

@@ -116,7 +116,7 @@ class Sharp(MeanParameters):
 
     @cached_property
     def ready_samples(self) -> int:
-        """How many samples are waited for, if units stay away: noise at full width would be about a fifth of the range."""
+        """How many samples are waited for, if units stay away: unclipped noise would be a fifth of the range."""
         return -(-150 * self.max_contributions // self.group_epsilon)
 
     def octave_units(self, units: int) -> int:
@@ -151,9 +151,12 @@ class Sharp(MeanParameters):
         return self.horizon or RELEASES
 
     def block_budget(self, width: int, blocks: int | None = None) -> int:
-        """What the first blocks, or all of a unit may move, in grid steps, where single samples are clipped to `width`."""
+        """What a unit's first blocks, or all, may move in grid steps, where single samples are clipped to `width`."""
         with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
-            roots = sum(Decimal(weight(EVENT_LEVELS + block)).sqrt() for block in range(self.blocks if blocks is None else blocks))
+            roots = sum(
+                Decimal(weight(EVENT_LEVELS + block)).sqrt()
+                for block in range(self.blocks if blocks is None else blocks)
+            )
             return int((width * Decimal(ALIKE.numerator) / ALIKE.denominator * roots).to_integral_value())
 
     def counter(self, width: int, share: Fraction) -> GrowingBlue:
@@ -164,6 +167,6 @@ class Sharp(MeanParameters):
         """Single samples with their buckets, then blocks."""
         return SharpBounder(self.max_contributions, self.buckets)
 
-    def releaser(self, key: bytes, group: bytes) -> SharpReleaser:
-        """The mean of one group."""
-        return SharpReleaser(self, key, group)
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> SharpReleaser:
+        """The mean of one group and coordinate."""
+        return SharpReleaser(self, key, group, coordinate)

@@ -64,7 +64,7 @@ class SharpBounder:
         half = 1 << size - 2
         if count & (half - 1):
             return total << COUNT_BITS | count, None
-        # The count is 11000... and ends the first block of its octave, or 10000... and ends the second of the one before.
+        # The count is 11000..., the end of the first block of its octave, or 10000..., of the second of the one before.
         block = 2 * (size - EVENT_LEVELS) - (0 if count & half else 1)
         level = EVENT_LEVELS + block
         return count, Block(EVENTS + 1 + block, level, weight(level), total)

@@ -31,12 +31,13 @@ class SharpReleaser:
     """Waits, then clips and counts."""
 
     __slots__ = (
-        "_blocks", "_budget", "_cap", "_clips", "_counter", "_dropped", "_group", "_high", "_key", "_low", "_mean",
-        "_previous", "_ranged", "_samples", "_ticks", "_total", "_units", "_waited", "_waiting", "_written",
+        "_blocks", "_budget", "_cap", "_clips", "_coordinate", "_counter", "_dropped", "_group", "_high", "_key",
+        "_low", "_mean", "_previous", "_ranged", "_samples", "_ticks", "_total", "_units", "_waited", "_waiting",
+        "_written",
     )  # fmt: skip
 
-    def __init__(self, mean: "Sharp", key: bytes, group: bytes) -> None:
-        self._mean, self._key, self._group = mean, key, group
+    def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
+        self._mean, self._key, self._group, self._coordinate = mean, key, group, coordinate
         self._waiting: dict[tuple[int, int], list[int]] = {}  # (level, bucket) -> [samples, total], until activation
         self._cap = 0  # samples of a unit that count; 0 while all wait
         self._low, self._high = 0, mean.buckets.count  # boundaries that single samples are clipped to
@@ -58,9 +59,9 @@ class SharpReleaser:
         ends = mean.buckets.boundaries
         width, blocks = ends[self._high] - ends[self._low], self._counts_blocks
         most = width * min(self._cap or 1, mean.singles) + (mean.block_budget(width) if blocks else 0)
-        share = mean.shares.counter(ranged=self._ranged, blocks=blocks)
+        share = mean.shares.counter(ranged=bool(self._ranged), blocks=blocks)
         self._counter = mean.counter(most, share).counter(
-            lambda epoch: derive(self._key, self._group, "tree", "mean", 0, 0, epoch)
+            lambda epoch: derive(self._key, self._group, "tree", "mean", self._coordinate, 0, epoch)
         )
 
     # ---------------------------------------------------------------- in
@@ -183,7 +184,7 @@ class SharpReleaser:
         return centre
 
     def _words(self, purpose: str, level: int) -> "Iterator[int]":
-        return Bits(derive(self._key, self._group, purpose, "mean", 0, level, 0)).draw(0)
+        return Bits(derive(self._key, self._group, purpose, "mean", self._coordinate, level, 0)).draw(0)
 
     def _pattern(self) -> list[int]:
         """Samples that count at caps 1, 2, 4, ...: public."""
@@ -231,7 +232,7 @@ class SharpReleaser:
         return Activation(level, mean.grid.mean_value(centre, 1), units, units * size, mean.octave_epsilon)
 
     def _allowances(self, blocks: int) -> tuple[int, int]:
-        """What the next blocks may move: leaving later ones their share, as if units were alike; or all that is left."""
+        """What the next blocks may move: with later ones keeping their share, if units are alike; or all there is."""
         ends = self._mean.buckets.boundaries
         width = ends[self._high] - ends[self._low]
         spent = self._mean.block_budget(width) - self._budget
@@ -320,7 +321,7 @@ class SharpReleaser:
         return changes
 
     def head(self) -> list[Any]:
-        """[cap, clip range, block budget, block clips, units and ticks, samples and total, those before, what waits]."""
+        """[cap, clip range, block budget, block clips, units, ticks, samples and total, those before, what waits]."""
         waiting = [[*place, *held] for place, held in sorted(self._waiting.items())]
         return [
             self._cap, [self._ranged, self._low, self._high], self._budget, [list(clip) for clip in self._clips],

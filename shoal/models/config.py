@@ -26,13 +26,13 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
 NOT_BUILT = {
-    "algorithm": ("sharp", "patent"),
+    "algorithm": ("patent",),
     "statistic": ("sum", "count", "mean+variance", "distribution"),
 }
-ALGORITHMS = ("naive", "wishful", "single-tree", "multi-tree", "full")
+ALGORITHMS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")
 WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
 ON_BLOCKS = (*WITH_PRIOR, "full")
-RESERVED = ("horizon", "decay", "step", "slot", "cell", "max_cells", "max_slots")
+RESERVED = ("decay", "step", "slot", "cell", "max_cells", "max_slots")
 
 
 def _exact(value: Any) -> Fraction:
@@ -127,8 +127,13 @@ class MetricSection(Section):
     epsilon: Exact = Field(..., gt=0, description="the privacy loss of everything one unit ever meets in this metric")
     delta: Exact = Field(Fraction(0), ge=0, description="0: pure differential privacy")
     max_contributions: int = Field(..., ge=1, le=2**20, description="m: samples of a unit (and group) that count")
-    users: int = Field(..., ge=1, le=2**40, description="expected users; tunes accuracy, never the guarantee")
-    algorithm: str = Field(..., description="naive, wishful, single-tree, multi-tree or full")
+    users: int | None = Field(
+        None,
+        ge=1,
+        le=2**40,
+        description="expected users; tunes accuracy, never the guarantee; only sharp can do without",
+    )
+    algorithm: str = Field("sharp", description="sharp, naive, wishful, single-tree, multi-tree or full")
     every: Duration | Literal["contribution"] = Field(..., description="release cadence in event time")
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field("user", description="user: all of a person's values, for ever")
@@ -139,6 +144,9 @@ class MetricSection(Section):
     sigma: Exact | None = Field(
         None, gt=0, description="values are sigma-subgaussian, and the range is that of their mean; none: of the values"
     )
+    horizon: Duration | None = Field(
+        None, gt=0, description="how long the stream is expected to last; tunes sharp, never the guarantee"
+    )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
     max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
     lateness: Duration = Field(0, description="how far behind its partition's progress an event keeps its own time")
@@ -146,7 +154,7 @@ class MetricSection(Section):
     max_ahead: Duration = Field(30 * DAY, description="an event further in the future is a dead letter")
     max_gap: int = Field(1_000_000, ge=1, description="steps of silence after which a group rests; unused by means")
     grid: int = Field(2**20, ge=2, le=2**32, description="steps over the range; values are rounded to them")
-    clamp: bool = Field(False, description="clamp the published estimate to the range")
+    clamp: bool | None = Field(None, description="clamp the published estimate; none: sharp does, the others do not")
 
     @field_validator("range")
     @classmethod
@@ -194,6 +202,30 @@ class MetricSection(Section):
         if self.sigma is not None and self.algorithm not in ON_BLOCKS:
             raise ValueError(f"sigma is for algorithms on blocks; {self.algorithm} needs a range of the values")
         return self
+
+    @model_validator(mode="after")
+    def _tuning(self) -> "MetricSection":
+        if self.algorithm != "sharp" and self.users is None:
+            raise ValueError(f"users is missing: the trees of {self.algorithm} are made for so many; add it")
+        if self.horizon is not None and self.algorithm != "sharp":
+            raise ValueError(f"horizon tunes sharp; {self.algorithm} has no use for it; remove it")
+        if self.horizon is not None and self.every == "contribution":
+            raise ValueError(
+                "horizon needs a cadence in event time; a release per contribution goes by users; remove it"
+            )
+        return self
+
+    @property
+    def clamps(self) -> bool:
+        """Whether the published estimate is clamped."""
+        return self.algorithm == "sharp" if self.clamp is None else self.clamp
+
+    @property
+    def expected_releases(self) -> int | None:
+        """Of a group, as far as the configuration says."""
+        if isinstance(self.every, int):
+            return None if self.horizon is None else max(1, self.horizon // self.every)
+        return None if self.users is None else self.users * self.max_contributions
 
     @property
     def record_prefix(self) -> str:

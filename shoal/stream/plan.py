@@ -21,7 +21,9 @@ from shoal.stream.partitioning import PARTITIONERS
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
 REVISION = 1
-LATER = frozenset({"prior", "sigma"})  # keys of a later version: unset, they leave the digest as it was
+LATER = frozenset(
+    {"prior", "sigma", "horizon", "clamp"}
+)  # keys of a later version: unset, they leave the digest as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +132,13 @@ def mean_parameters(metric: MetricSection) -> MeanParameters:
         ValueError: the mechanism refuses the combination; its message names the parameter.
     """
     assumptions = {name: value for name in ("prior", "sigma") if (value := getattr(metric, name)) is not None}
+    if metric.algorithm == "sharp":
+        assumptions["horizon"] = metric.expected_releases
     return ALGORITHMS[metric.algorithm](
         grid=Grid(metric.range[0], metric.range[1], metric.grid),
         epsilon=metric.epsilon,
         max_contributions=metric.max_contributions,
-        users=metric.users,
+        users=metric.users or 1,
         groups=metric.max_groups_per_user,
         failure=metric.failure,
         **assumptions,

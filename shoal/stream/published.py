@@ -65,8 +65,9 @@ class GroupState:
         section = self.metric.section
         self.seq += 1
         value = None if estimate is None else estimate.value
-        if value is not None and section.clamp:
-            value = min(max(value, float(section.range[0])), float(section.range[1]))
+        if estimate is not None and value is not None and section.clamps:
+            low, high = estimate.bounds or map(float, section.range)
+            value = min(max(value, low), high)
         release = release_bytes(
             {
                 "metric": section.name,
