@@ -6,18 +6,46 @@ Arithmetic   uint64 throughout; a number is known by bounds, in units of 2**-64,
 Proof        docs/proofs/keyed-noise.md
 """
 
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanisms import check
 from shoal.mechanisms.keyed import Bits
 
 Words = NDArray[np.uint64]
 Indices = NDArray[np.intp]
 Marks = NDArray[np.bool_]
+Numbers = NDArray[np.int64] | NDArray[np.object_]
 
 CHUNK = 1 << 12  # draws at a time: their words fit into a processor's cache
 FEW = 32  # lanes that are drawn one by one in less time than together
-_LAST = (1 << 64) - 1
+
+
+class Form(NamedTuple):
+    """What the numbers of a block look like."""
+
+    shift: int  # a magnitude is upper << shift | lower
+    small: bool  # all fit into int64 by far
+    vector: bool  # all intermediate results fit into uint64
+
+
+class Sampler(Protocol):
+    """A law of integers that can be drawn one by one or, the same ones, in lanes."""
+
+    @property
+    def form(self) -> Form:
+        """What a block of draws looks like."""
+        ...
+
+    def draw(self, index: int) -> int:
+        """Draw `index`."""
+        ...
+
+    def attempt(self, block: "Lanes", trying: Indices, drawn: "Signed") -> Marks:
+        """Try once in each of these lanes; which of them are done, their numbers being in `drawn`."""
+        ...
 
 
 class Lanes:
@@ -66,10 +94,65 @@ class Lanes:
         return lanes
 
 
-def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: int = 0, place: int = 1) -> Marks:
+class Signed:
+    """An integer per lane."""
+
+    __slots__ = ("_lower", "_negative", "upper")
+
+    def __init__(self, count: int) -> None:
+        self.upper: Words = np.zeros(count, dtype=np.uint64)
+        self._lower: Words = np.zeros(count, dtype=np.uint64)
+        self._negative: Marks = np.zeros(count, dtype=np.bool_)
+
+    def put(self, chosen: Indices, upper: Words, lower: Words, negative: Marks) -> Marks:
+        """Keep these numbers, a negative zero excepted; which ones were kept."""
+        self.upper[chosen], self._lower[chosen], self._negative[chosen] = upper, lower, negative
+        kept: Marks = (upper | lower != 0) | ~negative
+        return kept
+
+    def numbers(self, form: Form) -> Numbers:
+        """The integers: int64 if they are small, else Python's."""
+        if form.small:
+            small = (self.upper << form.shift | self._lower).astype(np.int64)
+            np.negative(small, out=small, where=self._negative)
+            return small
+        large: NDArray[np.object_] = (self.upper.astype(np.object_) << form.shift) + self._lower.astype(np.object_)
+        np.negative(large, out=large, where=self._negative)
+        return large
+
+
+def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
+    """Draws start .. start + count - 1 of the sampler, whose bits these are."""
+    check.not_negative(start=start, count=count)
+    form, end = sampler.form, start + count
+    drawn: NDArray[Any] = np.zeros(count, dtype=np.int64 if form.small else np.object_)
+    if not form.vector:
+        drawn[:] = [sampler.draw(index) for index in range(start, end)]
+        return drawn
+    for first in range(start, end, CHUNK):
+        last = min(first + CHUNK, end)
+        drawn[first - start : last - start] = _chunk(sampler, bits, first, last - first)
+    return drawn
+
+
+def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
+    """All lanes at once: who is refused tries again; the last few, and who is left, one by one."""
+    block, drawn = Lanes(bits, start, count), Signed(count)
+    trying: Indices = np.arange(count)
+    while trying.size > FEW:
+        again = trying[~sampler.attempt(block, trying, drawn)]
+        trying = again[block.inside(again)]
+    block.leave(trying)
+    numbers = drawn.numbers(sampler.form)
+    for lane in block.left:
+        numbers[lane] = sampler.draw(start + lane)
+    return numbers
+
+
+def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words | None = None, place: int = 1) -> Marks:
     """For each chosen lane: whether Bernoulli(x / place), Bernoulli(x / (place + 1)), ... fails at an odd place first.
 
-    The number meant is above 0 and, in units of 2**-64, between x and x + slack + 1; at place 1 it is below 1.
+    The number meant is above 0 and, in units of 2**-64, in x .. x + slack + 1 (x .. x + 1); at place 1 below 1.
     """
     odd: Marks = np.zeros(len(chosen), dtype=np.bool_)
     going: Indices = np.arange(len(chosen))
@@ -79,13 +162,13 @@ def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: int = 0
     while going.size and place <= last:
         word, low = lanes.words(at), x // place
         on = word < low
-        unclear = (word <= ((x + slack) // place if slack else low)) & ~on
+        unclear = (word <= (low if slack is None else (x + slack) // place)) & ~on
         if unclear.any():
             lanes.leave(chosen[going[unclear]])
         at += 1
         after[going] = at
         odd[going] = ~on & (place % 2 == 1)  # of those that go on, their own failure decides
-        going, at, x = going[on], at[on], x[on]
+        going, at, x, slack = going[on], at[on], x[on], slack if slack is None else slack[on]
         place += 1
     lanes.move(chosen, after)
     return odd
@@ -96,8 +179,25 @@ def successes(lanes: Lanes, chosen: Indices) -> Words:
     count: Words = np.zeros(len(chosen), dtype=np.uint64)
     going: Indices = np.arange(len(chosen))
     while going.size:
-        one: Words = np.full(len(going), _LAST, dtype=np.uint64)
-        odd = first_failure_is_odd(lanes, chosen[going], one, place=2)  # Bernoulli(1 / 1) reads nothing
-        going = going[odd & lanes.inside(chosen[going])]
+        going = going[_exp(lanes, chosen[going]) & lanes.inside(chosen[going])]
         count[going] += 1
     return count
+
+
+def all_succeed(lanes: Lanes, chosen: Indices, needed: Words) -> Marks:
+    """For each chosen lane: whether Bernoulli(exp(-1)) succeeds as often as needed; after a failure none is tried."""
+    done: Marks = np.ones(len(chosen), dtype=np.bool_)
+    going: Indices = np.flatnonzero(needed)
+    tried = 0
+    while going.size:
+        succeeds = _exp(lanes, chosen[going])
+        done[going[~succeeds]] = False
+        tried += 1
+        going = going[succeeds & (needed[going] > tried)]
+    return done
+
+
+def _exp(lanes: Lanes, chosen: Indices) -> Marks:
+    """Bernoulli(exp(-1)) for each chosen lane; Bernoulli(1 / 1) reads nothing."""
+    one: Words = np.full(len(chosen), (1 << 64) - 1, dtype=np.uint64)
+    return first_failure_is_odd(lanes, chosen, one, place=2)

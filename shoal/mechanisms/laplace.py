@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.mechanisms import check, lanes
 from shoal.mechanisms.keyed import Bits
@@ -88,8 +87,11 @@ class DiscreteLaplace:
         self._bits = Bits(subkey)
 
     def draw(self, index: int) -> int:
-        """Draw `index`: Algorithm 2 with t = 2**a, s = `_step`."""
-        words = self._bits.draw(index)
+        """Draw `index`."""
+        return self.sample(self._bits.draw(index))
+
+    def sample(self, words: Iterator[int]) -> int:
+        """A draw from these words: Algorithm 2 with t = 2**a, s = `_step`."""
         size = _UNIFORM + self._low_bits
         while True:
             word = next(words)
@@ -106,47 +108,30 @@ class DiscreteLaplace:
             if magnitude or not word & 1:  # there is one zero, not two
                 return -magnitude if word & 1 else magnitude
 
-    def draw_block(self, start: int, count: int) -> NDArray[np.int64] | NDArray[np.object_]:
+    def draw_block(self, start: int, count: int) -> lanes.Numbers:
         """Draws start .. start + count - 1, bit for bit: int64, or Python's integers for scales of 2**52 or more.
 
         Add up what `tolist()` gives: a sum of many such draws need not fit into int64.
         """
-        check.not_negative(start=start, count=count)
-        end = start + count
-        if self._low_bits > _INT64 + _PRECISE - _UNIFORM:
-            return np.array([self.draw(index) for index in range(start, end)], dtype=np.object_)
-        drawn: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
-        for first in range(start, end, lanes.CHUNK):
-            last = min(first + lanes.CHUNK, end)
-            self._fill(first, drawn[first - start : last - start])
-        return drawn
+        return lanes.draw_block(self, self._bits, start, count)
 
-    def _fill(self, start: int, drawn: NDArray[np.int64]) -> None:
-        """Draw `start` and those that follow, all lanes at once; who is refused tries again."""
-        block = lanes.Lanes(self._bits, start, len(drawn))
-        trying: lanes.Indices = np.arange(len(drawn))
-        while trying.size > lanes.FEW:
-            again = self._try(block, trying, drawn)
-            trying = again[block.inside(again)]
-        block.leave(trying)
-        for lane in block.left:
-            drawn[lane] = self.draw(start + lane)
+    @property
+    def form(self) -> lanes.Form:
+        """What a block of draws looks like: for scales up to 2**36 a magnitude is in one piece."""
+        bits = _UNIFORM + self._low_bits - _PRECISE  # of the scale
+        return lanes.Form(self._low_bits, small=bits <= _INT64, vector=self._low_bits + _PRECISE < 64)
 
-    def _try(self, block: lanes.Lanes, trying: lanes.Indices, drawn: NDArray[np.int64]) -> lanes.Indices:
-        """What the loop of `draw` does once; the lanes that must do it again."""
+    def attempt(self, block: lanes.Lanes, trying: lanes.Indices, drawn: lanes.Signed) -> lanes.Marks:
+        """What the loop of `sample` does once, for all these lanes; which of them are done."""
         word, low = block.read(trying), self._low(block, trying)
         leading = word & ~_REST  # 64 bits of the uniform part
         if self._low_bits:
             leading |= low << (64 - self._low_bits) >> 56
-        kept = lanes.first_failure_is_odd(block, trying, leading)
-        word, low, accepted = word[kept], low[kept], trying[kept]
+        done = lanes.first_failure_is_odd(block, trying, leading)
+        word, low, accepted = word[done], low[done], trying[done]
         high = (word >> 8) + (lanes.successes(block, accepted) << 56)
-        magnitude = self._quotient(high, low).astype(np.int64)
-        negative = (word & 1).astype(np.bool_)
-        valid = (magnitude != 0) | ~negative
-        drawn[accepted[valid]] = np.where(negative, -magnitude, magnitude)[valid]
-        kept[kept] = valid
-        return trying[~kept]
+        done[done] = drawn.put(accepted, *self._quotient(high, low), (word & 1).astype(np.bool_))
+        return done
 
     def _low(self, block: lanes.Lanes, trying: lanes.Indices) -> lanes.Words:
         """The bits of the uniform part that are not in a draw's first word."""
@@ -155,11 +140,11 @@ class DiscreteLaplace:
             low = block.read(trying) >> np.uint64(64 - self._low_bits)
         return low
 
-    def _quotient(self, high: lanes.Words, low: lanes.Words) -> lanes.Words:
-        """(high << low_bits | low) // step; nothing overflows, as step is below 2**21 where low has any bits."""
+    def _quotient(self, high: lanes.Words, low: lanes.Words) -> tuple[lanes.Words, lanes.Words]:
+        """(high << low_bits | low) // step, its last low_bits bits apart; step is small where low has any bits."""
         step = min(self._step, (1 << 64) - 1)  # beyond it the quotient is 0 just so: high is below 2**62
         quotient = high // step
         if self._low_bits:
-            rest = (high - quotient * step) << self._low_bits | low
-            quotient = (quotient << self._low_bits) + rest // step
-        return quotient
+            low |= (high - quotient * step) << self._low_bits
+            low //= step
+        return quotient, low

@@ -168,13 +168,13 @@ def test_a_tiny_scale_draws_zeros_and_there_is_one_zero_only() -> None:
 class Counting(Bits):
     """Keyed bits that count the words that were read."""
 
-    words = 0
+    taken = 0
 
     def draw(self, index: int) -> Iterator[int]:
         return map(self._count, super().draw(index))
 
     def _count(self, word: int) -> int:
-        self.words += 1
+        self.taken += 1
         return word
 
 
@@ -183,9 +183,9 @@ def test_few_draws_need_more_words_than_their_own(monkeypatch: pytest.MonkeyPatc
     noise = DiscreteLaplace(1 << 20, KEY)
     counts = []
     for index in range(DRAWS):
-        before = noise._bits.words  # type: ignore[attr-defined]
+        before = noise._bits.taken  # type: ignore[attr-defined]
         noise.draw(index)
-        counts.append(noise._bits.words - before)  # type: ignore[attr-defined]
+        counts.append(noise._bits.taken - before)  # type: ignore[attr-defined]
     assert sum(counts) / DRAWS == pytest.approx(7, rel=0.05)
     assert 0 < sum(count > keyed.WORDS for count in counts) < DRAWS / 1000
 
