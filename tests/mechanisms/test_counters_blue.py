@@ -9,6 +9,7 @@ import pytest
 from shoal.mechanisms import blue, laplace, rows
 from shoal.mechanisms.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.complete import Complete
+from shoal.mechanisms.honaker import BottomUp
 from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.rows import Rows, RowsCounter
 from tests.mechanisms.mechanism_cases import epoch_key
@@ -51,9 +52,18 @@ def test_one_by_one_or_in_blocks_the_draws_are_the_same(monkeypatch: pytest.Monk
     assert [tree.counter(epoch_key).noise(t) for t in places] == noise
 
 
+@pytest.mark.parametrize("kind", [LeastSquares, BottomUp])
+@pytest.mark.parametrize("size", [1 << 45, 1 << 52, 1 << 60, (1 << 63) - 1])
+def test_sums_beyond_64_bits_are_exact(kind: type[LeastSquares] | type[BottomUp], size: int) -> None:
+    # given draws that fit into 64 bits, all of one sign, so that their sums may not
+    tree = kind(6, 3)
+    z = [size - node for node in range(tree.nodes)]
+    narrow, wide = tree.prefixes(np.array(z, dtype=np.int64)), tree.prefixes(np.array(z, dtype=np.object_))
+    assert [narrow.numerator(t) for t in range(217)] == [wide.numerator(t) for t in range(217)]
+
+
 @pytest.mark.parametrize("width", [1, 1 << 45, 1 << 70])
-def test_sums_beyond_64_bits_are_exact(width: int) -> None:
-    # given draws that are small, whose sums do not fit, and that do not fit themselves
+def test_a_total_weighs_the_levels(width: int) -> None:
     tree = BlueTree(width, Fraction(1), 6, 4)
     counter = tree.counter(epoch_key)
     draw = laplace.DiscreteLaplace(tree.scale(tree.shape(0)), epoch_key(0)).draw
