@@ -9,7 +9,7 @@ powers of two. At the end there are g times the units and each has s times the s
     S_end(c) = g * s * S(c / s)    where g * s is how much longer all lasts than it did, g = users / units so far
 
     noise of the mean, in clip widths                  K * C(c) / (epsilon * S_end(c)), C(c) the counter's width in them
-    bias, by experience with people who differ, too    d**2 / 20, d = 1 - S_end(c) / S_end(m) the part that is left out
+    bias, by experience with people who differ, too    d**2 / 8, d = 1 - S_end(c) / S_end(m) the part that is left out
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 NOISE = Fraction(9)  # K: standard deviation of a counter's noise at width = epsilon = 1 after about a year of days
-BIAS = Fraction(1, 20)
+BIAS = Fraction(1, 8)
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones
 WORTH = 2  # blocks have to halve the noise: that units are alike is not known yet
 

@@ -33,7 +33,7 @@ TO_TWO_SIGMA = (
     (Fraction(2, 5), Fraction(238, 100)),
     (Fraction(9, 20), Fraction(265, 100)),
 )
-BALANCE = Fraction(11, 1000)
+BALANCE = Fraction(1, 50)
 _UP = Context(prec=30, rounding=ROUND_CEILING)
 
 
@@ -68,7 +68,7 @@ def widening(part: Fraction, noise: Fraction) -> Fraction:
     at which noise and the clipped tail of a law that falls like 1 / x**6 have the same slope, (BALANCE / noise)**(1/6).
 
     >>> widening(Fraction(1, 9), Fraction(1, 2)), round(float(widening(Fraction(1, 9), Fraction(1, 10**4))), 2)
-    (Fraction(13, 10), 2.85)
+    (Fraction(13, 10), 3.14)
     """
     normal = next(factor for most, factor in TO_TWO_SIGMA if part <= most)
     with localcontext(_UP):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shoal.mechanisms.sharp import Sharp
 
 NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
-BLOCK_NOISE = Fraction(1, 350)  # takes block means to two and a half standard deviations
+BLOCK_NOISE = Fraction(1, 180)  # takes block means to two and a half standard deviations
 
 
 class SharpReleaser:
