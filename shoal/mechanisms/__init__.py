@@ -18,6 +18,8 @@ weight              w_l        samples in a block of level l: 1, 1, 2, 4, 8, ...
 top_level           L          ceil(log2 m)
 capacity            N          elements a counter expects
 height              h          bit length of N: the most nodes that hold an element
+levels              h          of a tree: nodes that hold an element, whatever the capacity
+arity               k          children of a node
 scale               b          of Laplace noise: P(k) proportional to exp(-abs(k) / b); rounded up
 l1_sensitivity      -          the most that one unit changes all noised numbers together
 width               -          grid steps that one unit can move in a counter

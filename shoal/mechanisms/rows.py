@@ -103,16 +103,7 @@ class Rows:
 
     def scales(self, t: int) -> Scales:
         """What the noise of release t consists of: totals of past trees, and a prefix."""
-        place = self.place(t)
-        counts: dict[Fraction, int] = {}
-        for tree, epochs in self.runs(place.epoch):
-            for coefficient, count in tree.upper.total_coefficients():
-                scale = coefficient * self.scale(tree)
-                counts[scale] = counts.get(scale, 0) + count * len(epochs)
-        for coefficient, count in place.tree.coefficients(place.within):
-            scale = coefficient * self.scale(place.tree)
-            counts[scale] = counts.get(scale, 0) + count
-        return tuple(counts.items())
+        return _scales(self, t)
 
     def variance(self, t: int) -> float:
         """Variance of the noise of release t, for planning and error bars: the private path has no floats."""
@@ -143,6 +134,20 @@ class Rows:
     def counter(self, subkey: Subkeys) -> "RowsCounter":
         """The noise of the releases under a key."""
         return RowsCounter(self, subkey)
+
+
+@lru_cache(maxsize=1 << 12)  # the groups of a metric ask for the same ones
+def _scales(rows: Rows, t: int) -> Scales:
+    place = rows.place(t)
+    counts: dict[Fraction, int] = {}
+    for tree, epochs in rows.runs(place.epoch):
+        for coefficient, count in tree.upper.total_coefficients():
+            scale = coefficient * rows.scale(tree)
+            counts[scale] = counts.get(scale, 0) + count * len(epochs)
+    for coefficient, count in place.tree.coefficients(place.within):
+        scale = coefficient * rows.scale(place.tree)
+        counts[scale] = counts.get(scale, 0) + count
+    return tuple(counts.items())
 
 
 @dataclass(slots=True)
