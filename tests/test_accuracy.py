@@ -93,7 +93,7 @@ def assert_looks_agree(metric: Metric, data: Input, released: list[bytes], names
     found = bound(metric.parameters.bounder(), data)
     assert isinstance(metric.parameters, MeanParameters)
     feed = Bounded(data, names).feed(metric.parameters.name, found, cadence, at)
-    value, sd, half = feed.run(metric.parameters.releaser(metric.key, b""))
+    value, _, sd, half = feed.run(metric.parameters.releaser(metric.key, b""))
     assert len(value) == len(at)
     releases = [orjson.loads(release) for release in released]
     if cadence.every is None:

@@ -56,7 +56,7 @@ def opendp(data: Input, kept: Contributions, at: Ints, releases: int, keys: int)
         values[:, column] = [data.grid.mean_value(int(measure(sums)), stop) for _ in range(keys)]
     steps = data.grid.width_value(1) / stops
     sd, half = (np.tile(steps * factor * scale, (keys, 1)) for factor in (math.sqrt(2), math.log(20)))
-    return of_runs(Runs(OPENDP, values, sd, half, clock.perf_counter() - began), data, at[chosen])
+    return of_runs(Runs(OPENDP, values, values, sd, half, clock.perf_counter() - began), data, at[chosen])
 
 
 def measurement(users: int, most: int, epsilon: Fraction) -> tuple[dp.Measurement, float]:

@@ -103,6 +103,7 @@ def lomax(draw: np.random.Generator, count: int) -> Floats:
 
 LAWS: dict[str, tuple[str, int, float, Draw]] = {  # title, end of the range from 0, mean, draws
     "bernoulli": ("Bernoulli(0.3)", 1, 0.3, lambda draw, count: (draw.random(count) < 0.3).astype(np.float64)),
+    "rare": ("Bernoulli(0.03)", 1, 0.03, lambda draw, count: (draw.random(count) < 0.03).astype(np.float64)),
     "beta": ("Beta(2, 5)", 1, 2 / 7, lambda draw, count: draw.beta(2, 5, count)),
     "heavy": ("Lomax in [0, 1000]", 1000, 10 * (1 - (1 + 1000 / 15) ** -1.5), lomax),
 }
@@ -241,8 +242,9 @@ def of_csv(path: Path, user: str, value: str, time: str, bounds: tuple[str, str]
 
 def standard(*, quick: bool) -> Iterator[Input]:
     """All inputs, one at a time: the largest take a gigabyte."""
+    sizes = QUICK_SIZES if quick else SIZES
     for law in LAWS:
-        for users, samples in QUICK_SIZES if quick else SIZES:
+        for users, samples in sizes[::2] if law == "rare" else sizes:
             yield iid(law, users, samples)
     yield purchases(200)
     yield purchases(1500)

@@ -42,6 +42,7 @@ class Score:
     uncertain: float  # relative standard error of `late`, as far as keys go
     useful: float | None  # share of the stream at the first useful release; None: never
     stated: float  # noise sd at the final release
+    noise: float | None  # root mean square of the stated noise sd over the last three quarters, where there is one
     measured: float | None
     to_law: float | None
     keys: int
@@ -75,9 +76,9 @@ def _mean_where(values: Floats, there: NDArray[np.bool_]) -> Floats:
 
 
 def _measured(runs: Runs, chosen: Ints) -> float | None:
-    """Root mean square over keys and late looks of (value - mean over keys) / sd as stated."""
+    """Root mean square over keys and late looks of (value, not clamped - mean over keys) / sd as stated."""
     keys = len(runs.value)
-    value, sd = runs.value[:, chosen], runs.sd[:, chosen]
+    value, sd = runs.raw[:, chosen], runs.sd[:, chosen]
     complete = ~np.isnan(value).any(axis=0)
     if keys < 2 or not complete.any():
         return None
@@ -133,6 +134,11 @@ def _times(x: Floats, at_x: Floats) -> Floats:
     return found
 
 
+def _root_mean_square(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(np.sqrt(np.mean(known**2))) if known.size else None
+
+
 def score(curve: Curve, data: Input) -> Score:
     """Errors as parts of the range."""
     chosen, width = late(curve.at), data.width
@@ -144,6 +150,7 @@ def score(curve: Curve, data: Input) -> Score:
         uncertain=1 / math.sqrt(2 * curve.keys) if curve.keys else 0.0,
         useful=float(curve.at[useful[0]] / data.count) if useful.size else None,
         stated=float(curve.sd[-1]) / width,
+        noise=_root_mean_square(curve.sd[chosen] / width),
         measured=curve.measured,
         to_law=curve.to_law,
         keys=curve.keys,
