@@ -157,6 +157,9 @@ METRIC_TAIL = """\
   over all metrics of the audit log.
 * **`epsilon`** covers everything: all groups, all releases, for ever. With `max_groups_per_user = G` each group runs at
   `epsilon / G`.
+* **Several coordinates**: `value = ["lat", "lon"]` with `range = [[-90, 90], [-180, 180]]`, and likewise `prior` and
+  `sigma`. Each coordinate gets an equal share of `epsilon`. In a release `value`, `noise_sd`, `low` and `high` are
+  lists. A record in which one coordinate is no number counts for none.
 * **`max_contributions`** and the noise grow together; samples above it are left out and only counted.
 * **`users`** sizes the counters. More users than expected cost accuracy, never privacy.
 * **`every`** is a duration in the events' own time, aligned to the Unix epoch. A group releases at the end of every
@@ -228,6 +231,8 @@ def _kind(annotation: Any, name: str) -> str:
         return " or ".join(f'`"{choice}"`' for choice in arguments)
     if origin in (Union, types.UnionType):
         return " or ".join(_kind(part, name) for part in arguments if part is not type(None))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"list of {_kind(arguments[0], name)}"
     if origin is tuple:
         return f"[{', '.join(_kind(part, name) for part in arguments)}]"
     if annotation is int and name in DURATIONS:

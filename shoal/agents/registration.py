@@ -218,7 +218,8 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
     values, patterns = [], []
     for parameters in map(orjson.loads, texts.values()):
         topic = parameters.get("topic")
-        values += [(topic, path) for path in [parameters.get("value")] if isinstance(path, str)]
+        value = parameters.get("value")
+        values += [(topic, path) for path in (value if isinstance(value, list) else [value]) if isinstance(path, str)]
         pattern = [parameters.get(role) for role in ("user", "time", "group")]
         patterns += [(topic, path) for path in pattern if isinstance(path, str)]
     for topic, value in values:

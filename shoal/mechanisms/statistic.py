@@ -36,7 +36,7 @@ class Contribution(NamedTuple):
     number: int  # of the unit's contributions, from 1; of a merged partial, its part
     level: int
     samples: int
-    total: int
+    total: Any  # grid steps: an int; of a value with several coordinates a list with one for each
 
 
 class Bounder(Protocol):

@@ -13,10 +13,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from shoal.models import coordinates
+from shoal.models.coordinates import Range, for_each, overlap
 from shoal.models.durations import parse_duration
 from shoal.models.errors import ConfigError
+from shoal.models.exact import exact_number
 
 NAME = r"[a-z0-9_-]+"
 ENVIRONMENT = {
@@ -35,23 +47,19 @@ ON_BLOCKS = (*WITH_PRIOR, "full")
 RESERVED = ("decay", "step", "slot", "cell", "max_cells", "max_slots")
 
 
-def _exact(value: Any) -> Fraction:
-    """A TOML number or the text of one, exactly."""
-    if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
-        raise ValueError("must be a number")
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError("must be a finite number")
-    return Fraction(value)
-
-
 def _duration(value: Any) -> int:
     if not isinstance(value, str):
         raise ValueError("must be a duration such as 30s, 5m, 1h or 7d, in quotes")
     return parse_duration(value)
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact)]
+Exact = Annotated[Fraction, BeforeValidator(exact_number)]
 Duration = Annotated[int, BeforeValidator(_duration)]
+# Keys with one value, or a list with one for each coordinate.
+Fields = Annotated[str | tuple[str, ...], PlainValidator(coordinates.field_names)]
+Ranges = Annotated[Range | tuple[Range, ...], PlainValidator(coordinates.ranges)]
+Numbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.numbers)]
+PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.positive_numbers)]
 DAY = 86_400_000_000
 
 
@@ -119,11 +127,11 @@ class MetricSection(Section):
     name: str = Field(..., pattern=f"^{NAME}$", description="names the statistic in releases and in the ledger")
     topic: str = Field(..., pattern=r"^[a-zA-Z0-9._-]+$", description="the topic of events")
     user: str = Field(..., min_length=1, description="field with the user id; dots reach into nested objects")
-    value: str = Field(..., min_length=1, description="field with the value")
+    value: Fields = Field(..., description="field with the value; a list: fields with its coordinates, 2 to 8")
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
     statistic: str = Field(..., description="what is released: mean")
-    range: tuple[Exact, Exact] = Field(..., description="values are clipped to it; public")
+    range: Ranges = Field(..., description="values are clipped to it; public; one for each coordinate")
     epsilon: Exact = Field(..., gt=0, description="the privacy loss of everything one unit ever meets in this metric")
     delta: Exact = Field(Fraction(0), ge=0, description="0: pure differential privacy")
     max_contributions: int = Field(..., ge=1, le=2**20, description="m: samples of a unit (and group) that count")
@@ -138,11 +146,12 @@ class MetricSection(Section):
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field("user", description="user: all of a person's values, for ever")
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
-    prior: Exact | None = Field(
+    prior: Numbers = Field(
         None, description="centre of clipping, in the range; must itself be private: a constant or a charged release"
     )
-    sigma: Exact | None = Field(
-        None, gt=0, description="values are sigma-subgaussian, and the range is that of their mean; none: of the values"
+    sigma: PositiveNumbers = Field(
+        None,
+        description="above 0: values are sigma-subgaussian, and the range is that of their mean; none: of the values",
     )
     horizon: Duration | None = Field(
         None, gt=0, description="how long the stream is expected to last; tunes sharp, never the guarantee"
@@ -155,15 +164,6 @@ class MetricSection(Section):
     max_gap: int = Field(1_000_000, ge=1, description="steps of silence after which a group rests; unused by means")
     grid: int = Field(2**20, ge=2, le=2**32, description="steps over the range; values are rounded to them")
     clamp: bool | None = Field(None, description="clamp the published estimate; none: sharp does, the others do not")
-
-    @field_validator("range")
-    @classmethod
-    def _ordered(cls, value: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-        if value[0] >= value[1]:
-            raise ValueError("is reversed or empty; write [low, high] with low < high")
-        if max(abs(value[0]), abs(value[1])) > 10**300:
-            raise ValueError("is beyond what a JSON number can carry")
-        return value
 
     @field_validator("every")
     @classmethod
@@ -197,8 +197,9 @@ class MetricSection(Section):
             raise ValueError(f"prior is missing: {self.algorithm} clips around it; add it, or use full")
         if self.algorithm not in WITH_PRIOR and self.prior is not None:
             raise ValueError(f"prior is not for {self.algorithm}; remove it, or use one of: {', '.join(WITH_PRIOR)}")
-        if self.prior is not None and not self.range[0] <= self.prior <= self.range[1]:
-            raise ValueError("prior lies outside the range; choose a number inside it")
+        for prior, (low, high), _ in zip(self.priors, self.ranges, self.sigmas, strict=True):
+            if prior is not None and not low <= prior <= high:
+                raise ValueError("prior lies outside the range; choose a number inside it")
         if self.sigma is not None and self.algorithm not in ON_BLOCKS:
             raise ValueError(f"sigma is for algorithms on blocks; {self.algorithm} needs a range of the values")
         return self
@@ -228,13 +229,37 @@ class MetricSection(Section):
         return None if self.users is None else self.users * self.max_contributions
 
     @property
+    def values(self) -> tuple[str, ...]:
+        """The fields with the coordinates."""
+        return (self.value,) if isinstance(self.value, str) else self.value
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """Of each coordinate."""
+        return for_each("range", self.range, len(self.values), is_list=isinstance(self.range[0], tuple))
+
+    @property
+    def priors(self) -> tuple[Fraction | None, ...]:
+        """Of each coordinate."""
+        return self._of_each("prior")
+
+    @property
+    def sigmas(self) -> tuple[Fraction | None, ...]:
+        """Of each coordinate."""
+        return self._of_each("sigma")
+
+    def _of_each(self, key: str) -> tuple[Fraction | None, ...]:
+        value, count = getattr(self, key), len(self.values)
+        return (None,) * count if value is None else for_each(key, value, count, is_list=isinstance(value, tuple))
+
+    @property
     def record_prefix(self) -> str:
         """What a release's record key starts with."""
         return f"{self.name}|"
 
     def paths(self) -> dict[str, str]:
-        """Role -> field of the event."""
-        roles = {"user": self.user, "time": self.time, "group": self.group, "value": self.value}
+        """Role -> field of the event that is pattern."""
+        roles = {"user": self.user, "time": self.time, "group": self.group}
         return {role: path for role, path in roles.items() if path is not None}
 
 
@@ -335,21 +360,15 @@ def _cross_checks(config: Config) -> Iterator[str]:
         users = sorted({metric.user for metric in metrics})
         if len(users) > 1:
             yield f"topic {topic!r}: users are {' and '.join(users)}; a topic is partitioned by one user field"
-        values = {metric.value for metric in metrics}
-        patterns = {path for metric in metrics for role, path in metric.paths().items() if role != "value"}
+        values = {path for metric in metrics for path in metric.values}
+        patterns = {path for metric in metrics for path in metric.paths().values()}
         for value in sorted(values):
             for pattern in sorted(patterns):
-                if _overlap(value, pattern):
+                if overlap(value, pattern):
                     yield (
                         f"topic {topic!r}: field {value!r} is a value and {pattern!r} is pattern (user, time or group, "
                         "public); a field is one or the other"
                     )
-
-
-def _overlap(one: str, other: str) -> bool:
-    first, second = one.split("."), other.split(".")
-    shorter = min(len(first), len(second))
-    return first[:shorter] == second[:shorter]
 
 
 def _resolve(config: Config, folder: Path) -> Config:

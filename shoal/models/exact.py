@@ -1,6 +1,17 @@
 """Exact numbers as text: amounts of privacy are added and compared without rounding."""
 
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
+
+
+def exact_number(value: Any) -> Fraction:
+    """A TOML number or the text of one, exactly."""
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
+        raise ValueError("must be a number")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError("must be a finite number")
+    return Fraction(value)
 
 
 def exact_text(number: Fraction) -> str:

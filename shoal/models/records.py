@@ -19,8 +19,9 @@ from shoal.models.times import iso
 MAX_DEAD_LETTER_BYTES = 64 * 1024
 CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
 
-# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "".
-Row = tuple[int, str, int, int, int, int]
+# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "". Of a value with
+# several coordinates the total is a list with one for each.
+Row = tuple[int, str, int, int, int, Any]
 
 
 @dataclass(slots=True)
@@ -78,9 +79,19 @@ def release_bytes(fields: dict[str, Any]) -> bytes:
 
 
 def activation_bytes(
-    metric: str, version: int, group: str | None, level: int, at: int, prior: float, epsilon: float, samples: int
+    metric: str,
+    version: int,
+    group: str | None,
+    level: int,
+    at: int,
+    prior: float | list[float],
+    epsilon: float,
+    samples: int | list[int],
 ) -> bytes:
-    """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior."""
+    """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior.
+
+    Of a value with several coordinates prior and samples are lists with one for each, and epsilon is for all.
+    """
     return orjson.dumps(
         {
             "metric": metric, "group": group, "version": version, "level": level, "at": iso(at),

@@ -17,7 +17,7 @@ from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
-from shoal.stream.intake import ACCOUNT_BYTES, Intake
+from shoal.stream.intake import Intake
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
@@ -165,7 +165,7 @@ class BoundPartition:
         for intake in self._intakes:
             account = intake.accounts.get(key[len(intake.tag) :]) if key.startswith(intake.tag) else None
             if account is not None:
-                return account.to_bytes(ACCOUNT_BYTES, "big")
+                return account.to_bytes(intake.metric.account_bytes, "big")
         return None
 
     def watermark(self, clock: int) -> int | None:

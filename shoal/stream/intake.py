@@ -12,7 +12,6 @@ from shoal.models.events import Refused, read_group, read_user, read_value
 from shoal.stream.outgoing import Outlet
 from shoal.stream.plan import Metric, TopicPlan
 
-ACCOUNT_BYTES = 16
 GROUPS_BYTES = 4
 
 
@@ -86,8 +85,8 @@ class Intake:
 
     def take_changes(self) -> list[tuple[bytes, bytes]]:
         """Changelog records of the accounts that changed since the last call."""
-        tag = self.tag
-        changes = [(tag + key, account.to_bytes(ACCOUNT_BYTES, "big")) for key, account in self._touched.items()]
+        tag, size = self.tag, self.metric.account_bytes
+        changes = [(tag + key, account.to_bytes(size, "big")) for key, account in self._touched.items()]
         tag = self.groups_tag
         changes += [(tag + user, count.to_bytes(GROUPS_BYTES, "big")) for user, count in self._touched_groups.items()]
         self.forget_changes()

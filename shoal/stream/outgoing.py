@@ -12,6 +12,7 @@ from shoal.stream.plan import Metric, TopicPlan
 MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
 ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
+TOTAL_BYTES = 21  # more, for each of several coordinates
 
 
 class Outlet:
@@ -54,8 +55,11 @@ class Outlet:
         for (group, tick, part, level), (samples, total) in self._partials.items():
             self._rows.setdefault(group, []).append((tick * self._every, "", part, level, samples, total))
         rows, self._rows, self._partials = self._rows, {}, {}
+        unpack = self._metric.unpack
         for group, found in rows.items():
             key, home = self._home(group)
+            if unpack is not None:
+                found = [(*row[:5], unpack(row[5], row[4])) for row in found]
             yield home, key, found
 
     def _home(self, group: str | None) -> tuple[str, int]:
@@ -119,9 +123,12 @@ def _split(rows: dict[str, list[Row]]) -> list[dict[str, list[Row]]]:
     parts: list[dict[str, list[Row]]] = [{}]
     size = 0
     for key, found in rows.items():
-        for begin in range(0, len(found), ROWS):
-            part = found[begin : begin + ROWS]
-            cost = len(part) * ROW_BYTES + 6 * len(key)
+        total = found[0][5]
+        each = ROW_BYTES + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)
+        most = MESSAGE_BYTES // each
+        for begin in range(0, len(found), most):
+            part = found[begin : begin + most]
+            cost = len(part) * each + 6 * len(key)
             if parts[-1] and (size + cost > MESSAGE_BYTES or key in parts[-1]):
                 parts.append({})
                 size = 0

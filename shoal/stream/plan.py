@@ -11,19 +11,20 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.coordinates import Coordinates, CoordinatesReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
 from shoal.models.chain import parameters_digest
 from shoal.models.config import Config, MetricSection
-from shoal.models.events import getter
+from shoal.models.events import getter, read_value
 from shoal.stream.partitioning import PARTITIONERS
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
 REVISION = 1
-LATER = frozenset(
-    {"prior", "sigma", "horizon", "clamp"}
-)  # keys of a later version: unset, they leave the digest as it was
+ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
+# Keys of a later version: unset, they leave the digest as it was.
+LATER = frozenset({"prior", "sigma", "horizon", "clamp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,14 @@ class Metric:
     section: MetricSection
     index: int  # among its topic's metrics
     clock: int
-    parameters: MeanParameters
+    parameters: MeanParameters | Coordinates
     digest: str
     key: bytes = field(repr=False)
     clip: Callable[[int | float], int]
     add: Callable[[int, int], tuple[int, Block | None]]
     merges: bool
+    unpack: Callable[[int, int], list[int]] | None  # total and samples -> a total for each of several coordinates
+    account_bytes: int
     pseudonym: Callable[[bytes], str]
     get_user: Callable[[dict[str, Any]], Any]
     get_value: Callable[[dict[str, Any]], Any]
@@ -70,7 +73,7 @@ class Metric:
         """Name and version: what the state calls it."""
         return f"{self.section.name}/{self.section.version}"
 
-    def releaser(self, group: str | None) -> Releaser:
+    def releaser(self, group: str | None) -> Releaser | CoordinatesReleaser:
         """A fresh releaser for one group."""
         return self.parameters.releaser(self.key, (group or "").encode())
 
@@ -125,18 +128,26 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def mean_parameters(metric: MetricSection) -> MeanParameters:
-    """A metric's mechanism.
+def mean_parameters(metric: MetricSection) -> MeanParameters | Coordinates:
+    """A metric's mechanism; with several coordinates, those of all.
 
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
     """
-    assumptions = {name: value for name in ("prior", "sigma") if (value := getattr(metric, name)) is not None}
+    parts = tuple(_one_mean(metric, index) for index in range(len(metric.values)))
+    return parts[0] if len(parts) == 1 else Coordinates(parts)
+
+
+def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
+    low, high = metric.ranges[coordinate]
+    given: dict[str, Fraction | int | None]
+    given = {"prior": metric.priors[coordinate], "sigma": metric.sigmas[coordinate]}
     if metric.algorithm == "sharp":
-        assumptions["horizon"] = metric.expected_releases
+        given["horizon"] = metric.expected_releases
+    assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return ALGORITHMS[metric.algorithm](
-        grid=Grid(metric.range[0], metric.range[1], metric.grid),
-        epsilon=metric.epsilon,
+        grid=Grid(low, high, metric.grid),
+        epsilon=metric.epsilon / len(metric.values),
         max_contributions=metric.max_contributions,
         users=metric.users or 1,
         groups=metric.max_groups_per_user,
@@ -195,6 +206,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
     key = metric_key(secret, section.name, section.version, digest)
     mechanism = mean_parameters(section)
     bounder = mechanism.bounder()
+    clip, get_value = _reading(section, mechanism)
     return Metric(
         section=section,
         index=index,
@@ -202,14 +214,34 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         parameters=mechanism,
         digest=digest,
         key=key,
-        clip=mechanism.sample_grid.clip,
+        clip=clip,
         add=bounder.add,
         merges=bounder.merges,
         pseudonym=pseudonymizer(key),
         get_user=getter(section.user),
-        get_value=getter(section.value),
+        get_value=get_value,
+        unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
+        account_bytes=ACCOUNT_BYTES if len(section.values) == 1 else 4 + 8 * len(section.values),
         get_group=None if section.group is None else getter(section.group),
         name=section.name,
         max_contributions=section.max_contributions,
         every=section.every if isinstance(section.every, int) else None,
     )
+
+
+def _reading(
+    section: MetricSection, mechanism: MeanParameters | Coordinates
+) -> tuple[Callable[[int | float], int], Callable[[dict[str, Any]], Any]]:
+    """(what makes a grid index of a value, what finds the value in an event).
+
+    Several coordinates are clipped and packed where they are found, so that they take the way of a single value.
+    """
+    if not isinstance(mechanism, Coordinates):
+        return mechanism.sample_grid.clip, getter(section.values[0])
+    pack = mechanism.pack
+    lanes = [(getter(path), part.sample_grid.clip) for path, part in zip(section.values, mechanism.parts, strict=True)]
+
+    def packed(event: dict[str, Any]) -> int:
+        return pack([clip(read_value(get(event))) for get, clip in lanes])
+
+    return int, packed

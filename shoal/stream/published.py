@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
-from shoal.mechanisms.statistic import Activation, Contribution, Releaser
+from shoal.mechanisms.coordinates import CoordinatesReleaser, Estimates, JointActivation
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, Releaser
 from shoal.models.chain import FIRST, chain
 from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
 from shoal.models.times import iso
@@ -40,7 +42,7 @@ class GroupState:
 
     metric: Metric
     group: str | None
-    releaser: Releaser
+    releaser: Releaser | CoordinatesReleaser
     seq: int = 0
     chain: bytes = FIRST
 
@@ -48,11 +50,14 @@ class GroupState:
         """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
         section = self.metric.section
         key = record_key(section.name, self.group).encode()
-        activations = [activation for contribution in contributions for activation in self.releaser.add(contribution)]
-        activations += self.releaser.close()
+        releaser = self.releaser
+        activations: list[Activation | JointActivation] = []
+        for contribution in contributions:
+            activations += releaser.add(contribution)
+        activations += releaser.close()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
-    def _activation_bytes(self, activation: Activation, at: int) -> bytes:
+    def _activation_bytes(self, activation: Activation | JointActivation, at: int) -> bytes:
         section = self.metric.section
         return activation_bytes(
             section.name, section.version, self.group, activation.level, at,
@@ -64,10 +69,6 @@ class GroupState:
         estimate = self.releaser.estimate()
         section = self.metric.section
         self.seq += 1
-        value = None if estimate is None else estimate.value
-        if estimate is not None and value is not None and section.clamps:
-            low, high = estimate.bounds or map(float, section.range)
-            value = min(max(value, low), high)
         release = release_bytes(
             {
                 "metric": section.name,
@@ -75,7 +76,7 @@ class GroupState:
                 "seq": self.seq,
                 "id": release_id(section.name, section.version, self.group, self.seq),
                 "at": iso(at),
-                "value": value,
+                "value": None if estimate is None else self._value(estimate),
                 "noise_sd": None if estimate is None else estimate.noise_sd,
                 "low": None if estimate is None else estimate.low,
                 "high": None if estimate is None else estimate.high,
@@ -90,3 +91,17 @@ class GroupState:
         )
         self.chain = chain(self.chain, release)
         return release
+
+    def _value(self, estimate: Estimate | Estimates) -> float | None | list[float | None]:
+        """The estimate, or that of each coordinate, clamped if the metric says so."""
+        section = self.metric.section
+        if not section.clamps:
+            return estimate.value
+        if isinstance(estimate, Estimates):
+            ends = [own or ends for own, ends in zip(estimate.bounds, section.ranges, strict=True)]
+            return [_clamped(one, *own) for one, own in zip(estimate.value, ends, strict=True)]
+        return _clamped(estimate.value, *(estimate.bounds or section.ranges[0]))
+
+
+def _clamped(value: float | None, low: Fraction | float, high: Fraction | float) -> float | None:
+    return None if value is None else min(max(value, float(low)), float(high))

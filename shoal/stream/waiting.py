@@ -7,6 +7,7 @@ in the order of their names.
 import heapq
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import Any
 
 from shoal.models.records import Row
 
@@ -53,7 +54,7 @@ class Waiting:
                 waiting.append(row)
                 continue
             old = waiting[index]
-            waiting[index] = old[0], "", number, level, old[4] + samples, old[5] + total
+            waiting[index] = old[0], "", number, level, old[4] + samples, _sum(old[5], total)
             if index < written:
                 self._stale.setdefault(place, set()).add(index)
 
@@ -103,3 +104,8 @@ class Waiting:
         self._stale.pop((key, tick), None)
         rows.sort(key=CANONICAL)
         return tick, key, rows, written
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Of two totals, or of two lists with one for each coordinate."""
+    return one + other if type(one) is int else [a + b for a, b in zip(one, other, strict=True)]

@@ -43,6 +43,9 @@ EVENTS: list[dict[str, Any]] = [
 ]
 
 
+PLANE = CONFIG.replace('value = "amount"', 'value = ["x", "at.y"]').replace("[0, 10]", "[[0, 10], [-5, 5]]")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shoal.toml").write_text(CONFIG)
@@ -232,3 +235,27 @@ def test_the_budget_is_not_exceeded(folder):
     (folder / "shoal.toml").write_text(CONFIG.replace("epsilon = 4", "epsilon = 0.5"))
     refused(folder, LedgerError, "0.5")
     assert not (folder / "shoal.key.used").exists(), "a refusal binds no key"
+
+
+def test_two_coordinates_are_released_as_lists_and_audited(folder: Path) -> None:
+    plane = PLANE.replace('time = "at"', 'time = "when"').replace("epsilon = 1", "epsilon = 1.5")
+    (folder / "shoal.toml").write_text(plane)
+    rows = [{"who": f"user{n % 7}", "x": 4, "at": {"y": -2.5}, "when": 1704100000 + 3600 * n} for n in range(35)]
+    write(folder / "plane.jsonl", [*rows, {"who": "user1", "x": 4, "when": 1704100000}])
+    releases = run(folder, "plane.jsonl")
+    # then each release has a number for each coordinate, about the means, and the record without one counts for none
+    assert [release["samples"] for release in releases] == [15, 35]
+    for release in releases:
+        assert [len(release[name]) for name in ("value", "noise_sd", "low", "high")] == [2, 2, 2, 2]
+        assert release["epsilon"] == 1.5
+        for value, sd, truth in zip(release["value"], release["noise_sd"], (4, -2.5), strict=True):
+            assert abs(value - truth) < 10 * sd
+    assert releases[0]["noise_sd"][0] == releases[0]["noise_sd"][1]
+    # and the log holds them, verifies, and refuses a pattern made of a coordinate
+    assert shoal("audit", "verify", folder / "shoal.toml").exit_code == 0
+    other = plane.replace('name = "amount"', 'name = "other"').replace('["x", "at.y"]', '"z"')
+    other = other.replace("[[0, 10], [-5, 5]]", "[0, 1]").replace("every", 'group = "x"\nevery')
+    (folder / "shoal.toml").write_text(other)
+    refused(
+        folder, LedgerError, "'x' is the value of one metric of this log and 'x' is public in another", "plane.jsonl"
+    )

@@ -95,7 +95,7 @@ REFUSED = [
     ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
     ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
     ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
-    ('"full"', '"sharp"', "metric \"basket\": algorithm 'sharp' is not built yet; this version has: naive, wishful"),
+    ('"full"', '"patent"', "metric \"basket\": algorithm 'patent' is not built yet; this version has: sharp, naive"),
     ('"full"', '"wishful"', 'metric "basket": prior is missing: wishful clips around it; add it, or use full'),
     ('"full"', '"single-tree"\nprior = 201', 'metric "basket": prior lies outside the range; choose a number'),
     ('"full"', '"multi-tree"\nprior = "mean"', 'metric "basket": prior'),
@@ -103,7 +103,19 @@ REFUSED = [
     ('"full"', '"naive"\nprior = 3', 'metric "basket": prior is not for naive; remove it, or use one of: wishful'),
     ('"full"', '"naive"\nsigma = 3', 'metric "basket": sigma is for algorithms on blocks; naive needs a range'),
     ('"full"', '"full"\nsigma = 0', 'metric "basket": sigma must be greater than 0'),
-    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: naive, wishful"),
+    ('value = "amount"', 'value = []', 'metric "basket": value must be one name as text, or a list of 2 to 8 names'),
+    ('value = "amount"', 'value = ["amount"]', 'metric "basket": value must be one name as text, or a list of 2 to 8'),
+    ('value = "amount"', 'value = ["amount", 3]', 'metric "basket": value must be the name of a field, or a list'),
+    ('value = "amount"', 'value = ""', 'metric "basket": value must be the name of a field, or a list of names'),
+    ('value = "amount"', 'value = ["x", "y", "x"]', "metric \"basket\": value has 'x' and 'x', of which one"),
+    ('value = "amount"', 'value = ["x", "x.y"]', "metric \"basket\": value has 'x' and 'x.y', of which one"),
+    ('value = "amount"', 'value = ["x", "y"]', 'metric "basket": range must be a list of 2, one for each value'),
+    ("[0, 200]", "[[0, 200]]", 'metric "basket": range must be one'),
+    ("[0, 200]", "[0, 200, 3]", 'metric "basket": range must be [low, high], or a list with one such pair for each'),
+    ("[0, 200]", "7", 'metric "basket": range must be [low, high], or a list with one such pair for each'),
+    ("[0, 200]", '[0, "many"]', 'metric "basket": range'),
+    ('"full"', '"full"\nsigma = [1, 2]', 'metric "basket": sigma must be one'),
+    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: sharp, naive"),
     ('"mean"', '"sum"', "metric \"basket\": statistic 'sum' is not built yet; this version has: mean"),
     ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
     ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
@@ -137,6 +149,50 @@ def test_a_prior_and_a_sigma_are_exact(tmp_path):
     text = GOOD.replace('"full"', '"multi-tree"\nprior = 12.5\nsigma = "1/3"')
     metric = load(written(tmp_path, text)).metric[0]
     assert (metric.prior, metric.sigma) == (Fraction(25, 2), Fraction(1, 3))
+
+
+PLANE = [('value = "amount"', 'value = ["x", "y.z"]'), ("[0, 200]", "[[0, 1], [-5, 5]]")]
+
+
+def plane(*more: tuple[str, str]) -> str:
+    text = GOOD
+    for old, new in [*PLANE, *more]:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
+    more = ('"full"', '"multi-tree"\nprior = [0.5, -3]\nsigma = ["0.1", 2]')
+    metric = load(written(tmp_path, plane(more))).metric[0]
+    assert metric.values == ("x", "y.z")
+    assert metric.ranges == ((Fraction(0), Fraction(1)), (Fraction(-5), Fraction(5)))
+    assert metric.priors == (Fraction(1, 2), Fraction(-3))
+    assert metric.sigmas == (Fraction(1, 10), Fraction(2))
+    one = load(written(tmp_path, GOOD)).metric[0]
+    assert one.values == ("amount",)
+    assert one.ranges == ((Fraction(0), Fraction(200)),)
+    assert one.priors == one.sigmas == (None,)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("[-5, 5]]", "[5, -5]]"), "range is reversed or empty"),
+        (("[-5, 5]]", "[-5, 5], [0, 1]]"), "range must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = 0.5'), "prior must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = [0.5]'), "prior must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = [0.5, 7]'), "prior lies outside the range"),
+        (('"full"', '"full"\nsigma = 1'), "sigma must be a list of 2, one for each value"),
+        (('"full"', '"full"\nsigma = [1, 0]'), "sigma must be greater than 0"),
+        (('"full"', '"full"\ngroup = "y"'), "field 'y.z' is a value and 'y' is pattern"),
+        (('"full"', '"full"\ngroup = "x"'), "field 'x' is a value and 'x' is pattern"),
+    ],
+)
+def test_each_coordinate_is_checked(tmp_path, more, message):
+    with pytest.raises(ConfigError, match="^[^\n]*$") as caught:
+        load(written(tmp_path, plane(more)))
+    assert message in str(caught.value)
 
 
 def test_what_no_single_table_can_see(tmp_path):

@@ -159,7 +159,7 @@ class Row:
     group: str
 
     def raw(self) -> bytes:
-        return f'{{"u":"{self.user}","t":{self.time},"g":"{self.group}","x":{self.number}}}'.encode()
+        return f'{{"u":"{self.user}","t":{self.time},"g":"{self.group}","x":{self.number},"y":{self.number}}}'.encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,6 +214,10 @@ CONFIGS: list[Config] = [
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1", "every": "contribution"},
         {"algorithm": "multi-tree", "prior": "0"},
         {"epsilon": 4000, "sigma": "0.2"},
+    ),
+    config(
+        {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-1, 3)), "sigma": ("0.3", "0.1")},
+        {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-1, 3)), "clamp": True},
     ),
     config(
         {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True},

@@ -252,7 +252,7 @@ OTHER = {
     "name": "other", "topic": "others", "user": "v", "value": "y", "time": "s", "group": "h", "range": (0, 2),
     "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
     "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
-    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3",
+    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "horizon": "90d",
 }  # fmt: skip
 ONE_CHOICE = {"statistic", "delta", "unit", "relation"}  # of which nothing else is built
 
@@ -265,7 +265,8 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
 
     assert OTHER.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
-    changed = [key({name: value} | (given if name == "prior" else {})) for name, value in OTHER.items()]
+    of = {"prior": given, "horizon": {"algorithm": "sharp"}}
+    changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
     changed += [key(given | {"prior": "0.4"})]
     changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
     assert len({*changed, key({})}) == len(changed) + 1

@@ -19,6 +19,7 @@ from shoal.mechanisms import full as full_module
 from shoal.mechanisms import laplace
 from shoal.mechanisms.binary import BinaryCounter
 from shoal.mechanisms.clipped import GivenPrior
+from shoal.mechanisms.coordinates import Coordinates, CoordinatesReleaser
 from shoal.mechanisms.full import Full
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import derive
@@ -88,7 +89,7 @@ def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
 
 def exact_sums(metric: Metric, seen: Watched) -> dict[str | None, list[int]]:
     """By group, the sums of grid indices behind the releases: numerators less the noise of this key."""
-    tree = metric.parameters.tree  # type: ignore[attr-defined]
+    tree = metric.parameters.tree  # type: ignore[union-attr]
     sums: dict[str | None, list[int]] = defaultdict(list)
     for release in map(orjson.loads, seen.releases):
         group, samples = release["group"], release["samples"]
@@ -124,7 +125,7 @@ class Heads:
     """The exact counts and sums of every group at each release, and what each prior was computed from."""
 
     def __init__(self) -> None:
-        self.sums: dict[str | None, list[list[int]]] = defaultdict(list)
+        self.sums: dict[str | None, list[list[Any]]] = defaultdict(list)
         self.calls: list[tuple[int, tuple[int, ...]]] = []
         self.chosen: list[int] = []
 
@@ -140,7 +141,8 @@ class Heads:
             return self.chosen[-1]
 
         def overhear(state: GroupState, at: int) -> bytes:
-            self.sums[state.group].append(list(state.releaser.head()[2]))
+            head = state.releaser.head()
+            self.sums[state.group].append(list(head[0] if isinstance(state.releaser, CoordinatesReleaser) else head[2]))
             return next_release(state, at)
 
         with patch.object(full_module, "median_bin", choose), patch.object(GroupState, "next_release", overhear):
@@ -243,6 +245,39 @@ def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: N
             moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
             assert moved <= tree.width
             loss += Fraction(moved * tree.height) / actual_scale(tree.scale)
+    assert loss <= section.epsilon
+
+
+# ---------------------------------------------------------------- several coordinates
+
+TWO = {"value": ("x", "y"), "range": ((0, 1), (-1, 3))}
+JOINT = [
+    config(TWO | {"algorithm": "naive", "max_contributions": 3}),
+    config(TWO | {"algorithm": "naive", "users": 1, "every": "contribution", "epsilon": "0.7"}),
+    config(TWO | {"algorithm": "single-tree", "prior": ("0.3", "2"), "max_contributions": 4, "users": 1}),
+    config(TWO | {"algorithm": "multi-tree", "prior": ("0.3", "2"), "group": "g", "max_groups_per_user": 2}),
+]
+
+
+@settings(max_examples=80)
+@given(st.sampled_from(JOINT), neighbours(size=80))
+def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pair: Neighbours):
+    mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
+    assert isinstance(mechanism, Coordinates)
+    one, other = Heads(), Heads()
+    assert one.run(cfg, pair.first).pattern() == other.run(cfg, pair.second).pattern()
+    loss = Fraction(0)
+    for group in one.sums:
+        for index, part in enumerate(mechanism.parts):
+            trees = [level.tree for level in part.levels] if isinstance(part, MultiTree) else [part.tree]  # type: ignore[attr-defined]
+            heads = [
+                [state[index][1:] if isinstance(part, Naive) else state[index][2] for state in run.sums[group]]
+                for run in (one, other)
+            ]
+            for counter, tree in enumerate(trees):
+                differences = [a[counter] - b[counter] for a, b in zip(*heads, strict=True)]
+                moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
+                loss += Fraction(moved * tree.height) / actual_scale(tree.scale)
     assert loss <= section.epsilon
 
 

@@ -28,7 +28,12 @@ def clock(rows: list[tuple[str, float, int, str | None]]) -> list[int]:
 
 
 def encode(rows: list[tuple[str, float, int, str | None]]) -> list[bytes]:
-    return [event(user, x, time, g=group) if group else event(user, x, time) for user, x, time, group in rows]
+    """Each with a second coordinate, which most configurations do not read."""
+    groups: list[dict[str, str]] = [{"g": group} if group else {} for *_, group in rows]
+    return [
+        event(user, x, time, y=3 * x - time % 5, **group)
+        for (user, x, time, _), group in zip(rows, groups, strict=True)
+    ]
 
 
 CONFIGS: list[Config] = [
@@ -44,6 +49,11 @@ CONFIGS: list[Config] = [
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1"},
         {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups_per_user": 2},
         {"epsilon": 4000, "sigma": "0.2"},
+    ),
+    config(
+        {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "sigma": ("0.3", "0.1")},
+        {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-5, 5))},
+        {"algorithm": "sharp", "value": ("y", "x"), "range": ((-5, 5), (0, 1)), "epsilon": 90},
     ),
 ]
 # Events up to three seconds out of order, and a lateness that allows for it.

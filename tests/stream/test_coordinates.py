@@ -1,0 +1,147 @@
+"""Values of two coordinates through the stages: accepted whole or not at all, packed while summed, sent as lists."""
+
+from fractions import Fraction
+from typing import Any
+
+import orjson
+import pytest
+
+from shoal.mechanisms.coordinates import Coordinates
+from shoal.mechanisms.naive import Naive
+from shoal.models.config import Config
+from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition
+from shoal.stream.outgoing import MESSAGE_BYTES
+from shoal.stream.plan import plan_topic
+from shoal.stream.runner import FileRun, Line
+from tests.stream.simulation import SECRET, STAMP, apply, config, event, run_file
+
+TWO: dict[str, Any] = {"value": ("x", "y"), "range": ((0, 1), (-5, 5)), "every": "10s"}
+
+
+def bound(cfg: Config) -> BoundPartition:
+    machine = BoundPartition(plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1), 0)
+    machine.start(0)
+    return machine
+
+
+def feed(machine: BoundPartition, *events: bytes) -> None:
+    offset = machine.next_offset or 0
+    machine.process([Line(offset + i, raw, timestamp=STAMP) for i, raw in enumerate(events)], offset + len(events))
+
+
+def rows(machine: BoundPartition) -> list[list[Any]]:
+    """What is sent, as it comes out of the topic."""
+    taken = machine.take(wall=1)
+    assert taken is not None
+    messages = [Message.decode(message.encode()) for _, message in taken.messages]
+    return [list(row) for message in messages for found in message.contributions.values() for row in found]
+
+
+def test_the_mechanism_is_one_mean_for_each_coordinate():
+    section = config(TWO | {"algorithm": "naive", "epsilon": "0.5"}).metric[0]
+    metric = plan_topic(
+        config(TWO | {"algorithm": "naive", "epsilon": "0.5"}),
+        "events",
+        SECRET,
+        source_partitions=1,
+        contributions_partitions=1,
+    ).metrics[0]
+    assert isinstance(metric.parameters, Coordinates)
+    first, second = metric.parameters.parts
+    assert isinstance(first, Naive)
+    assert (first.epsilon, second.epsilon, section.epsilon) == (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
+    assert [(part.grid.low, part.grid.high) for part in (first, second)] == list(section.ranges)
+
+
+def test_blocks_carry_a_sum_for_each_coordinate():
+    machine = bound(config(TWO | {"algorithm": "full"}))
+    feed(machine, *(event("a", x, 100, y=y) for x, y in ((0, 5), (1, -5), (0.5, 0), (0.25, 2.5))))
+    assert [row[3:] for row in rows(machine)] == [[0, 1, [0, 16]], [1, 1, [16, 0]], [2, 2, [12, 20]]]
+
+
+def test_partials_of_a_tick_are_summed_in_lanes():
+    machine = bound(config(TWO | {"algorithm": "naive"}))
+    feed(machine, *(event(user, 1, 100, y=-3.75) for user in "abc"))
+    ((_, pseudonym, _, _, samples, totals),) = rows(machine)
+    assert (pseudonym, samples, totals) == ("", 3, [48, 6])
+
+
+def test_values_far_outside_stay_in_their_lane():
+    machine = bound(config(TWO | {"algorithm": "naive", "every": "contribution", "grid": 2**32}))
+    raw = b'{"u":"a","t":100,"x":1e400,"y":-1e400}'
+    feed(machine, raw, raw)
+    assert [row[5] for row in rows(machine)] == [[2**32, 0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [({"y": None}, "bad-value"), ({}, "no-value"), ({"y": "1"}, "bad-value"), ({"y": True}, "bad-value")],
+)
+def test_a_record_without_every_coordinate_counts_for_none(fields, reason):
+    machine = bound(config(TWO | {"algorithm": "naive", "every": "contribution", "max_contributions": 1}))
+    feed(machine, event("a", 1, 100, **fields), event("a", 1, 101, y=5))
+    assert machine.counters == {f"dead_letters.m0.{reason}": 1}
+    assert [row[5] for row in rows(machine)] == [[16, 16]]
+
+
+def test_an_account_of_eight_coordinates_survives_a_restart():
+    eight = {"value": tuple("abcdefgh"), "range": ((0, 1),) * 8, "grid": 2**32, "max_contributions": 2**20}
+    cfg = config(eight | {"algorithm": "full"})
+    raw = orjson.dumps({"u": "ann", "t": 100} | dict.fromkeys("abcdefgh", 1))
+    machine, changelog = bound(cfg), dict[bytes, bytes]()
+    feed(machine, *[raw] * 7)
+    taken = machine.take(wall=1)
+    assert taken is not None
+    apply(changelog, taken.changelog)
+    again = BoundPartition(machine.plan, 0)
+    again.restore(changelog)
+    (key,) = (key for key in changelog if key.startswith(b"a"))
+    assert again.lookup(key) == changelog[key]
+    assert len(changelog[key]) == 4 + 8 * 8
+    feed(again, raw)
+    assert [row[5] for row in rows(again)] == [[4 << 32] * 8]
+
+
+def test_messages_stay_small_however_many_coordinates():
+    eight = {"value": tuple("abcdefgh"), "range": ((0, 1),) * 8, "grid": 2**32, "max_contributions": 2**20}
+    machine = bound(config(eight | {"algorithm": "naive", "every": "contribution"}))
+    raw = orjson.dumps({"u": "ann", "t": 100} | dict.fromkeys("abcdefgh", 1))
+    feed(machine, *[raw] * 5000)
+    taken = machine.take(wall=1)
+    assert taken is not None
+    assert len(taken.messages) > 2
+    assert all(len(message.encode()) < 2 * MESSAGE_BYTES for _, message in taken.messages)
+
+
+def test_a_release_has_arrays_and_an_activation_too():
+    cfg = config(TWO | {"epsilon": 10**6, "clamp": True})
+    plan = plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1)
+    events = [event(f"user{n % 5}", 1, 100 + n, y=-5) for n in range(100)]
+    outputs = list(FileRun(plan).outputs(Line(offset, raw) for offset, raw in enumerate(events)))
+    release = orjson.loads([release for output in outputs for release in output.releases][-1].value)
+    assert release["value"] == pytest.approx([1, -5], abs=1e-3)
+    assert release["value"][0] <= 1
+    assert release["value"][1] >= -5
+    assert [len(release[name]) for name in ("noise_sd", "low", "high")] == [2, 2, 2]
+    assert release["samples"] == 40
+    activated = [orjson.loads(raw) for output in outputs for raw in output.activations]
+    assert [one["level"] for one in activated] == [2, 3]
+    for one in activated:
+        assert one["epsilon"] == 10**6 / 6
+        assert [len(one[name]) for name in ("prior", "samples")] == [2, 2]
+
+
+def test_a_single_value_is_what_it_was():
+    """The way of one coordinate has no lists, no packing and accounts of 16 bytes."""
+    cfg = config({"algorithm": "full"})
+    machine = bound(cfg)
+    feed(machine, event("a", 1, 100), event("a", 1, 100), event("a", 0.5, 100))
+    taken = machine.take(wall=1)
+    assert taken is not None
+    assert [row[5] for _, message in taken.messages for found in message.contributions.values() for row in found] == [
+        16,
+        16,
+    ]
+    assert [len(value or b"") for key, value in taken.changelog if key.startswith(b"a")] == [16]
+    assert b"[" not in run_file(cfg, [event("a", 1, 100)])[0]
