@@ -3,13 +3,13 @@
 Everything here is a function of the configuration and of the pattern, so it costs nothing and moves nothing private.
 The choice tunes the accuracy; the guarantee holds for every cap.
 
-Let S(c) be the samples that count at a cap of c, the sum over units of min(M_u, c). The pattern so far gives S at
-powers of two. At the end there are g times the units and each has s times the samples, so
+At the end there are n units with mu samples on average, if all expected ones come and samples come as before. How much
+people differ cannot be seen early, when most have one sample; so a law with a long tail is assumed, under which a cap
+of c keeps
 
-    S_end(c) = g * s * S(c / s)    where g * s is how much longer all lasts than it did, g = users / units so far
-
-    noise of the mean, in clip widths                  K * C(c) / (epsilon * S_end(c)), C(c) the counter's width in them
-    bias, by experience with people who differ, too    d**2 / 8, d = 1 - S_end(c) / S_end(m) the part that is left out
+    S(c) = n * c * mu / (c + mu)    samples
+    noise of the mean, in clip widths                  K * C(c) / (epsilon * S(c)), C(c) the counter's width in them
+    bias, by experience with people who differ, too    d**2 / 8, d = 1 - S(c) / S(m) the part that is left out
 """
 
 from collections.abc import Sequence
@@ -26,61 +26,45 @@ WORTH = 2  # blocks have to halve the noise: that units are alike is not known y
 class Forecast:
     """The pattern at the end of a stream.
 
-    >>> early = Forecast(pattern=(4, 6, 7, 7, 7), users=8, longer=Fraction(8))
-    >>> [int(early.samples(cap)) for cap in (1, 2, 4, 8, 16)]
-    [8, 16, 32, 48, 56]
+    >>> early = Forecast(units=50, samples=100, users=400, longer=Fraction(8))
+    >>> early.mean, [int(early.kept(cap)) for cap in (1, 2, 4, 1000)]
+    (Fraction(2, 1), [266, 400, 533, 798])
     """
 
-    pattern: Sequence[int]  # S(1), S(2), S(4), ...
+    units: int  # so far
+    samples: int  # of theirs, so far
     users: int  # expected in all
     longer: Fraction  # the whole stream's length over the part that was seen
 
     @property
-    def growth(self) -> Fraction:
-        """g: units in all over units so far."""
-        return max(Fraction(1), Fraction(self.users, self.pattern[0]))
+    def mean(self) -> Fraction:
+        """mu: samples per unit."""
+        return max(Fraction(1), self.samples * self.longer / max(self.users, self.units))
 
-    @property
-    def stretch(self) -> Fraction:
-        """s: samples of a unit in all over its samples so far."""
-        return max(Fraction(1), self.longer / self.growth)
+    def kept(self, cap: int) -> Fraction:
+        """S(cap)."""
+        return max(self.users, self.units) * cap * self.mean / (cap + self.mean)
 
-    def samples(self, cap: int) -> Fraction:
-        """S_end(cap)."""
-        return self.growth * self.stretch * self._so_far(cap / self.stretch)
-
-    def _so_far(self, cap: Fraction) -> Fraction:
-        """S(cap), linear between powers of two."""
-        if cap <= 1:
-            return self.pattern[0] * cap
-        below = int(cap).bit_length() - 1
-        if below + 1 >= len(self.pattern):
-            return Fraction(self.pattern[-1])
-        low, high = self.pattern[below], self.pattern[below + 1]
-        return low + (high - low) * (cap / (1 << below) - 1)
+    def noise(self, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
+        """Standard deviation of the mean's noise, in clip widths, where a unit can move `width` of them in all."""
+        return NOISE * width / (epsilon * self.kept(cap))
 
 
 def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Fraction) -> int:
     """Of the caps, that with the least expected squared error of the mean of the first `most` samples of each unit.
 
-    >>> early = Forecast(pattern=(4000, 4200, 4300, 4300, 4300), users=20000, longer=Fraction(30))
-    >>> choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, Fraction(1))
-    8
+    >>> early = Forecast(units=4000, samples=4900, users=25000, longer=Fraction(20))
+    >>> [choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, epsilon) for epsilon in (Fraction(1), Fraction(1, 10))]
+    [16, 8]
     """
 
     def error(cap: int) -> tuple[Fraction, int]:
-        samples = forecast.samples(cap)
-        left_out = 1 - samples / forecast.samples(most)
-        return noise(forecast, cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
+        left_out = 1 - forecast.kept(cap) / forecast.kept(most)
+        return forecast.noise(cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
 
     return min(caps, key=error)
 
 
 def blocks_pay(forecast: Forecast, cap: int, most: int, width: Fraction) -> bool:
     """Whether all `most` samples of a unit, in blocks, at a width of `width` clip widths beat the first `cap` alone."""
-    return CLOSED * forecast.samples(most) * cap >= WORTH * width * forecast.samples(cap)
-
-
-def noise(forecast: Forecast, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
-    """The noise of the mean at the end, in clip widths, where a unit can move `width` of them in all."""
-    return NOISE * width / (epsilon * forecast.samples(cap))
+    return CLOSED * forecast.kept(most) * cap >= WORTH * width * forecast.kept(cap)

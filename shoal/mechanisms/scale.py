@@ -61,20 +61,24 @@ def left_outside(values: int, candidates: int, epsilon: Fraction) -> int | None:
     return target if target <= TO_TWO_SIGMA[-1][0] * values else None
 
 
-def widening(part: Fraction, noise: Fraction) -> Fraction:
+def widening(part: Fraction, noise: Fraction, *, skewed: bool = False) -> Fraction:
     """By how much to widen a half width that leaves a part of the values outside, where the mean's noise is `noise`.
 
-    noise: its standard deviation at the end, in clip widths. Two standard deviations of the values, times the factor g
-    at which noise and the clipped tail of a law that falls like 1 / x**6 have the same slope, (BALANCE / noise)**(1/6).
+    noise: its standard deviation at the end, in clip widths. Two standard deviations of a normal law at least, and so
+    far that noise and what is clipped of the tail have the same slope. Values that lie at one end of the range are
+    taken to have a long tail, like 1 / x**3, others one like 1 / x**6.
 
     >>> widening(Fraction(1, 9), Fraction(1, 2)), round(float(widening(Fraction(1, 9), Fraction(1, 10**4))), 2)
     (Fraction(13, 10), 3.14)
+    >>> round(float(widening(Fraction(1, 10), Fraction(1, 600), skewed=True)), 2)
+    3.11
     """
     normal = next(factor for most, factor in TO_TWO_SIGMA if part <= most)
     with localcontext(_UP):
-        ratio = BALANCE / noise
-        tail = (Decimal(ratio.numerator) / ratio.denominator) ** (Decimal(1) / 6)
-        return normal * max(Fraction(1), Fraction(tail.quantize(Decimal("0.0001"))))
+        ratio = part / (2 * noise) if skewed else BALANCE / noise
+        tail = (Decimal(ratio.numerator) / ratio.denominator) ** (Decimal(1) / (3 if skewed else 6))
+        factor = Fraction(tail.quantize(Decimal("0.0001")))
+    return max(normal, factor) if skewed else normal * max(Fraction(1), factor)
 
 
 def scale(outside: Sequence[int], target: int, epsilon: Fraction, words: Iterator[int]) -> int:

@@ -21,7 +21,6 @@ Proof        docs/proofs/sharp.md
 Source       the blocks of George, Ramesh, Singh and Tyagi (2024); the rest is derived in the proof
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
@@ -128,9 +127,9 @@ class Sharp(MeanParameters):
         """How many of a unit's samples are single."""
         return EVENTS if self.blocks else self.max_contributions
 
-    def forecast(self, pattern: Sequence[int], ticks: int) -> Forecast:
-        """By the samples at caps 1, 2, 4, ... after the first `ticks` releases."""
-        return Forecast(pattern, self.users, max(Fraction(1), Fraction(self.releases, ticks)))
+    def forecast(self, units: int, samples: int, ticks: int) -> Forecast:
+        """By what has come up to a group's release number `ticks`."""
+        return Forecast(units, samples, self.users, max(Fraction(1), Fraction(self.releases, ticks)))
 
     def choose_cap(self, forecast: Forecast) -> int:
         """How much of each unit counts."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.mechanisms import scale
 from shoal.mechanisms.buckets import outside
-from shoal.mechanisms.caps import noise
 from shoal.mechanisms.interval import estimate
 from shoal.mechanisms.keyed import Bits, derive
 from shoal.mechanisms.sharp_bounder import EVENT_LEVELS, EVENTS, weight
@@ -136,20 +135,18 @@ class SharpReleaser:
         """A function of the pattern: counts of units and of samples."""
         if self._units >= self._mean.ready_units:
             return True
-        samples = sum(held[0] for held in self._waiting.values())
-        samples += sum(weight(level) * len(waiting) for level, waiting in self._blocks.items())
-        return samples >= self._mean.ready_samples
+        return self._samples_waiting >= self._mean.ready_samples
 
     def _activate(self) -> Activation:
         """Choose the clip range and the cap, and count what waited."""
         mean, first, units = self._mean, self._first, self._units
         centre = mean.buckets.boundaries[mean.buckets.count // 2]
         spent = Fraction(0)
-        forecast = mean.forecast(self._pattern(), self._waited)
+        forecast = mean.forecast(units, self._samples_waiting, self._waited)
         cap = mean.choose_cap(forecast)
         self._ranged = int(units >= mean.least_units)
         if self._ranged:
-            few = 1 if cap > mean.singles else noise(forecast, cap, mean.relative_width(cap), mean.group_epsilon)
+            few = 1 if cap > mean.singles else forecast.noise(cap, mean.relative_width(cap), mean.group_epsilon)
             centre = self._choose_range(first, Fraction(few))
             spent = mean.group_epsilon * (mean.shares.centre + mean.shares.scale)
         self._cap = cap
@@ -177,28 +174,20 @@ class SharpReleaser:
         candidates = mean.half_widths
         target = scale.left_outside(sum(first), len(candidates), epsilon * mean.shares.scale)
         if target is not None:
-            widening = scale.widening(Fraction(target, sum(first)), noise)
             left = [outside(first, *buckets.around(centre, half)) for half in candidates]
             chosen = candidates[scale.scale(left, target, epsilon * mean.shares.scale, self._words("scale", 0))]
+            skewed = (centre < 2 * chosen) != (mean.grid.steps - centre < 2 * chosen)
+            widening = scale.widening(Fraction(target, sum(first)), noise, skewed=skewed)
             self._low, self._high = buckets.around(centre, int(chosen * widening))
         return centre
 
     def _words(self, purpose: str, level: int) -> "Iterator[int]":
         return Bits(derive(self._key, self._group, purpose, "mean", self._coordinate, level, 0)).draw(0)
 
-    def _pattern(self) -> list[int]:
-        """Samples that count at caps 1, 2, 4, ...: public."""
-        by_level: dict[int, int] = {}
-        for (level, _), (samples, _) in self._waiting.items():
-            by_level[level] = by_level.get(level, 0) + samples
-        for level, waiting in self._blocks.items():
-            power = EVENT_LEVELS + (level - EVENT_LEVELS) // 2
-            by_level[power] = by_level.get(power, 0) + weight(level) * len(waiting)
-        so_far, sums = 0, []
-        for level in range((self._mean.max_contributions - 1).bit_length() + 1):
-            so_far += by_level.get(level, 0)
-            sums.append(so_far)
-        return sums
+    @property
+    def _samples_waiting(self) -> int:
+        single = sum(held[0] for held in self._waiting.values())
+        return single + sum(weight(level) * len(waiting) for level, waiting in self._blocks.items())
 
     # ---------------------------------------------------------------- octaves
 

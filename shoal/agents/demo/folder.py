@@ -19,12 +19,11 @@ MARKED = "Made by `shoal demo`. The next demo that runs here deletes everything 
 
 # Two metrics of one topic, the same promise: all values of a person together, epsilon = 1 each.
 #
-# `basket`: most customers bought once or twice, so a cap of 8 leaves 15 % of the purchases out (one-sided, 1.3 dollars
-# at the end, as large customers buy dearer) and keeps the noise at 2.2 dollars; at 16 it is 2.6 at the end and twice
-# as much on the way. 99.3 % of the amounts are in [0, 200].
+# `basket`: the default, with a cap and a range that need no knowledge of these data. It finds out by itself that most
+# customers buy a few times and spend tens of dollars.
 #
-# `basket-full`: the algorithm for people with many samples, with the cap that such people need. Here 11 of 23,570
-# have more than 64, and the noise of seven counters stays: it is shown because that is how it is.
+# `basket-full`: the paper's algorithm, for people with many samples. Here 11 of 23,570 have more than 64, and the noise
+# of seven counters stays: it is shown because that is how it is.
 CONFIG = Template("""\
 # What `shoal demo` ran: the average purchase at an online shop, released once a day, by two algorithms.
 
@@ -47,10 +46,9 @@ user = "customer"
 value = "amount"
 time = "at"
 statistic = "mean"
-algorithm = "naive"              # one counter over all purchases
-range = [0, 200]                 # dollars; 99.3 % of the purchases are inside
+range = [0, 200]                 # dollars; where most purchases lie in it is found out privately
 epsilon = 1.0
-max_contributions = 8            # per customer; more would cost more noise than it saves bias
+max_contributions = 64           # per customer, at most; how many of them pay is found out too
 users = 25000
 every = "1d"
 

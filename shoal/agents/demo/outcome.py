@@ -101,6 +101,9 @@ def summary(progress: Progress, found: list[Outcome], audited: Audited) -> Itera
 def sentences(one: Outcome) -> Iterator[str]:
     """What was left out, what activated and what did not."""
     m = one.section.max_contributions
+    if one.section.algorithm == "sharp":
+        yield from _sharp_sentences(one)
+        return
     yield f"{one.purchases.over_cap(m):,} purchases beyond a customer's first {m} are left out"
     if one.section.algorithm != "full":
         return
@@ -112,10 +115,24 @@ def sentences(one: Outcome) -> Iterator[str]:
     yield f"blocks pay where people have many samples, and {once:,} of these {customers:,} customers bought once"
 
 
+def _sharp_sentences(one: Outcome) -> Iterator[str]:
+    """What it waited for, and what it left out."""
+    ready = [level for level in one.activations if level["level"] == 0]
+    for found in ready:
+        yield (
+            f"{found['samples']:,} customers had come on {_written(found['at'])}: from then on, amounts are clipped to "
+            f"a private range around a private centre of {found['prior']:.2f} dollars"
+        )
+    if not ready:
+        yield "too few customers came: the middle of the range is all it says"
+    out = one.purchases.count - one.last.fields["samples"]
+    yield f"{out:,} purchases are left out, beyond those of a customer that it found worth their noise"
+
+
 def heading(one: Outcome) -> str:
     """Algorithm and parameters."""
     section = one.section
-    kind = {"naive": "one counter", "full": "blocks, a counter per level"}.get(section.algorithm, "")
+    kind = {"sharp": "the default", "full": "blocks, a counter per level"}.get(section.algorithm, "")
     return (
         f"{section.algorithm} ({kind}), at most {section.max_contributions} purchases per customer, "
         f"epsilon {exact_text(section.epsilon)} per customer"
