@@ -80,6 +80,16 @@ def test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions(ledger: Led
     assert ledger.versions("other") == []
 
 
+def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
+    # given a budget of 4, into which each of two new metrics would fit alone
+    with pytest.raises(
+        LedgerError, match='metric "visits" version 1: a charge of epsilon 2.5 is more than the 1.5 left'
+    ):
+        register(ledger, version("basket", epsilon="2.5"), version("visits", epsilon="2.5"))
+    # then neither was charged
+    assert ledger.versions(APP) == []
+
+
 def test_delta_has_a_budget_too(ledger: Ledger) -> None:
     rare = Registration(**(version().__dict__ | {"delta": "1e-6", "charge_delta": "1e-6"}))
     with pytest.raises(LedgerError, match="a charge of delta 0.000001 is more than the 0 left of 0"):

@@ -1,0 +1,120 @@
+"""Copies of the project, broken one by one, and what their tests make of it."""
+
+import compileall
+import json
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.witness import REPORT
+
+LIMIT = 300  # seconds that the tests of one mutant may take
+NOTHING: dict[str, Any] = {"collected": [], "passed": [], "modules": {}}
+PYTEST = (
+    sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.witness", "--noconftest", "--assert=plain",
+    "-p", "no:cacheprovider",
+)  # fmt: skip
+CAUGHT, SURVIVED, BROKEN = "caught", "survived", "broken"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant."""
+
+    mutant: Mutant
+    outcome: str  # CAUGHT; SURVIVED; BROKEN: something failed, but no test's expectation
+    by: str  # the test that caught it, or what went wrong
+    seconds: float
+
+
+def copy_project(to: Path) -> Path:
+    """A copy of the package and its tests, compiled so that a changed file is always noticed, whatever its time."""
+    for name in ("shoal", "tests"):
+        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "docs"):  # some tests read them
+        (to / name).symlink_to(ROOT / name)
+    compileall.compile_dir(to, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+    return to
+
+
+def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> Verdict:
+    """Break a copy of the pristine copy and run the tests that must notice."""
+    started = time.monotonic()
+    shutil.copytree(pristine, folder, symlinks=True, copy_function=os.link)
+    file = folder / mutant.source
+    broken = mutant.broken(file.read_text())
+    file.unlink()  # it is a link
+    file.write_text(broken)
+    report = run_tests(folder, mutant.tests, "-x")
+    outcome, by = judge(mutant, report, folder)
+    shutil.rmtree(folder)
+    return Verdict(mutant, outcome, by, time.monotonic() - started)
+
+
+def run_tests(folder: Path, tests: Iterable[str], *options: str) -> dict[str, Any]:
+    """Run tests of a copy, in a process of its own; what the witness saw."""
+    with tempfile.TemporaryDirectory(prefix="shoal-mutants-") as work:
+        written = Path(work) / "report.json"
+        mine = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST", "PYTHON"))}
+        try:
+            done = subprocess.run(
+                [*PYTEST, f"--basetemp={work}/tmp", *options, *(f"tests/{one}" for one in tests)],
+                cwd=folder, env=mine | {"PYTHONPATH": str(folder), REPORT: str(written)},
+                capture_output=True, text=True, timeout=LIMIT, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return NOTHING | {"failed": [fault("timeout", f"no end within {LIMIT} seconds")]}
+        told = fault("pytest", done.stdout + done.stderr)
+        if not written.exists():
+            return NOTHING | {"failed": [told]}
+        report: dict[str, Any] = json.loads(written.read_text())
+        if done.returncode not in (0, 1):  # 4: no such test
+            report["failed"].append(told)
+        return report
+
+
+def fault(kind: str, said: str) -> dict[str, str]:
+    """A failure that is no test's."""
+    return {"test": "", "when": "", "kind": kind, "said": said}
+
+
+def judge(mutant: Mutant, report: dict[str, Any], folder: Path) -> tuple[str, str]:
+    """The outcome and the test that caught the mutant, or what is wrong."""
+    strangers = [file for file in report["modules"].values() if not Path(file).is_relative_to(folder)]
+    name = ".".join(mutant.source.with_suffix("").parts)
+    for failed in report["failed"]:
+        if not failed["test"] or failed["kind"] == "collection":
+            return BROKEN, f"{failed['kind']}: {failed['said']}"
+    if strangers:
+        return BROKEN, f"another copy was imported: {strangers[0]}"
+    if name not in report["modules"]:
+        return BROKEN, f"no test imported {name}"
+    for failed in report["failed"]:
+        otherwise = mutant.otherwise and failed["when"] == "call" and mutant.otherwise in failed["said"]
+        if failed["kind"] == "assertion" or otherwise:
+            return CAUGHT, str(failed["test"]).removeprefix("tests/")
+        return BROKEN, f"{failed['test']} ended with {failed['kind']}: {failed['said']}"
+    return SURVIVED, f"{len(report['passed'])} tests passed"
+
+
+def failing_anyway(mutants: Iterable[Mutant], pristine: Path) -> dict[str, str]:
+    """Which of the tests fail without a mutant, or are not there, and what was said."""
+    tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    there = set(run_tests(pristine, files, "--collect-only")["collected"])
+    there |= {name.partition("[")[0] for name in there} | {f"tests/{file}" for file in files}
+    found = {test: "not found" for test in tests if f"tests/{test}" not in there}
+    for failed in run_tests(pristine, [test for test in tests if test not in found])["failed"]:
+        name = str(failed["test"]).removeprefix("tests/")
+        hit = [test for test in tests if failed["when"] != "call" or name == test or name.startswith(f"{test}[")]
+        found |= dict.fromkeys(hit, failed["said"])
+    return found

@@ -1,0 +1,80 @@
+"""Mutants of the mathematics of privacy: a few of each family are tried here, all of them by `make mutants`."""
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutants.catalogue import FAMILIES, MUTANTS
+from tests.mutants.mutant import ROOT, Misfit, Mutant
+from tests.mutants.runner import BROKEN, CAUGHT, SURVIVED, copy_project, try_mutant
+
+QUICK = [mutant for mutant in MUTANTS if mutant.quick]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project, which mutants are made of."""
+    return copy_project(tmp_path_factory.mktemp("mutants") / "pristine")
+
+
+@pytest.mark.parametrize("mutant", QUICK, ids=[mutant.name for mutant in QUICK])
+def test_a_mutant_is_caught(mutant: Mutant, pristine: Path, tmp_path: Path) -> None:
+    verdict = try_mutant(mutant, pristine, tmp_path / "copy")
+    assert (verdict.outcome, verdict.by) == (CAUGHT, verdict.by), mutant.breach
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_mutant_fits_the_code(mutant: Mutant) -> None:
+    """Whoever changes a line that a mutant breaks brings the mutant up to date."""
+    mutant.check()
+
+
+def test_there_are_enough_of_each_family_and_none_twice() -> None:
+    assert len(MUTANTS) >= 16
+    assert set(FAMILIES) == {mutant.family for mutant in QUICK}
+    assert max(Counter(mutant.family for mutant in QUICK).values()) <= 2
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_the_guarantee_says_how_many_there_are() -> None:
+    told = (ROOT / "docs/guarantee.md").read_text().replace("\n", " ")
+    assert f"{len(MUTANTS)} deliberate breaches" in told
+
+
+HALVED: Mutant = next(mutant for mutant in MUTANTS if mutant.name == "halved scale")
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "said"),
+    [
+        ({"new": HALVED.old + "  # the same"}, SURVIVED, "1 tests passed"),
+        ({"new": "return self.no_such_thing"}, BROKEN, "ended with AttributeError"),
+        ({"new": "return ("}, BROKEN, "collection"),
+        ({"tests": ("mechanisms/test_counters.py::test_no_such_test",)}, BROKEN, "not found"),
+        ({"tests": ("models/test_log_values.py",)}, BROKEN, "no test imported shoal.mechanisms.binary"),
+    ],
+)
+def test_only_a_test_that_expected_otherwise_counts(
+    change: dict[str, Any], outcome: str, said: str, pristine: Path, tmp_path: Path
+) -> None:
+    verdict = try_mutant(dataclasses.replace(HALVED, **change), pristine, tmp_path / "copy")
+    assert verdict.outcome == outcome
+    assert said in verdict.by
+
+
+@pytest.mark.parametrize(
+    "change", [{"old": "no such text"}, {"old": "return"}, {"new": HALVED.old}, {"tests": ("test_data.py::test_none",)}]
+)
+def test_a_mutant_that_no_longer_fits_is_an_error(change: dict[str, Any]) -> None:
+    with pytest.raises(Misfit, match="bring the mutant up to date"):
+        dataclasses.replace(HALVED, **change).check()
+
+
+def test_the_checkout_is_left_alone(pristine: Path, tmp_path: Path) -> None:
+    before = (ROOT / HALVED.source).read_bytes()
+    assert try_mutant(HALVED, pristine, tmp_path / "copy").outcome == CAUGHT
+    assert (ROOT / HALVED.source).read_bytes() == before == (pristine / HALVED.source).read_bytes()
