@@ -54,21 +54,19 @@ def _range(value: Any) -> Range:
     return low, high
 
 
-def numbers(value: Any) -> Fraction | tuple[Fraction, ...] | None:
-    """An exact number or none, or a list of numbers.
+def numbers(value: Any) -> Fraction | tuple[Fraction, ...]:
+    """An exact number, or a list of such.
 
     >>> numbers("0.5"), numbers([1, "1/3"])
     (Fraction(1, 2), (Fraction(1, 1), Fraction(1, 3)))
     """
-    if value is None:
-        return None
     return tuple(map(exact_number, value)) if _is_list(value) else exact_number(value)
 
 
-def positive_numbers(value: Any) -> Fraction | tuple[Fraction, ...] | None:
+def positive_numbers(value: Any) -> Fraction | tuple[Fraction, ...]:
     """Likewise, each greater than 0."""
     found = numbers(value)
-    if any(number <= 0 for number in (found if isinstance(found, tuple) else (found,)) if number is not None):
+    if any(number <= 0 for number in (found if isinstance(found, tuple) else (found,))):
         raise ValueError("must be greater than 0")
     return found
 

@@ -113,6 +113,7 @@ def test_each_coordinate_is_the_mean_that_it_would_be_alone(
 @every_mean
 def test_the_budget_is_split_exactly_and_each_coordinate_has_noise_of_its_own(cls: type[MeanParameters]) -> None:
     parameters = joint(cls, 7, epsilon=Fraction("0.7"), groups=3)
+    assert parameters.bounder().max_contributions == 16
     assert parameters.epsilon == Fraction("0.7")
     assert {part.group_epsilon for part in parameters.parts} == {Fraction("0.1") / 3}
     # given coordinates with the same range and the same values
