@@ -259,3 +259,16 @@ def test_two_coordinates_are_released_as_lists_and_audited(folder: Path) -> None
     refused(
         folder, LedgerError, "'x' is the value of one metric of this log and 'x' is public in another", "plane.jsonl"
     )
+
+
+def test_a_given_prior_is_used_and_said_to_be_public(folder: Path) -> None:
+    given = CONFIG.replace('"naive"', '"wishful"\nprior = 3').replace("max_contributions = 5", "max_contributions = 2")
+    (folder / "shoal.toml").write_text(given)
+    assert "private only if it was made without these values" in shoal("check", folder / "shoal.toml").stdout
+    rows = [{"who": who, "amount": 3, "at": 1704100000 + n} for n, who in enumerate("abcab")]
+    write(folder / "pairs.jsonl", rows)
+    # then the two users with both samples count, and the one with fewer does not
+    (release,) = run(folder, "pairs.jsonl")
+    assert (release["samples"], release["algorithm"]) == (4, "wishful")
+    (folder / "shoal.toml").write_text(given.replace("prior = 3", "prior = 30"))
+    refused(folder, ConfigError, "prior lies outside the range; choose a number inside it", "pairs.jsonl")

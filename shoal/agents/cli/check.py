@@ -56,9 +56,11 @@ def guarantee(metric: MetricSection) -> str:
     >>> guarantee(MetricSection.model_construct(epsilon=1, delta=0, unit="user", max_contributions=64))[:24]
     'epsilon = 1 per person: '
     """
+    prior = "; its prior is public, and private only if it was made without these values, or charged where it was made"
     return (
         f"epsilon = {exact_text(metric.epsilon)} per person: all values of one person in this metric, for ever, "
         "however often it is released; who contributes when, and in which group, is public"
+        + ("" if metric.prior is None else prior)
     )
 
 
