@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import groupby
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -127,11 +128,29 @@ def play(
     releaser: Releaser, sent: Iterable[Contribution]
 ) -> tuple[list[Estimate | None], list[tuple[int, Activation]]]:
     """A release after each contribution, and at which contribution what activated."""
+    return play_ticks(releaser, ([contribution] for contribution in sent))
+
+
+def play_ticks(
+    releaser: Releaser, ticks: Iterable[Iterable[Contribution]]
+) -> tuple[list[Estimate | None], list[tuple[int, Activation]]]:
+    """A release after each tick, and in which tick what activated."""
     estimates, activations = [], []
-    for at, contribution in enumerate(sent):
-        activations += [(at, activation) for activation in (*releaser.add(contribution), *releaser.close())]
+    for at, tick in enumerate(ticks):
+        activations += [(at, activation) for contribution in tick for activation in releaser.add(contribution)]
+        activations += [(at, activation) for activation in releaser.close()]
         estimates.append(releaser.estimate())
     return estimates, activations
+
+
+def by_tick(sent: Iterable[Contribution]) -> list[list[Contribution]]:
+    """Contributions of one effective time are of one tick here."""
+    return [list(tick) for _, tick in groupby(sent, key=lambda contribution: contribution.effective)]
+
+
+def knows(estimate: Estimate | None) -> bool:
+    """Whether the release rests on any sample: before that, it is the same whatever came."""
+    return estimate is not None and estimate.samples > 0
 
 
 class Draws:

@@ -1,6 +1,7 @@
 """The laws of the interface, for every mean algorithm that is found in the package."""
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, sqrt
 from typing import Any
@@ -10,50 +11,76 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms import blocks, keyed, laplace
-from shoal.mechanisms.interval import six_digits
+from shoal.mechanisms.full import Full
 from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.sharp import Sharp
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution, MeanParameters, Releaser
 from shoal.mechanisms.wishful import Wishful
+from tests.mechanisms.counter_cases import Injected
 from tests.mechanisms.mechanism_cases import (
     KEY,
-    Draws,
     Sample,
+    by_tick,
     contributions,
     has,
     json_able,
+    knows,
     lowest,
     mean,
     means,
     merged,
     modules,
     play,
+    play_ticks,
     subgaussian,
 )
 
 STEPS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharpOnBlocks(Sharp):
+    """The sharp mean for so many samples that blocks pay; with an epsilon of 700 octaves open, too."""
+
+    name = "sharp, blocks"
+    horizon: int | None = 2200
+
+
 ALL = sorted(means(), key=lambda cls: cls.name)
-KINDS = ALL + [subgaussian(cls) for cls in ALL if has(cls, "sigma")]
+PLAIN = ALL + [subgaussian(cls) for cls in ALL if has(cls, "sigma")]
+KINDS: list[type[MeanParameters]] = [*PLAIN, SharpOnBlocks]
 every_mean = pytest.mark.parametrize("cls", KINDS, ids=[cls.name for cls in KINDS])
-every_epsilon = pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(50), Fraction(10**6)])
+every_epsilon = pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(50), Fraction(700), Fraction(10**6)])
 
 
 def stream(units: int = 12, each: int = 16) -> list[Sample]:
-    """Units with unequal numbers of samples, interleaved; three samples share a tick."""
+    """Units with unequal numbers of samples, interleaved; several share a tick, and some of them a value."""
     samples, at = [], 0
     for j in range(each):
         for i in range(units):
             if i % 3 == 0 or j < 2 + i:
-                samples.append(Sample(at // 3, f"{i:032x}", (i * 7919 + j * 104729) * 5 % STEPS))
+                samples.append(Sample(at // 7, f"{i:032x}", (i % 4 * 7919 + j * 104729) * 5 % STEPS))
                 at += 1
     return samples
 
 
 STREAM = stream()
+# Three units with three blocks each, in whose first samples later units find a sharp mean that waits for them.
+LONG = [Sample(at // 5, f"{at // 200:032x}", at * 104729 * 5 % STEPS) for at in range(600)] + [
+    Sample((600 + at) // 5, f"{3 + at % 3:032x}", at * 130363 * 5 % STEPS) for at in range(600)
+]
+
+
+def case(cls: type[MeanParameters], epsilon: Fraction) -> tuple[MeanParameters, list[Sample]]:
+    """An algorithm, and enough samples for all that it does."""
+    if cls is SharpOnBlocks:
+        return mean(cls, epsilon=epsilon, m=1024), LONG
+    return mean(cls, epsilon=epsilon), STREAM
 
 
 def test_every_algorithm_is_registered_by_its_name() -> None:
     assert {cls.name: cls for cls in ALL} == ALGORITHMS
-    assert set(ALGORITHMS) >= {"naive", "wishful", "single-tree", "multi-tree", "full"}
+    assert set(ALGORITHMS) >= {"sharp", "naive", "wishful", "single-tree", "multi-tree", "full"}
 
 
 def test_parameters_alone_make_no_statistic() -> None:
@@ -87,33 +114,47 @@ class TestMean:
     @every_mean
     @every_epsilon
     def test_a_release_is_a_function_of_key_and_group(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
-        parameters = mean(cls, epsilon=epsilon)
-        sent = contributions(parameters, STREAM)
+        parameters, samples = case(cls, epsilon)
+        sent = contributions(parameters, samples)
         one = play(parameters.releaser(KEY, b"x"), sent)
         assert repr(play(parameters.releaser(KEY, b"x"), sent)) == repr(one)
         for other in (parameters.releaser(bytes(32), b"x"), parameters.releaser(KEY, b"y")):
-            assert play(other, sent)[0] != one[0] or one[0][-1] is None
+            assert play(other, sent)[0] != one[0] or not knows(one[0][-1])
 
     @every_mean
     @every_epsilon
     def test_an_estimate_changes_nothing(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
-        parameters = mean(cls, epsilon=epsilon)
-        sent = contributions(parameters, STREAM)
+        parameters, samples = case(cls, epsilon)
+        sent = contributions(parameters, samples)
         quiet = parameters.releaser(KEY, b"")
         for contribution in sent:
             quiet.add(contribution)
+            quiet.close()
         assert quiet.estimate() == play(parameters.releaser(KEY, b""), sent)[0][-1] == quiet.estimate()
 
     @every_mean
     @every_epsilon
     def test_merged_partials_give_the_same_releases(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
-        parameters = mean(cls, epsilon=epsilon)
-        sent = contributions(parameters, STREAM)
+        parameters, samples = case(cls, epsilon)
         one, other = parameters.releaser(KEY, b""), parameters.releaser(KEY, b"")
-        play(one, sent)
-        play(other, merged(parameters, STREAM))
-        assert one.estimate() == other.estimate()
-        assert one.head() == other.head()
+        alone, together = by_tick(contributions(parameters, samples)), by_tick(merged(parameters, samples))
+        # given ticks in which several units contribute: the same releases, activations, and state, after each
+        assert sum(map(len, together)) < sum(map(len, alone)) or not parameters.bounder().merges
+        for tick, partials in zip(alone, together, strict=True):
+            assert play_ticks(one, [tick]) == play_ticks(other, [partials])
+            assert one.head() == other.head()
+        assert one.kept == other.kept
+
+    @every_mean
+    @every_epsilon
+    def test_the_order_within_a_tick_changes_no_release(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
+        """Levels of `full` activate at a contribution, in canonical order, so that its ticks are given in that."""
+        parameters, samples = case(cls, epsilon)
+        one, other = parameters.releaser(KEY, b""), parameters.releaser(KEY, b"")
+        for at, tick in enumerate(by_tick(contributions(parameters, samples))):
+            shuffled = tick if issubclass(cls, Full) else sorted(tick, key=lambda c: (c.number * 7 + at) % 5)
+            assert play_ticks(one, [tick]) == play_ticks(other, [shuffled])
+            assert one.head() == other.head()
 
     @every_mean
     @every_epsilon
@@ -121,16 +162,17 @@ class TestMean:
     def test_the_state_survives_a_restart_anywhere(
         self, cls: type[MeanParameters], epsilon: Fraction, flush: int
     ) -> None:
-        parameters = mean(cls, epsilon=epsilon)
-        sent = contributions(parameters, STREAM)
+        parameters, samples = case(cls, epsilon)
+        sent = contributions(parameters, samples)
         expected, activated = play(parameters.releaser(KEY, b""), sent)
         # given a releaser whose changes go to a log now and then, and a fresh one that takes over each time
         log: dict[tuple[int, str], Contribution] = {}
         releaser = parameters.releaser(KEY, b"")
         found, estimates = [], []
         for at, contribution in enumerate(sent):
-            found += [(at, activation) for activation in releaser.add(contribution)]
-            estimates.append(releaser.estimate())
+            estimate, activations = play(releaser, [contribution])
+            found += [(at, activation) for _, activation in activations]
+            estimates += estimate
             if at % flush == 0:
                 written, dropped = releaser.take_changes()
                 for key in dropped:
@@ -147,31 +189,42 @@ class TestMean:
         assert found == activated
 
     @every_mean
-    def test_numbers_of_the_head_may_come_back_as_strings(self, cls: type[MeanParameters]) -> None:
-        parameters = mean(cls, epsilon=Fraction(10**6))
+    @every_epsilon
+    def test_numbers_of_the_head_may_come_back_as_strings(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
+        parameters, samples = case(cls, epsilon)
         one, other = parameters.releaser(KEY, b""), parameters.releaser(KEY, b"")
-        play(one, contributions(parameters, STREAM))
+        play(one, contributions(parameters, samples))
         other.restore(as_strings(one.head()), one.kept.values())
         assert (other.head(), other.estimate()) == (one.head(), one.estimate())
 
-    @every_mean
+    @pytest.mark.parametrize("cls", PLAIN, ids=[cls.name for cls in PLAIN])
     @every_epsilon
-    def test_noise_sd_is_that_of_the_draws_in_the_release(
-        self, cls: type[MeanParameters], epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_noise_sd_is_that_of_the_draws_in_the_release(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
         parameters = mean(cls, epsilon=epsilon)
         releaser = parameters.releaser(KEY, b"")
         play(releaser, contributions(parameters, STREAM))
-        # given a fresh object with the same state, all of whose draws go into the one release
-        fresh = parameters.releaser(KEY, b"")
-        fresh.restore(releaser.head(), releaser.kept.values())
-        draws = Draws(monkeypatch)
-        estimate = fresh.estimate()
-        if estimate is None:  # subgaussian blocks wait for the first prior
-            assert not draws.seen
+        estimate, drawn = releaser.estimate(), Injected()
+
+        def release() -> float:
+            """Of a fresh object with the same state, all of whose draws go into the one release."""
+            fresh = parameters.releaser(KEY, b"")
+            fresh.restore(releaser.head(), releaser.kept.values())
+            again = fresh.estimate()
+            return again.value if again is not None and again.value is not None else 0.0
+
+        # given draws of 0, and one by one a large one: how much of each is in the release
+        with drawn.instead():
+            quiet, parts = release(), []
+            for subkey, index in list(drawn.asked):
+                drawn.values = {(subkey, index): 10**30}
+                (scale,) = drawn.scales[subkey]
+                parts.append(((release() - quiet) / 1e30) ** 2 * laplace.variance(scale))
+        if estimate is None or not estimate.samples:
+            assert not parts
             return
-        steps = six_digits(sqrt(fsum(laplace.variance(draws.scales[subkey]) for subkey, _ in draws.seen)))
-        assert estimate.noise_sd == pytest.approx(parameters.grid.width_value(steps) / estimate.samples, rel=1e-5)
+        # then they make up what is stated, but for the rounding of the sum
+        rounding = parameters.grid.width_value(1) / estimate.samples / 2
+        assert estimate.noise_sd == pytest.approx(sqrt(fsum(parts)), rel=1e-5, abs=rounding)
         assert estimate.value is not None
         assert estimate.low < estimate.value < estimate.high
 
@@ -226,11 +279,12 @@ class TestMean:
         # given several metrics, groups and coordinates, all levels active, trees past their capacity
         for key, coordinate in ((KEY, 0), (KEY, 1), (bytes(32), 0)):
             for group in (b"", b"x", b"x\0"):
-                parameters = mean(cls, epsilon=Fraction(10**6), users=2)
+                parameters, samples = case(cls, Fraction(700) if cls is SharpOnBlocks else Fraction(10**6))
                 alive.append(parameters.releaser(key, group, coordinate))
-                sent = contributions(parameters, STREAM)
+                sent = contributions(parameters, samples)
                 for contribution in sent:
                     alive[-1].add(contribution)
+                    alive[-1].close()
                 alive[-1].estimate()
         assert all(len(names) == 1 for names in named.values())
         assert {subkey for subkey, _ in read} <= set(named)
