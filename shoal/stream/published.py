@@ -50,11 +50,9 @@ class GroupState:
         """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
         section = self.metric.section
         key = record_key(section.name, self.group).encode()
-        releaser = self.releaser
-        activations: list[Activation | JointActivation] = []
-        for contribution in contributions:
-            activations += releaser.add(contribution)
-        activations += releaser.close()
+        add = self.releaser.add
+        activations = [activation for contribution in contributions for activation in add(contribution)]
+        activations += self.releaser.close()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
     def _activation_bytes(self, activation: Activation | JointActivation, at: int) -> bytes:

@@ -7,12 +7,14 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import select
 from typer.testing import CliRunner, Result
 
 from shoal.agents import key_file
 from shoal.agents.cli.main import app
 from shoal.agents.ledger import Ledger
 from shoal.models.errors import AuditError, ConfigError, InputError, KeyFileError, LedgerError, ShoalError
+from shoal.models.log import Activation
 
 CONFIG = """
 [audit]
@@ -272,3 +274,21 @@ def test_a_given_prior_is_used_and_said_to_be_public(folder: Path) -> None:
     assert (release["samples"], release["algorithm"]) == (4, "wishful")
     (folder / "shoal.toml").write_text(given.replace("prior = 3", "prior = 30"))
     refused(folder, ConfigError, "prior lies outside the range; choose a number inside it", "pairs.jsonl")
+
+
+def test_activations_of_two_coordinates_are_logged_as_they_are_published(folder: Path) -> None:
+    plane = PLANE.replace('time = "at"', 'time = "when"').replace('"naive"', '"full"')
+    plane = plane.replace("epsilon = 4", "epsilon = 1e6")
+    plane = plane.replace("epsilon = 1\nmax_contributions = 5", "epsilon = 1e6\nmax_contributions = 8")
+    (folder / "shoal.toml").write_text(plane)
+    rows = [{"who": f"user{n % 7}", "x": 4, "at": {"y": -2.5}, "when": 1704100000 + 3600 * n} for n in range(56)]
+    write(folder / "plane.jsonl", rows)
+    assert run(folder, "plane.jsonl")[-1]["samples"] == 56
+    with Ledger.open(f"sqlite:///{folder}/log.db") as ledger, ledger.database.read() as connection:
+        logged = connection.execute(select(Activation.level, Activation.prior, Activation.body)).all()
+    assert [row.level for row in logged] == [2, 3]
+    for row in logged:
+        body = orjson.loads(row.body)
+        assert body["prior"] == orjson.loads(row.prior)
+        assert [len(body[name]) for name in ("prior", "samples")] == [2, 2]
+    assert shoal("audit", "verify", folder / "shoal.toml").exit_code == 0
