@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deployment import Deployment
+from tests.support.deployment import SHARP_METRIC, Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
 
@@ -12,6 +12,7 @@ METRICS = (
     {"name": "daily", "every": "1d"},
     {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
     {"name": "city", "group": "city", "every": "6h", "max_groups_per_user": 1},
+    SHARP_METRIC,
 )
 
 
@@ -26,9 +27,10 @@ def test_partitions_and_workers_change_no_byte(kafka: Kafka, tmp_path: Path, par
         for _ in range(workers):
             shoals.worker()
         shoals.produce(events, end=True)
-        # then every release is the same, in Kafka and in SQL, and some levels were activated
+        # then every release is the same, in Kafka and in SQL, and levels, a clip range and an octave were activated
         shoals.expect_equality()
-        assert shoals.oracle.log()[1]
+        activated = {(metric, level) for _, metric, _, _, level, *_ in shoals.oracle.log()[1]}
+        assert {("full", 2), ("sharp", 0), ("sharp", 7)} <= activated
         shoals.stop_all()
 
 
@@ -36,6 +38,7 @@ def test_a_release_per_contribution_follows_the_log_of_one_partition(kafka: Kafk
     metrics = (
         {"name": "each", "every": "contribution"},
         {"name": "each-city", "every": "contribution", "group": "city", "algorithm": "full", "epsilon": 300},
+        {"name": "each-sharp", "every": "contribution", "algorithm": "sharp", "epsilon": 400, "users": 12},
         {"name": "hourly"},
     )
     with Deployment(kafka, tmp_path, *metrics, sources={"events": 1}, partitions=3) as shoals:

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from shoal.models.times import iso
-from tests.support.deployment import Deployment
+from tests.support.deployment import SHARP_METRIC, Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
 from tests.support.tail import Seen, Tail
@@ -24,6 +24,7 @@ def test_twenty_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path
         {"name": "daily", "every": "1d"},
         {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
         {"name": "city", "group": "city", "every": "6h", "lateness": "1h"},
+        SHARP_METRIC,
     )
     with Deployment(kafka, tmp_path, *metrics, sources={"events": 8}, partitions=4) as shoals:
         events = visits(12_000, step=200)

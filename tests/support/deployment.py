@@ -38,6 +38,11 @@ USUAL_METRIC: dict[str, Any] = {
     "topic": "events", "user": "who", "value": "x", "time": "at", "statistic": "mean", "range": [0, 100],
     "epsilon": 1, "max_contributions": 64, "users": 200, "algorithm": "naive", "every": "1h",
 }  # fmt: skip
+# Few people and a long horizon, so that it activates at once, and opens octaves of blocks.
+SHARP_METRIC: dict[str, Any] = {
+    "name": "sharp", "algorithm": "sharp", "every": "1h", "epsilon": 400, "users": 12, "max_contributions": 512,
+    "horizon": "1000d",
+}  # fmt: skip
 CHUNK = 250  # events that are sent at once while the world goes on
 
 
