@@ -19,8 +19,9 @@ Indices = NDArray[np.intp]
 Marks = NDArray[np.bool_]
 Numbers = NDArray[np.int64] | NDArray[np.object_]
 
-CHUNK = 1 << 12  # draws at a time: their words fit into a processor's cache
-FEW = 32  # lanes that are drawn one by one in less time than together
+CHUNK = 1 << 14  # draws at a time: their words fit into a processor's cache
+FEW, VERY_FEW = 32, 4  # lanes that are drawn one by one in less time than together
+_ONE: Words = np.array([(1 << 64) - 1], dtype=np.uint64)
 
 
 class Form(NamedTuple):
@@ -74,9 +75,9 @@ class Lanes:
         """Where each of these lanes reads next."""
         return self._at[lanes]
 
-    def move(self, lanes: Indices, at: Indices) -> None:
-        """These lanes read next at these places."""
-        self._at[lanes] = at
+    def skip(self, lanes: Indices, count: Indices) -> None:
+        """These lanes have read so many words."""
+        self._at[lanes] += count
 
     def leave(self, lanes: Indices) -> None:
         """These lanes are not decided here."""
@@ -149,38 +150,46 @@ def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
     return numbers
 
 
-def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words | None = None, place: int = 1) -> Marks:
-    """For each chosen lane: whether Bernoulli(x / place), Bernoulli(x / (place + 1)), ... fails at an odd place first.
+def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words | None = None) -> Marks:
+    """For each chosen lane: whether Bernoulli(x / 1), Bernoulli(x / 2), ... fails at an odd place first.
 
-    The number meant is above 0 and, in units of 2**-64, in x .. x + slack + 1 (x .. x + 1); at place 1 below 1.
+    The number meant is between 0 and 1; in units of 2**-64 it is in x .. x + slack + 1, or x .. x + 1.
     """
-    odd: Marks = np.zeros(len(chosen), dtype=np.bool_)
-    going: Indices = np.arange(len(chosen))
-    at, after = lanes.places(chosen), lanes.places(chosen)
     lanes.leave(chosen[x == 0])  # the number might be 0, for which no word is read
-    last = place + lanes.length  # one word per place: who goes on beyond has read too many
-    while going.size and place <= last:
-        word, low = lanes.words(at), x // place
-        on = word < low
-        unclear = (word <= (low if slack is None else (x + slack) // place)) & ~on
+    return _odd(lanes, chosen, x, x if slack is None else x + slack, 1)
+
+
+def _odd(lanes: Lanes, chosen: Indices, least: Words, most: Words, place: int) -> Marks:
+    """The same from some place on. An array of length 1 is for all lanes."""
+    at, first = lanes.places(chosen), place
+    failed: Indices = np.full(len(chosen), place)
+    going: Indices = np.arange(len(chosen))
+    while going.size and place <= lanes.length + 1:  # one word per place: who goes on beyond has read too many
+        word, low = lanes.words(at), least // place
+        on = np.flatnonzero(word < low)
+        unclear = word == low if most is least else (word >= low) & (word <= most // place)
         if unclear.any():
             lanes.leave(chosen[going[unclear]])
-        at += 1
-        after[going] = at
-        odd[going] = ~on & (place % 2 == 1)  # of those that go on, their own failure decides
-        going, at, x, slack = going[on], at[on], x[on], slack if slack is None else slack[on]
+        going, at = going.take(on), at.take(on) + 1
         place += 1
-    lanes.move(chosen, after)
-    return odd
+        failed[going] = place
+        if least.size > 1:
+            same, least = most is least, least.take(on)
+            most = least if same else most.take(on)
+    lanes.skip(chosen, failed - (first - 1))
+    return (failed & 1).astype(np.bool_)
 
 
 def successes(lanes: Lanes, chosen: Indices) -> Words:
     """For each chosen lane: how many Bernoulli(exp(-1)) succeed before the first that fails."""
     count: Words = np.zeros(len(chosen), dtype=np.uint64)
     going: Indices = np.arange(len(chosen))
-    while going.size:
-        going = going[_exp(lanes, chosen[going]) & lanes.inside(chosen[going])]
-        count[going] += 1
+    tried = 0
+    while going.size > VERY_FEW and tried < lanes.length:  # a word each at least
+        going = going[_exp(lanes, chosen[going])]
+        tried += 1
+        count[going] = tried
+    lanes.leave(chosen[going])
     return count
 
 
@@ -189,15 +198,15 @@ def all_succeed(lanes: Lanes, chosen: Indices, needed: Words) -> Marks:
     done: Marks = np.ones(len(chosen), dtype=np.bool_)
     going: Indices = np.flatnonzero(needed)
     tried = 0
-    while going.size:
+    while going.size > VERY_FEW:
         succeeds = _exp(lanes, chosen[going])
         done[going[~succeeds]] = False
         tried += 1
         going = going[succeeds & (needed[going] > tried)]
+    lanes.leave(chosen[going])
     return done
 
 
 def _exp(lanes: Lanes, chosen: Indices) -> Marks:
     """Bernoulli(exp(-1)) for each chosen lane; Bernoulli(1 / 1) reads nothing."""
-    one: Words = np.full(len(chosen), (1 << 64) - 1, dtype=np.uint64)
-    return first_failure_is_odd(lanes, chosen, one, place=2)
+    return _odd(lanes, chosen, _ONE, _ONE, place=2)

@@ -31,7 +31,7 @@ SIGMA2 = st.fractions(Fraction(1, 9), 100) | st.builds(
     sigma2=SIGMA2, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300)
 )
 @example(sigma2=Fraction(1), subkey=KEY, start=keyed.MAX_INDEX - 3000, count=3000)
-@example(sigma2=Fraction(1 << 80), subkey=KEY, start=7, count=lanes.CHUNK + 1)
+@example(sigma2=Fraction(1 << 80), subkey=KEY, start=7, count=lanes.CHUNK + 40)
 def test_a_block_is_its_draws_one_by_one(sigma2: Fraction, subkey: bytes, start: int, count: int) -> None:
     noise = DiscreteGaussian(sigma2, subkey)
     block = noise.draw_block(start, count).tolist()
@@ -40,12 +40,13 @@ def test_a_block_is_its_draws_one_by_one(sigma2: Fraction, subkey: bytes, start:
 
 
 @settings(max_examples=300)
-@given(sigma2=SIGMA2, made=awkward_words())
-def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int]) -> None:
+@given(sigma2=SIGMA2, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
+def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteGaussian(sigma2, KEY)
     noise._bits = Crafted(made, noise._bits.words)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(lanes, "FEW", 0)
+        monkeypatch.setattr(lanes, "FEW", few)
+        monkeypatch.setattr(lanes, "VERY_FEW", very_few)
         block = noise.draw_block(3, 5).tolist()
     assert block == [noise.draw(index) for index in range(3, 8)]
 

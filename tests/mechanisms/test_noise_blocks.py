@@ -20,7 +20,7 @@ SCALES = st.fractions(Fraction(1, 3), 100) | st.builds(
 @settings(max_examples=40)
 @given(scale=SCALES, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300))
 @example(scale=Fraction(10), subkey=KEY, start=keyed.MAX_INDEX - 5000, count=5000)
-@example(scale=Fraction(1 << 40), subkey=KEY, start=7, count=lanes.CHUNK + 1)
+@example(scale=Fraction(1 << 40), subkey=KEY, start=7, count=lanes.CHUNK + 40)
 @example(scale=Fraction(1, 1 << 30), subkey=KEY, start=0, count=300)
 def test_a_block_is_its_draws_one_by_one(scale: Fraction, subkey: bytes, start: int, count: int) -> None:
     noise = DiscreteLaplace(scale, subkey)
@@ -51,12 +51,13 @@ def awkward_words(draw: st.DrawFn) -> list[int]:
 
 
 @settings(max_examples=300)
-@given(scale=SCALES, made=awkward_words())
-def test_words_that_tie_change_nothing(scale: Fraction, made: list[int]) -> None:
+@given(scale=SCALES, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
+def test_words_that_tie_change_nothing(scale: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteLaplace(scale, KEY)
     noise._bits = Crafted(made, noise._bits.words)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(lanes, "FEW", 0)  # lanes go on to the end, also where they are quicker one by one
+        monkeypatch.setattr(lanes, "FEW", few)  # 0: lanes go on to the end, also where they are quicker one by one
+        monkeypatch.setattr(lanes, "VERY_FEW", very_few)
         block = noise.draw_block(3, 5).tolist()
     assert block == [noise.draw(index) for index in range(3, 8)]
 

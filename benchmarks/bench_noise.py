@@ -1,0 +1,68 @@
+"""Exact noise: draws per second of processor time, one by one and in blocks, which are the same numbers.
+
+python -m benchmarks.bench_noise [--quick]
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+from benchmarks import figures
+from shoal.mechanisms.gaussian import DiscreteGaussian
+from shoal.mechanisms.laplace import DiscreteLaplace
+from shoal.mechanisms.square_root import SquareRoot, draws, prefixes
+
+KEY = bytes(range(32))
+SAMPLERS: dict[str, DiscreteLaplace | DiscreteGaussian] = {
+    "discrete Laplace, scale 10": DiscreteLaplace(10, KEY),
+    "discrete Laplace, scale 2^25": DiscreteLaplace(1 << 25, KEY),
+    "discrete Laplace, scale 2^35": DiscreteLaplace(1 << 35, KEY),
+    "discrete Laplace, scale 2^45": DiscreteLaplace(1 << 45, KEY),
+    "discrete Laplace, scale 2^60": DiscreteLaplace(1 << 60, KEY),
+    "discrete Gaussian, sigma 10": DiscreteGaussian(100, KEY),
+    "discrete Gaussian, sigma 2^35": DiscreteGaussian(1 << 70, KEY),
+    "discrete Gaussian, sigma 2^63": DiscreteGaussian(1 << 126, KEY),
+}
+TREE = SquareRoot(1 << 16, 1 << 20, Fraction(1), Fraction(1, 10**6))
+
+
+def rate(count: int, work: Callable[[], object]) -> float:
+    """How many per second of processor time."""
+    began = time.process_time()
+    work()
+    return count / (time.process_time() - began)
+
+
+def one_round(few: int, many: int) -> dict[str, dict[str, float]]:
+    """Everything once; a block is checked to be what it claims."""
+    found = {}
+    for name, noise in SAMPLERS.items():
+        assert noise.draw_block(0, 100).tolist() == [noise.draw(index) for index in range(100)]
+        found[name] = {
+            "one by one": rate(few, lambda noise=noise: [noise.draw(index) for index in range(few)]),  # type: ignore[misc]
+            "in blocks": rate(many, lambda noise=noise: noise.draw_block(0, many)),  # type: ignore[misc]
+        }
+    whole = rate(TREE.capacity, lambda: list(prefixes(TREE.root, draws(TREE, KEY))))
+    found["square-root counter of 2^16 elements"] = {"in blocks": whole}
+    return found
+
+
+def main() -> None:
+    """Measure and publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round of fewer draws; nothing is kept")
+    quick = parser.parse_args().quick
+    few, many, repetitions = (2_000, 100_000, 1) if quick else (20_000, 1_000_000, 5)
+    rounds = [one_round(few, many) for _ in range(repetitions)]
+    rows = []
+    for name, rates in rounds[0].items():
+        texts = {how: figures.spread([one[name][how] for one in rounds], 1000) for how in rates}
+        rows.append((name, texts.get("one by one", ""), texts["in blocks"]))
+    header = ("thousand draws per CPU-second", "one by one", "in blocks")
+    title = f"Exact noise: {many:,} draws in blocks, {few:,} one by one, one core"
+    figures.publish("noise", title, figures.table(header, rows), {"rounds": rounds}, keep=not quick)
+
+
+if __name__ == "__main__":
+    main()
