@@ -34,6 +34,7 @@ TO_TWO_SIGMA = (
     (Fraction(9, 20), Fraction(265, 100)),
 )
 BALANCE = Fraction(1, 50)
+NO_NOISE = Fraction(1, 10**12)  # less than this widens no further
 _UP = Context(prec=30, rounding=ROUND_CEILING)
 
 
@@ -73,6 +74,7 @@ def widening(part: Fraction, noise: Fraction, *, skewed: bool = False) -> Fracti
     >>> round(float(widening(Fraction(1, 10), Fraction(1, 600), skewed=True)), 2)
     3.11
     """
+    noise = max(noise, NO_NOISE)
     normal = next(factor for most, factor in TO_TWO_SIGMA if part <= most)
     with localcontext(_UP):
         ratio = part / (2 * noise) if skewed else BALANCE / noise

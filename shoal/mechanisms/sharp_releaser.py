@@ -135,6 +135,8 @@ class SharpReleaser:
         """A function of the pattern: counts of units and of samples."""
         if self._units >= self._mean.ready_units:
             return True
+        if not self._units:  # late samples may overtake a unit's first
+            return False
         return self._samples_waiting >= self._mean.ready_samples
 
     def _activate(self) -> Activation:

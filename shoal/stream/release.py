@@ -291,7 +291,8 @@ class ReleasePartition:
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
             if open_tick is not None and tick < open_tick:
-                self.counters["woke_late"] += len(run)
+                # Samples, not rows: how many parts a tick has may depend on values.
+                self.counters["woke_late"] += sum(row[4] for row in run)
                 tick = open_tick
             self._waiting.add(label, key, tick, run, merges=merges)
 

@@ -1,5 +1,6 @@
 """What the tests of the counters share: small trees of every class, and the linear map that a counter really is."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -17,7 +18,8 @@ from shoal.mechanisms.honaker import HonakerTree
 from shoal.mechanisms.hybrid import HybridTree
 from shoal.mechanisms.kary import KaryTree
 from shoal.mechanisms.smooth import SmoothTree
-from tests.mechanisms.mechanism_cases import classes, epoch_key
+from shoal.mechanisms.statistic import MeanParameters, Releaser
+from tests.mechanisms.mechanism_cases import KEY, classes, epoch_key
 
 Name = tuple[bytes, int]  # of a draw: subkey, index
 Make = Callable[[int, Fraction], Tree]  # (width, epsilon) -> the tree
@@ -182,3 +184,23 @@ def linear(case: Case, width: int = 1, epsilon: Fraction | int = 1) -> Linear:
     nodes = [[int(name in names_of) for names_of in held] for name in names]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return Linear(names, list(scales), rows, nodes)
+
+
+def noise_in_release(parameters: MeanParameters, releaser: Releaser) -> float:
+    """Standard deviation of the draws in the next release, found one by one; 0 where it has none."""
+    head, kept, drawn = releaser.head(), list(releaser.kept.values()), Injected()
+
+    def release() -> float:
+        """Of a fresh object with the same state, all of whose draws go into the one release."""
+        fresh = parameters.releaser(KEY, b"")
+        fresh.restore(head, kept)
+        again = fresh.estimate()
+        return again.value if again is not None and again.value is not None else 0.0
+
+    with drawn.instead():
+        quiet, parts = release(), []
+        for subkey, index in list(drawn.asked):
+            drawn.values = {(subkey, index): 10**30}
+            (scale,) = drawn.scales[subkey]
+            parts.append(((release() - quiet) / 1e30) ** 2 * laplace.variance(scale))
+    return math.sqrt(math.fsum(parts))

@@ -3,20 +3,19 @@
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, sqrt
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms import blocks, keyed, laplace
+from shoal.mechanisms import blocks, keyed
 from shoal.mechanisms.full import Full
 from shoal.mechanisms.keyed import derive
 from shoal.mechanisms.sharp import Sharp
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution, MeanParameters, Releaser
 from shoal.mechanisms.wishful import Wishful
-from tests.mechanisms.counter_cases import Injected
+from tests.mechanisms.counter_cases import noise_in_release
 from tests.mechanisms.mechanism_cases import (
     KEY,
     Sample,
@@ -203,28 +202,13 @@ class TestMean:
         parameters = mean(cls, epsilon=epsilon)
         releaser = parameters.releaser(KEY, b"")
         play(releaser, contributions(parameters, STREAM))
-        estimate, drawn = releaser.estimate(), Injected()
-
-        def release() -> float:
-            """Of a fresh object with the same state, all of whose draws go into the one release."""
-            fresh = parameters.releaser(KEY, b"")
-            fresh.restore(releaser.head(), releaser.kept.values())
-            again = fresh.estimate()
-            return again.value if again is not None and again.value is not None else 0.0
-
-        # given draws of 0, and one by one a large one: how much of each is in the release
-        with drawn.instead():
-            quiet, parts = release(), []
-            for subkey, index in list(drawn.asked):
-                drawn.values = {(subkey, index): 10**30}
-                (scale,) = drawn.scales[subkey]
-                parts.append(((release() - quiet) / 1e30) ** 2 * laplace.variance(scale))
+        estimate, drawn = releaser.estimate(), noise_in_release(parameters, releaser)
         if estimate is None or not estimate.samples:
-            assert not parts
+            assert not drawn
             return
-        # then they make up what is stated, but for the rounding of the sum
+        # they make up what is stated, but for the rounding of the sum
         rounding = parameters.grid.width_value(1) / estimate.samples / 2
-        assert estimate.noise_sd == pytest.approx(sqrt(fsum(parts)), rel=1e-5, abs=rounding)
+        assert estimate.noise_sd == pytest.approx(drawn, rel=1e-5, abs=rounding)
         assert estimate.value is not None
         assert estimate.low < estimate.value < estimate.high
 

@@ -1,0 +1,171 @@
+"""Private centre and scale: their exact output laws against e**epsilon, over all neighbours of small data sets."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.mechanisms import exponential, scale
+from shoal.mechanisms.buckets import Buckets, outside
+from shoal.mechanisms.keyed import Bits, derive
+from shoal.mechanisms.statistic import Contribution
+from tests.mechanisms.mechanism_cases import KEY
+from tests.mechanisms.sharp_cases import sharp
+
+EPSILON = Fraction(3, 2)
+STEPS = 8
+HALVES = (8, 4, 2, 1)
+ENDS = Buckets(STEPS)
+
+
+def law(monkeypatch: pytest.MonkeyPatch, call: Callable[[], int]) -> tuple[list[int], list[float]]:
+    """(costs, probabilities) of a call, by the definition of the exponential mechanism."""
+    seen: list[tuple[Sequence[int], Fraction]] = []
+
+    def choose(costs: Sequence[int], rate: Fraction, words: object) -> int:
+        seen.append((costs, rate))
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exponential, "choose", choose)
+        call()
+    ((costs, rate),) = seen
+    weights = [math.exp(-float(rate) * cost) for cost in costs]
+    return list(costs), [weight / sum(weights) for weight in weights]
+
+
+def histogram(values: Sequence[int]) -> list[int]:
+    found = Counter(map(ENDS.of, values))
+    return [found[bucket] for bucket in range(ENDS.count)]
+
+
+def centre_of(values: Sequence[int]) -> int:
+    return scale.centre(histogram(values), EPSILON, iter(()))
+
+
+def scale_of(values: Sequence[int], middle: int, target: int) -> int:
+    left = [outside(histogram(values), *ENDS.around(middle, half)) for half in HALVES]
+    return scale.scale(left, target, EPSILON, iter(()))
+
+
+SETS = list(itertools.combinations_with_replacement(range(STEPS + 1), 4))
+
+
+def worst(laws: dict[tuple[int, ...], list[float]]) -> float:
+    """The largest log ratio over all data sets and all changes of one value."""
+    found = 0.0
+    for values, one in laws.items():
+        for i, value in itertools.product(range(4), range(STEPS + 1)):
+            other = laws[tuple(sorted((*values[:i], value, *values[i + 1 :])))]
+            found = max(found, *(abs(math.log(a / b)) for a, b in zip(one, other, strict=True)))
+    return found
+
+
+def test_the_law_of_a_centre_is_within_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws = {values: law(monkeypatch, partial(centre_of, values))[1] for values in SETS}
+    assert 0.6 * EPSILON <= worst(laws) <= EPSILON + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize(("middle", "target"), [(0, 1), (4, 1), (4, 2), (5, 3), (8, 0)])
+def test_the_law_of_a_scale_is_within_epsilon(monkeypatch: pytest.MonkeyPatch, middle: int, target: int) -> None:
+    laws = {values: law(monkeypatch, partial(scale_of, values, middle, target))[1] for values in SETS}
+    assert 0.4 * EPSILON <= worst(laws) <= EPSILON + Fraction(1, 10**9)
+
+
+@given(st.lists(st.integers(0, STEPS), min_size=1, max_size=9), st.integers(0, STEPS), st.integers(0, STEPS))
+def test_costs_move_by_two_and_by_one_at_most(values: list[int], value: int, middle: int) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        other = [value, *values[1:]]
+        one, two = (law(monkeypatch, partial(centre_of, v))[0] for v in (values, other))
+        assert max(abs(a - b) for a, b in zip(one, two, strict=True)) <= 2
+        one, two = (law(monkeypatch, partial(scale_of, v, middle, 2))[0] for v in (values, other))
+        assert max(abs(a - b) for a, b in zip(one, two, strict=True)) <= 1
+
+
+def test_a_unit_that_entered_with_all_its_samples_would_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why a call sees first samples alone: five numbers of one unit, all changed, move the law by more than epsilon."""
+    others = [1, 3, 4, 6, 7]
+    laws = [law(monkeypatch, partial(centre_of, [v] * 5 + others))[1] for v in (0, STEPS)]
+    assert max(abs(math.log(a / b)) for a, b in zip(*laws, strict=True)) > EPSILON
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_of_a_unit_with_several_samples_one_enters(monkeypatch: pytest.MonkeyPatch, together: bool) -> None:
+    """The law of the real calls, where a unit has all of its samples in the tick that activates, at either end."""
+    parameters = sharp(60, 64, users=2, steps=STEPS)
+    laws: list[list[tuple[list[int], Fraction]]] = []
+    for value in (0, STEPS):
+        seen: list[tuple[list[int], Fraction]] = []
+
+        def choose(
+            costs: Sequence[int], rate: Fraction, words: object, seen: list[tuple[list[int], Fraction]] = seen
+        ) -> int:
+            seen.append((list(costs), rate))
+            return len(costs) // 2
+
+        releaser = parameters.releaser(KEY, b"")
+        for unit in range(30):
+            releaser.add(Contribution(0, f"{unit:032x}", 1, 0, 1, unit % 9))
+        for number in range(1, 60):
+            sent = Contribution(0, "f" * 32, number, (number - 1).bit_length(), 1, value)
+            releaser.add(sent._replace(pseudonym="", number=parameters.buckets.of(value)) if together else sent)
+        with monkeypatch.context() as patch:
+            patch.setattr(exponential, "choose", choose)
+            (activation,) = releaser.close()
+        assert activation.samples == 31
+        laws.append(seen)
+    assert len(laws[0]) == 2
+    loss = 0.0
+    for (one, rate), (other, same) in zip(*laws, strict=True):
+        assert rate == same
+        both = [[math.exp(-float(rate) * cost) for cost in costs] for costs in (one, other)]
+        ratios = [a / sum(both[0]) / (b / sum(both[1])) for a, b in zip(*both, strict=True)]
+        loss += max(abs(math.log(ratio)) for ratio in ratios)
+    shares = parameters.shares
+    assert 0 < loss <= parameters.epsilon * (shares.centre + shares.scale) + Fraction(1, 10**9)
+
+
+def test_a_centre_is_drawn_with_its_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, bits = [0, 1, 1, 4, 5, 8, 8], Bits(derive(KEY, "centre"))
+    _, expected = law(monkeypatch, lambda: centre_of(values))
+    drawn = Counter(scale.centre(histogram(values), EPSILON, bits.draw(index)) for index in range(6000))
+    for index, p in enumerate(expected):
+        assert abs(drawn[index] - 6000 * p) <= 5 * math.sqrt(6000 * p * (1 - p))
+
+
+def test_a_scale_is_drawn_with_its_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, bits = [0, 1, 4, 6], Bits(derive(KEY, "scale"))
+    _, expected = law(monkeypatch, lambda: scale.scale(left, 2, EPSILON, iter(())))
+    drawn = Counter(scale.scale(left, 2, EPSILON, bits.draw(index)) for index in range(6000))
+    for index, p in enumerate(expected):
+        assert abs(drawn[index] - 6000 * p) <= 5 * math.sqrt(6000 * p * (1 - p))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.fractions(Fraction(1, 1000), 10**9))
+def test_so_many_are_left_outside_that_none_would_cost_too_much(
+    values: int, candidates: int, epsilon: Fraction
+) -> None:
+    target = scale.left_outside(values, candidates, epsilon)
+    least = 2 * (math.log(candidates) + scale.SLACK) / epsilon
+    if target is None:
+        assert least + 1 > 0.44 * values
+    else:
+        assert least <= target <= least + 1 + Fraction(1, 10**9)
+        assert target <= Fraction(9, 20) * values
+
+
+@given(
+    st.fractions(0, Fraction(9, 20)),
+    st.fractions(Fraction(1, 10**9), 1) | st.sampled_from([Fraction(1, 10**80), Fraction(1, 10**300)]),
+    st.booleans(),
+)
+def test_widening_never_narrows_and_has_an_end(part: Fraction, noise: Fraction, skewed: bool) -> None:
+    """It is a function of counts, and none of them may stop a run, whatever epsilon."""
+    assert 1 <= scale.widening(part, noise, skewed=skewed) <= 10**5
+    assert scale.widening(part, noise) >= scale.widening(part, 2 * noise)
