@@ -10,6 +10,8 @@ import pytest
 from shoal.mechanisms import full, keyed
 from shoal.mechanisms.laplace import DiscreteLaplace
 from shoal.mechanisms.least_squares import LeastSquares
+from shoal.mechanisms.root import Root
+from shoal.mechanisms.square_root import prefixes
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
 
@@ -33,6 +35,15 @@ def test_sums_of_draws_do_not_overflow() -> None:
     small, large = tree.prefixes(draws), tree.prefixes(draws.astype(np.object_))
     # then they are what Python's integers give
     assert [small.numerator(t) for t in range(1, 217)] == [large.numerator(t) for t in range(1, 217)]
+
+
+def test_elements_of_the_root_are_rounded_exactly() -> None:
+    # given draws next to a half of what one element makes of them, on either side
+    root = Root.of(5, unit_columns=True)
+    one = root.values[0] * next(root.weights())
+    for z, element in ((one * (1 << 30) + (one - 1) // 2, 1 << 30), (one * (1 << 30) + (one + 1) // 2, (1 << 30) + 1)):
+        # then it is the nearest, which no float could tell
+        assert next(prefixes(root, iter([z, 0, 0, 0, 0]))) == element
 
 
 @plain

@@ -9,17 +9,16 @@ PREFIX = LAWS + "test_noise_times_nodes_is_the_prefix_sums"
 BLUE = (
     Mutant(
         name="scale without the root's level",
-        family="BLUE",
+        family="counters",
         file="mechanisms/rows.py",
         old="return self.width * (tree.height + 1) / Fraction(self.epsilon)",
         new="return self.width * max(1, tree.height) / Fraction(self.epsilon)",
         breach="the noise is made for one node less than an element is in",
         tests=(WORST + "[1-epsilon0-growing-2]",),
-        quick=True,
     ),
     Mutant(
         name="weights of the prefix are wrong",
-        family="BLUE",
+        family="counters",
         file="mechanisms/least_squares.py",
         old="noise += weight * (inside * tree.arity - (after - before) * parent_rest)",
         new="noise += weight * (inside * tree.arity - (after - before) * rest)",
@@ -29,7 +28,7 @@ BLUE = (
     ),
     Mutant(
         name="weights of a whole tree are wrong",
-        family="BLUE",
+        family="counters",
         file="mechanisms/complete.py",
         old="self.sizes[i] * sum(values[self.first(i)",
         new="sum(values[self.first(i)",
@@ -38,7 +37,7 @@ BLUE = (
     ),
     Mutant(
         name="rounded before the prefix",
-        family="BLUE",
+        family="counters",
         file="mechanisms/least_squares.py",
         old="noise = int(self._sums[-1][1]) * t * (tree.denominator // (tree.leaves * tree.nodes))",
         new="noise = int(self._sums[-1][1]) * t // (tree.leaves * tree.nodes) * tree.denominator",
@@ -47,7 +46,7 @@ BLUE = (
     ),
     Mutant(
         name="rounded half to even",
-        family="BLUE",
+        family="counters",
         file="mechanisms/counter.py",
         old="return (2 * numerator + denominator) // (2 * denominator)",
         new="return round(Fraction(numerator, denominator))",
@@ -56,7 +55,7 @@ BLUE = (
     ),
     Mutant(
         name="epochs of BLUE share noise",
-        family="BLUE",
+        family="counters",
         file="mechanisms/rows.py",
         old="laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch))",
         new="laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(0))",
@@ -65,7 +64,7 @@ BLUE = (
     ),
     Mutant(
         name="sums of draws overflow",
-        family="BLUE",
+        family="counters",
         file="mechanisms/complete.py",
         old=">= 1 << 62:",
         new=">= 1 << 162:",
@@ -120,7 +119,6 @@ OTHERS = (
         new="(range(end, at), 1)",
         breach="L R is not A: nodes that hold elements to come are added",
         tests=(PREFIX + "[elders-3-3]",),
-        quick=True,
     ),
     Mutant(
         name="signed digits one too far",

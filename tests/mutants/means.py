@@ -17,7 +17,6 @@ LEVELS = (
         new="return -int(-__import__('math').log(max_contributions) // 1)",
         breach="the budget is shared by ceil(ln m) levels, and a unit is in ceil(log2 m) of them",
         tests=("mechanisms/test_grid_blocks_checks.py::test_top_level_is_the_ceiling_of_the_binary_logarithm",),
-        quick=True,
     ),
     Mutant(
         name="levels off by one",
@@ -159,7 +158,7 @@ RESTARTS = (
 GIVEN = (
     Mutant(
         name="interval twice as wide as its noise",
-        family="given prior",
+        family="levels",
         file="mechanisms/wishful.py",
         old="self.around(self.max_contributions, self.tree.width // 2)",
         new="self.around(self.max_contributions, self.tree.width)",
@@ -168,17 +167,16 @@ GIVEN = (
     ),
     Mutant(
         name="no clip around a given prior",
-        family="given prior",
+        family="levels",
         file="mechanisms/clipped.py",
         old="self._sums[counter] += low if total < low else high if total > high else total",
         new="self._sums[counter] += total",
         breach="a block moves the sum by all its samples, the noise is for the interval",
         tests=(GIVEN_LOSS + "[MultiTree-None-4-2]",),
-        quick=True,
     ),
     Mutant(
         name="single tree for one element of a unit",
-        family="given prior",
+        family="levels",
         file="mechanisms/single_tree.py",
         old="2 * self.half_widths[-1] * elements",
         new="2 * self.half_widths[-1]",
@@ -188,7 +186,7 @@ GIVEN = (
     ),
     Mutant(
         name="multi-tree gives each level all",
-        family="given prior",
+        family="levels",
         file="mechanisms/multi_tree.py",
         old="self.group_epsilon / (self.top + 1)",
         new="self.group_epsilon",
