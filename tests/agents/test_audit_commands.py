@@ -2,18 +2,14 @@
 it afterwards is found."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
-from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from typer.testing import CliRunner
 
 from shoal.agents import key_file
@@ -21,11 +17,12 @@ from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.main import app
 from shoal.agents.replay import replay as replay_all
 from shoal.agents.replaying import logged, release_again
-from shoal.agents.replaying.scan import Scan, kafka_errors
+from shoal.agents.replaying.scan import Scan
 from shoal.agents.session import load_config, open_session
-from shoal.agents.settings import KafkaSettings
 from shoal.models.chain import chain
 from shoal.models.errors import AuditError, KafkaError, KeyFileError, LedgerError
+from tests.support import tampering
+from tests.support.audit import audit, replay
 from tests.support.clone import Clone, Original
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
@@ -40,39 +37,6 @@ METRICS = (
     FULL | {"name": "city-full", "group": "city", "every": "1h"},
     FULL | {"name": "taps", "topic": "taps", "group": "city", "every": "contribution"},
 )
-
-
-@dataclass
-class Said:
-    """What a command said as JSON."""
-
-    status: int
-    fields: dict[str, Any]
-
-    @property
-    def ok(self) -> bool:
-        assert self.fields["ok"] == (self.status == 0) == (not self.fields["findings"])
-        return self.status == 0
-
-    @property
-    def kinds(self) -> set[str]:
-        return {finding["kind"] for finding in self.fields["findings"]}
-
-    @property
-    def text(self) -> str:
-        return "\n".join(f"{one['where']}: {one['message']}" for one in self.fields["findings"])
-
-
-def audit(name: str, config: Path, *arguments: str) -> Said:
-    done = CliRunner().invoke(app, ["audit", name, str(config), "--json", *arguments])
-    if isinstance(done.exception, Exception):
-        raise done.exception
-    return Said(done.exit_code, json.loads(done.stdout))
-
-
-def replay(config: Path) -> Said:
-    """From the events: it does all that a replay from the contributions does."""
-    return audit("replay", config, "--from", "events")
 
 
 @pytest.fixture(scope="module")
@@ -276,154 +240,29 @@ def test_a_release_that_only_the_log_has_is_found(clone: Clone) -> None:
 # ---------------------------------------------------------------- topics
 
 
-def forge_release(clone: Clone) -> None:
-    key, value, headers = clone.records["releases", 0][-1]
-    fields = orjson.loads(value or b"")
-    fields |= {"seq": fields["seq"] + 1, "id": f"{fields['id'].rpartition('/')[0]}/{fields['seq'] + 1}"}
-    clone.records["releases", 0].append((key, orjson.dumps(fields), headers))
-
-
-def write_garbage(clone: Clone) -> None:
-    clone.records["releases", 1].append((b"x", b"[]", []))
-
-
-def lose_release(clone: Clone) -> None:
-    del clone.records["releases", 0][5]
-
-
-def lose_last_releases(clone: Clone) -> None:
-    del clone.records["releases", 0][-3:]
-
-
-def swap_releases(clone: Clone) -> None:
-    records = clone.records["releases", 0]
-    records[3], records[4] = records[4], records[3]
-
-
-def change_release(clone: Clone) -> None:
-    key, value, headers = clone.records["releases", 0][7]
-    clone.records["releases", 0][7] = (key, (value or b"").replace(b'"value":', b'"value":1'), headers)
-
-
-def change_record_key(clone: Clone) -> None:
-    _, value, headers = clone.records["releases", 0][7]
-    clone.records["releases", 0][7] = (b"other|", value, headers)
-
-
-def lose_header(clone: Clone) -> None:
-    key, value, _ = clone.records["releases", 0][7]
-    clone.records["releases", 0][7] = (key, value, [])
-
-
-def lose_activation(clone: Clone) -> None:
-    del clone.records["activations", home_of(clone)][0]
-
-
-def forge_activation(clone: Clone) -> None:
-    records = clone.records["activations", home_of(clone)]
-    forged = orjson.loads(records[0][1] or b"") | {"level": 30}
-    records.append((records[0][0], orjson.dumps(forged), []))
-
-
-def home_of(clone: Clone) -> int:
-    return next(home for home in range(HOMES) if clone.records["activations", home])
-
-
-def with_rows(clone: Clone, name: str) -> tuple[int, int, dict[str, Any]]:
-    """Home, number and content of a message with at least two rows of a metric."""
-    for home in range(HOMES):
-        for number in range(len(clone.records["contributions", home])):
-            message = clone.contribution(home, number)
-            if any(key.startswith(f"{name}/") and len(rows) > 1 for key, rows in message["c"].items()):
-                return home, number, message
-    raise AssertionError(name)
-
-
-def lose_row(clone: Clone) -> None:
-    home, number, message = with_rows(clone, "city-full")
-    next(rows for key, rows in message["c"].items() if key.startswith("city-full/") and len(rows) > 1).pop()
-    clone.put_contribution(home, number, message)
-
-
-def change_partial(clone: Clone) -> None:
-    home, number, message = with_rows(clone, "city")
-    next(rows for key, rows in message["c"].items() if key.startswith("city/"))[0][5] += 1
-    clone.put_contribution(home, number, message)
-
-
-def lose_message(clone: Clone) -> None:
-    del clone.records["contributions", 0][1]
-
-
-def repeat_message(clone: Clone) -> None:
-    clone.records["contributions", 0].append(clone.records["contributions", 0][0])
-
-
-def break_message(clone: Clone) -> None:
-    clone.records["contributions", 0][1] = (None, b'{"t": 7}', [])
-
-
-def move_clock_back(clone: Clone) -> None:
-    numbers = range(len(clone.records["contributions", 0]))
-    number = [n for n in numbers if clone.contribution(0, n)["m"] and clone.contribution(0, n)["t"].endswith("events")][
-        -1
-    ]
-    message = clone.contribution(0, number)
-    message["m"] = {label: 0 for label in message["m"]}
-    clone.put_contribution(0, number, message)
-
-
-def forge_count(clone: Clone) -> None:
-    clone.marks["release.changelog", 0]["count"] += 2
-
-
-def forge_log(clone: Clone) -> None:
-    clone.marks["release.changelog", 0]["log"] = "other"
-
-
-def forget_state(clone: Clone) -> None:
-    clone.marks["release.changelog", 0].clear()
-
-
-def bound_mark(clone: Clone) -> dict[str, Any]:
-    return next(mark for (name, p), mark in clone.marks.items() if name.endswith("-events.changelog") and p == 0)
-
-
-def forget_bound(clone: Clone) -> None:
-    bound_mark(clone).clear()
-
-
-def forge_bound_log(clone: Clone) -> None:
-    bound_mark(clone)["log"] = "other"
-
-
-def forge_numbers(clone: Clone) -> None:
-    bound_mark(clone)["numbers"][0] += 1
-
-
 @pytest.mark.parametrize(
     ("tamper", "kinds"),
     [
-        (forge_release, {"forged"}),
-        (write_garbage, {"forged"}),
-        (lose_release, {"missing"}),
-        (lose_last_releases, {"missing"}),
-        (swap_releases, {"missing", "forged"}),
-        (change_release, {"changed", "header"}),
-        (change_record_key, {"changed"}),
-        (lose_header, {"header"}),
-        (lose_activation, {"missing"}),
-        (forge_activation, {"forged"}),
-        (lose_message, {"contributions"}),
-        (repeat_message, {"contributions"}),
-        (break_message, {"contributions"}),
-        (move_clock_back, {"clock", "forged", "state"}),
-        (forge_count, {"state"}),
-        (forge_log, {"state"}),
-        (forget_state, {"forged"}),
-        (forget_bound, {"contributions"}),
-        (forge_bound_log, {"state"}),
-        (forge_numbers, {"contributions"}),
+        (tampering.forge_release, {"forged"}),
+        (tampering.write_garbage, {"forged"}),
+        (tampering.lose_release, {"missing"}),
+        (tampering.lose_last_releases, {"missing"}),
+        (tampering.swap_releases, {"missing", "forged"}),
+        (tampering.change_release, {"changed", "header"}),
+        (tampering.change_record_key, {"changed"}),
+        (tampering.lose_header, {"header"}),
+        (tampering.lose_activation, {"missing"}),
+        (tampering.forge_activation, {"forged"}),
+        (tampering.lose_message, {"contributions"}),
+        (tampering.repeat_message, {"contributions"}),
+        (tampering.break_message, {"contributions"}),
+        (tampering.move_clock_back, {"clock", "forged", "state"}),
+        (tampering.forge_count, {"state"}),
+        (tampering.forge_log, {"state"}),
+        (tampering.forget_state, {"forged"}),
+        (tampering.forget_bound, {"contributions"}),
+        (tampering.forge_bound_log, {"state"}),
+        (tampering.forge_numbers, {"contributions"}),
     ],
     ids=lambda case: case.__name__ if callable(case) else "",
 )
@@ -435,7 +274,7 @@ def test_changed_topics_are_found(clone: Clone, tamper: Callable[[Clone], None],
     assert not said.ok
 
 
-@pytest.mark.parametrize(("tamper", "metric"), [(lose_row, "city-full"), (change_partial, "city")])
+@pytest.mark.parametrize(("tamper", "metric"), [(tampering.lose_row, "city-full"), (tampering.change_partial, "city")])
 def test_changed_contributions_are_not_what_the_events_yield(
     clone: Clone, tamper: Callable[[Clone], None], metric: str
 ) -> None:
@@ -509,7 +348,7 @@ def test_a_changed_partition_count_is_refused(clone: Clone) -> None:
 
 
 def test_what_is_no_release_is_found_in_the_topic(clone: Clone) -> None:
-    write_garbage(clone)
+    tampering.write_garbage(clone)
     clone.publish()
     said = audit("verify", clone.config)
     assert (
@@ -544,18 +383,6 @@ def test_a_scan_ends_where_it_is_told(original: Original) -> None:
             return [record.offset async for records in scan.read(place, 1, 4) for record in records]
 
     assert asyncio.run(read()) == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (KafkaConnectionError("refused"), "no broker answers"),
-        (TopicAuthorizationFailedError("t"), "TopicAuthorization"),
-    ],
-)
-def test_errors_of_the_client_are_one_line(error: Exception, message: str) -> None:
-    with pytest.raises(KafkaError, match=f"^somewhere: {message}"), kafka_errors(KafkaSettings("somewhere", "app")):
-        raise error
 
 
 def test_a_run_over_a_file_is_repeated_not_replayed(original: Original) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +23,11 @@ from shoal.agents.replaying.matching import (
     name_of,
 )
 from shoal.agents.replaying.origins import Sent, compare
+from shoal.agents.replaying.scan import kafka_errors
+from shoal.agents.settings import KafkaSettings
 from shoal.models.chain import FIRST
 from shoal.models.config import Config
+from shoal.models.errors import KafkaError
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import TopicPlan, plan_topic
@@ -338,3 +342,15 @@ def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:
         "a watermark went back",
         "the last watermark",
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KafkaConnectionError("refused"), "no broker answers"),
+        (TopicAuthorizationFailedError("t"), "TopicAuthorization"),
+    ],
+)
+def test_errors_of_the_client_are_one_line(error: Exception, message: str) -> None:
+    with pytest.raises(KafkaError, match=f"^somewhere: {message}"), kafka_errors(KafkaSettings("somewhere", "app")):
+        raise error
