@@ -22,6 +22,9 @@ levels              h          of a tree: nodes that hold an element, whatever t
 arity               k          children of a node
 scale               b          of Laplace noise: P(k) proportional to exp(-abs(k) / b); rounded up
 l1_sensitivity      -          the most that one unit changes all noised numbers together
+l2_sensitivity      -          the same as a root of summed squares, for Gaussian noise
+rho                 rho        privacy loss under zCDP; what epsilon and delta allow, rounded down
+sigma2              sigma^2    of Gaussian noise: P(k) proportional to exp(-k^2 / (2 sigma2)); exact
 width               -          grid steps that one unit can move in a counter
 variance            -          in squared grid steps
 epoch               -          number of a counter's tree; a full tree is followed by a new one

@@ -155,8 +155,16 @@ def test_variance_is_that_of_the_matrix(capacity: int, unit_columns: bool) -> No
     for t in {0, 1, capacity // 2, capacity}:
         assert tree.variance(t) == pytest.approx(exact[t], rel=1e-9)
         assert tree.variance(2 * capacity + t) == pytest.approx(2 * exact[-1] + exact[t], rel=1e-9)
-    assert tree.noise_sd(capacity) == pytest.approx(math.sqrt(exact[-1]), rel=1e-5)
-    assert tree.noise_quantile(capacity) == pytest.approx(1.959964 * math.sqrt(exact[-1]), rel=1e-5)
+
+
+@both
+@pytest.mark.parametrize("capacity", [1, 70, 1000])
+def test_error_bars_are_those_of_the_variance(capacity: int, unit_columns: bool) -> None:
+    tree = SquareRoot(capacity, 1 << 20, ONE, TINY, unit_columns)
+    for t in {*range(0, 2 * capacity, 1 + capacity // 40), capacity, capacity + 1, 2 * capacity}:
+        sd = math.sqrt(tree.variance(t))
+        assert tree.noise_sd(t) == pytest.approx(sd, rel=2e-4)
+        assert tree.noise_quantile(t) == pytest.approx(1.959964 * sd, rel=2e-4)
 
 
 # Mean variance in units of what one release alone would have. The published root has 9.67, 19.66, 28.28; the one with
