@@ -54,7 +54,7 @@ def scale_of(values: Sequence[int], middle: int, target: int) -> int:
     return scale.scale(left, target, EPSILON, iter(()))
 
 
-SETS = list(itertools.combinations_with_replacement(range(STEPS + 1), 4))
+SETS: list[tuple[int, ...]] = list(itertools.combinations_with_replacement(range(STEPS + 1), 4))
 
 
 def worst(laws: dict[tuple[int, ...], list[float]]) -> float:

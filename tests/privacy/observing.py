@@ -59,10 +59,35 @@ def without_record(letter: bytes) -> dict[str, Any]:
 
 
 def without_totals(message: Message) -> tuple[Any, ...]:
-    """A message but for the exact sums in it."""
-    rows = {key: [tuple(row[:-1]) for row in found] for key, found in message.contributions.items()}
+    """A message but for the exact sums in it, and for how samples that were summed over units are spread over parts."""
+    rows = [(key, merged(found), alone(found)) for key, found in message.contributions.items()]
     clock = (message.watermarks, message.idle)
-    return (message.topic, message.partition, message.number, message.offset, message.wall, clock, list(rows.items()))
+    return (message.topic, message.partition, message.number, message.offset, message.wall, clock, rows)
+
+
+def merged(rows: Iterable[Any]) -> Counter[tuple[int, int]]:
+    """Samples by (time, level)."""
+    found: Counter[tuple[int, int]] = Counter()
+    for effective, pseudonym, _, level, samples, _ in rows:
+        found[effective, level] += 0 if pseudonym else samples
+    return found
+
+
+def alone(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Rows of one unit each, without their sum."""
+    return [tuple(row[:-1]) for row in rows if row[1]]
+
+
+def without_parts(keys: Iterable[tuple[bytes, bool]]) -> tuple[Any, ...]:
+    """Changelog keys and whether they are tombstones; of rows that are summed over units (group, tick, level) alone."""
+    others, summed = [], set()
+    for key, gone in keys:
+        place = orjson.loads(key[1:]) if key.startswith(b"w") else [None] * 4
+        if place[3] == "":
+            summed.add((place[0], place[1], place[5], gone))
+        else:
+            others.append((key, gone))
+    return others, summed
 
 
 def watch_file(cfg: Config, lines: Iterable[bytes], *, secret: bytes = SECRET) -> Watched:
@@ -119,7 +144,7 @@ class WatchedCluster(Cluster):
             if released is not None:
                 self.seen.releases += [release.value for release in released.releases]
                 self.seen.activations += [value for _, value in released.activations]
-                self.seen.state_keys.append([(key, value is None) for key, value in released.changelog])
+                self.seen.state_keys.append(without_parts((key, value is None) for key, value in released.changelog))
             return released
 
         machine.take = overhear  # type: ignore[method-assign]
@@ -223,4 +248,11 @@ CONFIGS: list[Config] = [
         {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True},
         {"max_contributions": 1, "users": 1},
     ),
+    config({"algorithm": "sharp"}, {"algorithm": "sharp", "every": "contribution"}),  # they wait for more units
+]
+# These choose a clip range: what follows from it is pattern if the choice is the same.
+SHARP: list[Config] = [
+    config({"algorithm": "sharp", "epsilon": 200, "grid": 200}, {"algorithm": "sharp", "epsilon": 900, "every": "3s"}),
+    config({"algorithm": "sharp", "epsilon": 9000, "group": "g", "max_groups_per_user": 2, "lateness": "3s"}),
+    config({"algorithm": "sharp", "epsilon": 900, "every": "contribution", "late": "drop", "users": None}),
 ]

@@ -4,11 +4,15 @@ One key, two neighbours, through the file run and through a cluster of partition
 paid for by the noise (`test_sensitivity.py`), so it must be a charged number and nothing else.
 """
 
+from unittest.mock import patch
+
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.privacy.observing import CONFIGS, Neighbours, Row, WatchedCluster, neighbours, raws, watch_file
+from shoal.mechanisms import scale
+from tests.privacy.observing import CONFIGS, SHARP, Neighbours, Row, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import config
 
 pairs = neighbours()
@@ -32,6 +36,32 @@ def test_a_file_run_shows_nothing_of_values_but_charged_numbers(cfg, pair):
 def test_a_cluster_that_crashes_shows_nothing_of_values_but_charged_numbers(cfg, pair, sources, homes, schedule):
     first, second = (run_cluster(cfg, rows, sources, homes, schedule) for rows in (pair.first, pair.second))
     # then messages, state keys, tombstones, dead letters, counters and all releases agree, but for sums and noised sums
+    assert first.pattern() == second.pattern()
+
+
+@pytest.fixture(scope="module")
+def one_clip_range():
+    """The private choices of sharp, which are charged, fall on the same candidates in both streams."""
+    with (
+        patch.object(scale, "centre", lambda counts, epsilon, words: len(counts) // 3),
+        patch.object(scale, "scale", lambda left, target, epsilon, words: len(left) // 3),
+    ):
+        yield
+
+
+@settings(max_examples=60)
+@given(cfg=st.sampled_from(SHARP), pair=pairs)
+@pytest.mark.usefixtures("one_clip_range")
+def test_given_its_clip_range_sharp_shows_nothing_of_values_but_charged_numbers(cfg, pair):
+    first, second = watch_file(cfg, raws(pair.first)), watch_file(cfg, raws(pair.second))
+    assert first.pattern() == second.pattern()
+
+
+@settings(max_examples=60)
+@given(cfg=st.sampled_from(SHARP), pair=pairs, sources=st.sampled_from([1, 3]), schedule=schedules)
+@pytest.mark.usefixtures("one_clip_range")
+def test_given_its_clip_range_nor_does_a_cluster(cfg, pair, sources, schedule):
+    first, second = (run_cluster(cfg, rows, sources, 2, schedule) for rows in (pair.first, pair.second))
     assert first.pattern() == second.pattern()
 
 
@@ -77,6 +107,9 @@ def test_the_streams_of_these_tests_reach_every_case():
     levels = [orjson.loads(one)["level"] for watched in seen for one in watched.activations]
     assert max(levels) >= 4
     assert len({orjson.loads(one)["at"] for watched in seen for one in watched.activations}) > 1
+    # and sharp begins to count, with and without a clip range of its own
+    sharp = [orjson.loads(one)["epsilon"] for cfg in SHARP for one in watch_file(cfg, raws(rows)).activations]
+    assert min(sharp) == 0 < max(sharp)
 
 
 def test_a_second_number_for_one_field_is_not_a_second_sample():

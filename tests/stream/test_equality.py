@@ -50,6 +50,8 @@ CONFIGS: list[Config] = [
         {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups_per_user": 2},
         {"epsilon": 4000, "sigma": "0.2"},
     ),
+    config({"algorithm": "sharp", "epsilon": 300, "grid": 64}, {"algorithm": "sharp", "every": "2s", "users": None}),
+    config({"algorithm": "sharp", "epsilon": 4000, "group": "g", "max_groups_per_user": 2, "horizon": "60s"}),
     config(
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "sigma": ("0.3", "0.1")},
         {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-5, 5))},
@@ -57,7 +59,11 @@ CONFIGS: list[Config] = [
     ),
 ]
 # Events up to three seconds out of order, and a lateness that allows for it.
-DISORDERED = config({"lateness": "3s", "every": "2s", "epsilon": 4000}, {"lateness": "3s", "algorithm": "naive"})
+DISORDERED = config(
+    {"lateness": "3s", "every": "2s", "epsilon": 4000},
+    {"lateness": "3s", "algorithm": "naive"},
+    {"lateness": "3s", "algorithm": "sharp", "every": "3s", "epsilon": 400},
+)
 
 actions = st.lists(
     st.tuples(
@@ -116,9 +122,11 @@ def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, amo
 
 
 @settings(max_examples=60)
-@given(events_in_order, st.sampled_from(["naive", "full"]), actions)
+@given(events_in_order, st.sampled_from(["naive", "full", "sharp"]), actions)
 def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm, schedule):
-    cfg = config({"every": "contribution", "algorithm": algorithm}, {"group": "g", "every": "contribution"})
+    cfg = config(
+        {"every": "contribution", "algorithm": algorithm, "epsilon": 400}, {"group": "g", "every": "contribution"}
+    )
     events = encode(rows)
     cluster = Cluster(cfg, 1, 3)
     cluster.produce(events)

@@ -124,6 +124,16 @@ def test_waking_late_folds_into_the_open_tick_and_is_counted():
     assert closed(machine, *caught_up) == [("05:10", 2)]
 
 
+@pytest.mark.parametrize("parts", [[(7, 3)], [(7, 1), (60, 2)], [(0, 1), (31, 1), (99, 1)]])
+def test_what_wakes_late_is_counted_by_samples_as_the_number_of_parts_depends_on_values(parts):
+    machine = release(config({"algorithm": "sharp"}), sources=2)
+    closed(machine, message(1, at=100, clock=300, wall=1_000), message(1, partition=1, idle=True, wall=30_000))
+    late = message(2, partition=1, clock=120, wall=31_000)
+    late.contributions["m0/1|"] = [(120 * SECOND, "", part, 0, samples, samples) for part, samples in parts]
+    closed(machine, late)
+    assert machine.counters["woke_late"] == 3
+
+
 def test_sources_far_ahead_of_a_slow_one_are_held_back_but_never_for_an_idle_one(monkeypatch):
     monkeypatch.setattr("shoal.stream.release.MAX_LEAD", 2)
     machine = release(config({"algorithm": "naive", "every": "1s"}), sources=3)
