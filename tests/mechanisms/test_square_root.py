@@ -121,6 +121,15 @@ def test_epochs_add_up_and_share_no_draw() -> None:
     assert len({part[6] for part in parts}) == 3
 
 
+def test_each_element_has_the_draw_of_its_index() -> None:
+    """Also where an epoch takes several blocks of draws."""
+    tree = SquareRoot(9000, 5, ONE, TINY)
+    noise, drawn = DiscreteGaussian(tree.sigma2, KEY), list(draws(tree, KEY))
+    assert len(set(drawn)) == len(drawn) == 9000
+    for index in (0, 1, 4095, 4096, 4097, 8191, 8192, 8999):
+        assert drawn[index] == noise.draw(index)
+
+
 @both
 def test_the_draws_have_the_stated_sigma(unit_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[Fraction, bytes]] = []
