@@ -206,6 +206,48 @@ VALUES = (
     ),
 )
 
+SHOWN = (
+    Mutant(
+        name="parts are counted",
+        family="values decide",
+        file="stream/release.py",
+        old='self.counters["woke_late"] += sum(row[4] for row in run)',
+        new='self.counters["woke_late"] += len(run)',
+        breach="a worker's metrics show how many buckets the values of a tick are in",
+        tests=(
+            "stream/test_release.py::"
+            "test_what_wakes_late_is_counted_by_samples_as_the_number_of_parts_depends_on_values",
+        ),
+    ),
+    Mutant(
+        name="a value in a counter's name",
+        family="values decide",
+        file="models/events.py",
+        old='raise Refused("no-value" if found is MISSING else "bad-value")',
+        new='raise Refused("no-value" if found is MISSING else f"bad-value {found}")',
+        breach="a value is shown by the counters and logs of a worker",
+        tests=(BOUND + "test_bad_input_is_a_dead_letter_with_reason_and_origin",),
+    ),
+    Mutant(
+        name="key in what is shown",
+        family="keys",
+        file="agents/key_file.py",
+        old="secret: bytes = field(repr=False)",
+        new="secret: bytes = field(repr=True)",
+        breach="a log line or an error holds the key, and with it the exact values of every sum",
+        tests=("agents/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
+    ),
+    Mutant(
+        name="fingerprint is a part of the key",
+        family="keys",
+        file="agents/key_file.py",
+        old="return sha256(FINGERPRINT_DOMAIN + secret).hexdigest()[:16]",
+        new="return secret.hex()[:16]",
+        breach="SQL and logs hold a quarter of the key",
+        tests=("agents/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
+    ),
+)
+
 SUMS = (
     Mutant(
         name="float sum",
@@ -238,4 +280,4 @@ SUMS = (
     ),
 )
 
-MUTANTS = (*CLIPPING, *CAPS, *PRIORS, *VALUES, *SUMS)
+MUTANTS = (*CLIPPING, *CAPS, *PRIORS, *VALUES, *SHOWN, *SUMS)
