@@ -271,6 +271,36 @@ class TestReleases:
         assert abs(total) <= 4 * sqrt(400)
 
 
+@settings(max_examples=80)
+@given(st.sampled_from(CASES), bursts(), VALUES, CHOICES)
+def test_the_bias_is_within_its_bound(
+    parameters: Sharp, rows: list[Burst], values: list[int], choices: list[int]
+) -> None:
+    """For any data and any clip range: what is left out, and how far what is in is clipped, in parts of the range."""
+    samples, run, sent = capped(rows, parameters, values), Run(parameters, choices), 0
+    for tick in by_tick(contributions(parameters, samples)):
+        run.tick(tick)
+    releaser, steps = run.releaser, parameters.grid.steps
+    if not releaser._cap:
+        return
+    # given how far each kind of element may be clipped, per sample
+    low, high = (parameters.buckets.boundaries[end] for end in releaser.head()[1][1:])
+    clipped, blocks = Fraction(0), 0
+    for contribution in contributions(parameters, samples):
+        level, size = contribution.level, contribution.samples
+        if size > 1 and level - 7 < len(releaser._clips):
+            first, last = releaser._clips[level - 7]
+            clipped += max(0, first, size * steps - last)
+            blocks += size
+        sent += size
+    singles = releaser._samples - blocks
+    clipped += singles * max(low, steps - high)
+    left_out = 1 - Fraction(releaser._samples, len(samples))
+    bias = Fraction(releaser._total, releaser._samples) - Fraction(sum(s.value for s in samples), len(samples))
+    assert releaser._samples <= sent <= len(samples)
+    assert abs(bias) <= left_out * steps + clipped / releaser._samples
+
+
 def test_candidates_of_a_scale_reach_from_the_range_to_a_step() -> None:
     assert LONG.half_widths[0] == TOP
     assert len(LONG.half_widths) == HALVINGS
