@@ -113,6 +113,19 @@ class Sharp(MeanParameters):
         enough = -(-4000 // self.group_epsilon)
         return max(self.least_units, min(enough, self.users // 2 or enough))
 
+    @property
+    def patience(self) -> int:
+        """How many releases are waited for enough units; twice as many for units at all."""
+        return -(-self.releases // 16)
+
+    def is_ready(self, units: int, samples: int, ticks: int) -> bool:
+        """Whether to begin at a group's release number `ticks`: a function of the pattern."""
+        if not units:  # late samples may overtake a unit's first
+            return False
+        if units >= self.ready_units or samples >= self.ready_samples:
+            return True
+        return ticks >= self.patience * (1 if units >= self.least_units else 2)
+
     @cached_property
     def ready_samples(self) -> int:
         """How many samples are waited for, if units stay away: unclipped noise would be a fifth of the range."""

@@ -118,7 +118,7 @@ class SharpReleaser:
             activations = self._open_octaves()
         else:
             self._waited += 1
-            if not self._is_ready:
+            if not self._mean.is_ready(self._units, self._samples_waiting, self._waited):
                 return ()
             activations = [self._activate()]
         self._ticks += 1
@@ -129,15 +129,6 @@ class SharpReleaser:
     def _first(self) -> list[int]:
         """Units' first samples per bucket: of each unit one."""
         return [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(self._mean.buckets.count)]
-
-    @property
-    def _is_ready(self) -> bool:
-        """A function of the pattern: counts of units and of samples."""
-        if self._units >= self._mean.ready_units:
-            return True
-        if not self._units:  # late samples may overtake a unit's first
-            return False
-        return self._samples_waiting >= self._mean.ready_samples
 
     def _activate(self) -> Activation:
         """Choose the clip range and the cap, and count what waited."""

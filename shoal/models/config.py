@@ -61,6 +61,7 @@ Ranges = Annotated[Range | tuple[Range, ...], PlainValidator(coordinates.ranges)
 Numbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.numbers)]
 PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.positive_numbers)]
 DAY = 86_400_000_000
+UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
 
 
 class Section(BaseModel):
@@ -226,7 +227,7 @@ class MetricSection(Section):
         """Of a group, as far as the configuration says."""
         if isinstance(self.every, int):
             return None if self.horizon is None else max(1, self.horizon // self.every)
-        return None if self.users is None else self.users * self.max_contributions
+        return (self.users or UNKNOWN_USERS) * self.max_contributions
 
     @property
     def values(self) -> tuple[str, ...]:

@@ -149,11 +149,16 @@ def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
         grid=Grid(low, high, metric.grid),
         epsilon=metric.epsilon / len(metric.values),
         max_contributions=metric.max_contributions,
-        users=metric.users or 1,
+        users=_users(metric),
         groups=metric.max_groups_per_user,
         failure=metric.failure,
         **assumptions,
     )
+
+
+def _users(metric: MetricSection) -> int:
+    """Expected in a group. How they spread over groups nobody says; sharp, who needs no number, then gets none."""
+    return 1 if metric.users is None or (metric.group and metric.algorithm == "sharp") else metric.users
 
 
 def plan_topic(
