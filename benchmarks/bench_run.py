@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller files, one repetition; nothing is kept")
     quick = parser.parse_args().quick
     sizes, repetitions = ((50_000, 250_000), 1) if quick else ((200_000, 2_000_000), 3)
-    results: dict[str, list[dict[str, Any]]] = {"naive": [], "full": []}
+    results: dict[str, list[dict[str, Any]]] = {"sharp": [], "naive": [], "full": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = {events: folder / f"{events}.jsonl" for events in sizes}

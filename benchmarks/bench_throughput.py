@@ -21,6 +21,7 @@ SUBJECTS = {  # name -> (algorithm, only bound)
     "bound alone (full)": ("full", True),
     "whole pipeline, full": ("full", False),
     "whole pipeline, naive": ("naive", False),
+    "whole pipeline, sharp": ("sharp", False),
 }
 RAW, STOCK = "raw loop: getmany, loads, dict", "stock Faust with a table"
 
