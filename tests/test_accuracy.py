@@ -191,7 +191,7 @@ def test_any_file_is_measured(tmp_path: Path) -> None:
     data = inputs.of_csv(tmp_path / "events.csv", "who", "amount", "day", ("0", "1"), 20)
     assert data.count == 600
     # when it is measured
-    page.write([measure(data, 2)], 1.0, 2, tmp_path / "out", keep=False)
+    page.write([measure(data, algorithms(), 2)], 1.0, 2, tmp_path / "out", keep=False)
     # then there are tables with every algorithm, figures and a picture
     tables = (tmp_path / "out" / "accuracy.md").read_text()
     assert all(f" {name} " in tables for name in [*algorithms(), comparators.OPENDP, comparators.BY_RELEASE])

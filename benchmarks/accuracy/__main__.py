@@ -1,6 +1,6 @@
 """Accuracy of all algorithms and of what else one might use, on the same inputs in one run.
 
-    python -m benchmarks.accuracy [--quick] [--seeds N] [--out DIR]
+    python -m benchmarks.accuracy [--quick] [--seeds N] [--algorithms NAME ...] [--out DIR]
     python -m benchmarks.accuracy --csv FILE --user COLUMN --value COLUMN --time COLUMN [--range LOW HIGH]
 
 Prints tables. A full run writes benchmarks/results/accuracy.json, docs/accuracy.md and docs/images/accuracy.png; with
@@ -10,7 +10,7 @@ Prints tables. A full run writes benchmarks/results/accuracy.json, docs/accuracy
 import argparse
 import sys
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +43,11 @@ def compared(bounded: Bounded, cadence: Cadence, keys: int) -> Iterator[Curve]:
         yield comparators.factorisation(name, data, at)
 
 
-def curves(data: Input, keys: int) -> dict[str, list[Curve]]:
+def curves(data: Input, names: Sequence[str], keys: int) -> dict[str, list[Curve]]:
     """By cadence. Algorithms take turns, for each bounds the whole input once."""
     bounded = Bounded(data)
     found: dict[str, list[Curve]] = {cadence.name: [] for cadence in data.cadences}
-    for name in algorithms():
+    for name in names:
         for cadence in data.cadences:
             runs = bounded.run(name, cadence, keys)
             found[cadence.name].append(of_runs(runs, data, looks(data, cadence)))
@@ -56,10 +56,10 @@ def curves(data: Input, keys: int) -> dict[str, list[Curve]]:
     return found
 
 
-def measure(data: Input, keys: int) -> Found:
+def measure(data: Input, names: Sequence[str], keys: int) -> Found:
     """Everything about one input."""
     began = clock.perf_counter()
-    drawn = curves(data, keys)
+    drawn = curves(data, names, keys)
     scores = {cadence: [score(curve, data) for curve in found] for cadence, found in drawn.items()}
     print(f"{data.name}: {clock.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     bound = comparators.lower_bound(data) if data.mean is not None else None
@@ -72,6 +72,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small inputs, few keys; nothing is kept without --out")
     parser.add_argument("--seeds", type=int, metavar="N", help="keys per input and cadence (48; quick: 8)")
+    parser.add_argument(
+        "--algorithms", nargs="+", choices=algorithms(), metavar="NAME", help="these and the comparators"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write JSON, Markdown and picture into this folder")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="measure on this file alone: a header, .gz if it is")
     parser.add_argument("--user", metavar="COLUMN", default="user")
@@ -92,9 +95,9 @@ def main() -> None:
     else:
         given = inputs.standard(quick=chosen.quick)
     began = clock.perf_counter()
-    found = [measure(data, keys) for data in given]
+    found = [measure(data, chosen.algorithms or algorithms(), keys) for data in given]
     seconds = clock.perf_counter() - began
-    page.write(found, seconds, keys, chosen.out, keep=not (chosen.quick or chosen.csv))
+    page.write(found, seconds, keys, chosen.out, keep=not (chosen.quick or chosen.csv or chosen.algorithms))
 
 
 if __name__ == "__main__":

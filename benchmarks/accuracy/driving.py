@@ -22,7 +22,7 @@ from shoal.mechanisms.statistic import ALGORITHMS, Contribution, Estimate, MeanP
 EPSILON = Fraction(1)
 EARLY, LATE = 150, 250  # looks in the first quarter of the stream and after it, at a release per contribution
 WORK = 20_000  # contributions times keys that an algorithm is given at one cadence, per key that is asked for
-MORE = {"sharp": 5}  # times the work, for the one whose ratios are wanted to a few per cent
+MORE = {"sharp": 3}  # times the work, for the one whose ratios are wanted to a few per cent
 
 
 @dataclass(frozen=True)
