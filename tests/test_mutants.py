@@ -1,12 +1,14 @@
 """Mutants of the mathematics of privacy: a few of each family are tried here, all of them by `make mutants`."""
 
 import dataclasses
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.mutants.__main__ import misfits, show, tried
 from tests.mutants.catalogue import FAMILIES, MUTANTS
 from tests.mutants.mutant import ROOT, Misfit, Mutant
 from tests.mutants.runner import BROKEN, CAUGHT, SURVIVED, copy_project, try_mutant
@@ -55,7 +57,11 @@ HALVED: Mutant = next(mutant for mutant in MUTANTS if mutant.name == "halved sca
         ({"new": "return self.no_such_thing"}, BROKEN, "ended with AttributeError"),
         ({"new": "return ("}, BROKEN, "collection"),
         ({"tests": ("mechanisms/test_counters.py::test_no_such_test",)}, BROKEN, "not found"),
-        ({"tests": ("models/test_log_values.py",)}, BROKEN, "no test imported shoal.mechanisms.binary"),
+        (
+            {"tests": ("models/test_log_values.py::test_nothing_stays_nothing",)},
+            BROKEN,
+            "no test imported shoal.mechanisms.binary",
+        ),
     ],
 )
 def test_only_a_test_that_expected_otherwise_counts(
@@ -78,3 +84,24 @@ def test_the_checkout_is_left_alone(pristine: Path, tmp_path: Path) -> None:
     before = (ROOT / HALVED.source).read_bytes()
     assert try_mutant(HALVED, pristine, tmp_path / "copy").outcome == CAUGHT
     assert (ROOT / HALVED.source).read_bytes() == before == (pristine / HALVED.source).read_bytes()
+
+
+def test_the_table_tells_who_was_caught_and_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    # given a mutant that is caught, one whose test is not there, and one that no longer fits
+    absent = dataclasses.replace(HALVED, name="absent", tests=(HALVED.tests[0].replace("binary-7", "binary-1000"),))
+    stale = dataclasses.replace(HALVED, name="stale", old="no such text")
+    verdicts = [*misfits([HALVED, stale]), *tried([HALVED, absent], jobs=2)]
+    assert [(one.mutant.name, one.outcome) for one in verdicts] == [
+        ("stale", BROKEN), ("halved scale", CAUGHT), ("absent", BROKEN),
+    ]  # fmt: skip
+    # then the table says so
+    show(verdicts, 3.0, as_json=False)
+    table = capsys.readouterr().out
+    assert "1 of 3 caught, in 3 seconds" in table
+    assert "not found" in table
+    assert f"broken: stale ({HALVED.source}): {HALVED.breach}" in table
+    # and so do lines of JSON
+    show(verdicts, 3.0, as_json=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["outcome"] for line in lines] == [BROKEN, CAUGHT, BROKEN]
+    assert lines[1]["by"] == HALVED.tests[0]

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import track
 from rich.table import Table
 
 from tests.mutants.catalogue import FAMILIES, MUTANTS
@@ -38,7 +39,10 @@ def main(
     started = time.monotonic()
     verdicts = misfits(chosen)
     fitting = [mutant for mutant in chosen if mutant not in [one.mutant for one in verdicts]]
-    verdicts += tried(fitting, jobs)
+    told = Console(stderr=True)
+    verdicts += track(
+        tried(fitting, jobs), "first without mutants, then", len(fitting), console=told, disable=not told.is_terminal
+    )
     show(verdicts, time.monotonic() - started, as_json=as_json)
     sys.exit(any(verdict.outcome != CAUGHT for verdict in verdicts))
 
