@@ -10,9 +10,11 @@ import pytest
 
 from shoal.agents.ledger import End, Ledger
 from shoal.agents.registration import Registration
+from shoal.agents.session import registration_of
 from shoal.models.chain import parameters_digest
 from shoal.models.errors import LedgerError
 from tests.agents.audit_examples import APP, amounts, register, release, version
+from tests.stream.simulation import config
 
 
 @pytest.fixture
@@ -88,6 +90,20 @@ def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
         register(ledger, version("basket", epsilon="2.5"), version("visits", epsilon="2.5"))
     # then neither was charged
     assert ledger.versions(APP) == []
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"algorithm": "naive"},
+        {"algorithm": "full", "group": "g", "max_groups_per_user": 7},
+        {"value": ["x", "y", "z"], "range": [[0, 1]] * 3},
+    ],
+)
+def test_a_metric_is_charged_its_whole_epsilon_whatever_it_is_divided_by(section: dict[str, Any]) -> None:
+    configured = config({"epsilon": "0.7"} | section)
+    registration = registration_of(configured, configured.metric[0])
+    assert registration.epsilon == registration.charge_epsilon == Fraction("0.7")
 
 
 def test_delta_has_a_budget_too(ledger: Ledger) -> None:

@@ -1,6 +1,6 @@
 """Breaches that no law of the other files sees; the mutants (tests/mutants) stand behind each of these tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -113,6 +113,22 @@ def test_each_prior_has_bits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     sent = contributions(parameters, [Sample(at // 6, f"{at % 6:032x}", at) for at in range(96)])
     _, activations = play(parameters.releaser(KEY, b""), sent)
     assert len(set(read)) == len(read) == len(activations) == 3
+
+
+def test_a_prior_is_made_with_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[Fraction] = []
+
+    def overheard(totals: Sequence[int], size: int, count: int, epsilon: Fraction, words: Iterator[int]) -> int:
+        used.append(epsilon)
+        return 0
+
+    monkeypatch.setattr(full, "median_bin", overheard)
+    parameters = mean(full.Full, epsilon=Fraction(10**6), groups=3)
+    assert isinstance(parameters, full.Full)
+    sent = contributions(parameters, [Sample(at // 6, f"{at % 6:032x}", at) for at in range(96)])
+    _, activations = play(parameters.releaser(KEY, b""), sent)
+    # then each call costs what is said of it, and what the budget has for it
+    assert used == [one.epsilon for _, one in activations] == [parameters.prior_epsilon] * 3
 
 
 def test_blocks_that_waited_are_clipped_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

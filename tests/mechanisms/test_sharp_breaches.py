@@ -3,7 +3,8 @@
 The private choices are made the same in both streams, as composition wants it; what is left must be paid for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Container, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, groupby
 from typing import NamedTuple
@@ -43,7 +44,9 @@ def sharp(m: int, *, epsilon: Fraction = Fraction(10**6), users: int = UNITS) ->
     return parameters
 
 
-def run(parameters: Sharp, samples: Sequence[Sample], *, one_by_one: bool = False) -> Run:
+def run(
+    parameters: Sharp, samples: Sequence[Sample], *, one_by_one: bool = False, restarts: Container[int] = ()
+) -> Run:
     """A release after each tick; what was chosen is what `exponential.choose` says."""
     calls: list[Call] = []
     choose = exponential.choose
@@ -64,7 +67,11 @@ def run(parameters: Sharp, samples: Sequence[Sample], *, one_by_one: bool = Fals
             found.activations.extend((tick, one) for one in releaser.close())
             found.estimates.append(releaser.estimate())
             found.elements.append(releaser._total - sum(found.elements))
-    return found
+            if tick in restarts:
+                head, kept = releaser.head(), list(releaser.kept.values())
+                releaser = parameters.releaser(KEY, b"")
+                releaser.restore(json.loads(json.dumps(head)), kept)
+    return found._replace(releaser=releaser)
 
 
 def stream(each: int, values: Callable[[int], int], *, ticks: int = 4, others: int = 13) -> list[Sample]:
@@ -121,6 +128,20 @@ def test_no_neighbours_lose_more_than_epsilon(
     assert worst_moved <= tree.width
     assert sum(shares, tree.epsilon) <= parameters.group_epsilon
     assert worst_moved > tree.width * Fraction(1, 4)
+
+
+@pytest.mark.parametrize(("m", "cap", "narrow"), CASES)
+@pytest.mark.parametrize("last", [0, 1, 2, 9])
+def test_a_restart_changes_nothing_that_a_unit_may_move(
+    m: int, cap: int, narrow: int, last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sharp, "choose_cap", lambda *_: cap)
+    monkeypatch.setattr(exponential, "choose", lambda *_: narrow)
+    parameters, samples = sharp(m), stream(m, VALUES[3], ticks=8)
+    whole = run(parameters, samples)
+    cut = run(parameters, samples, restarts=range(last + 1))
+    assert cut[:-1] == whole[:-1]
+    assert cut.releaser.head() == whole.releaser.head()
 
 
 def test_each_call_has_bits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

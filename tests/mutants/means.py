@@ -195,4 +195,25 @@ GIVEN = (
     ),
 )
 
-MUTANTS = (*LEVELS, *CLIPS, *PRIORS, *RESTARTS, *GIVEN)
+DETAILS = (
+    Mutant(
+        name="interval one step too wide",
+        family="clipping",
+        file="mechanisms/levels.py",
+        old="return middle - half_width, middle + half_width",
+        new="return middle - half_width, middle + half_width + 1",
+        breach="a block moves by 2 D + 1 steps, the noise is for 2 D",
+        tests=(GIVEN_LOSS + "[MultiTree-None-4-2]",),
+    ),
+    Mutant(
+        name="prior made with the whole epsilon",
+        family="prior",
+        file="mechanisms/full.py",
+        old="level.bins, mean.prior_epsilon, words)",
+        new="level.bins, mean.group_epsilon, words)",
+        breach="each prior costs what is for all priors and counters",
+        tests=("mechanisms/test_breaches.py::test_a_prior_is_made_with_its_share",),
+    ),
+)
+
+MUTANTS = (*LEVELS, *CLIPS, *PRIORS, *RESTARTS, *GIVEN, *DETAILS)

@@ -116,6 +116,59 @@ TREES = (
     ),
 )
 
+LAST = (
+    Mutant(
+        name="last sample without noise",
+        family="noise",
+        file="mechanisms/naive.py",
+        old="self._total + self._counter.noise(t)",
+        new="self._total + self._counter.noise(t - 1)",
+        breach="the nodes of the last sample are not in its release",
+        tests=("privacy/test_sensitivity.py::test_naive_sums_of_neighbours_differ_by_what_one_user_may_move",),
+    ),
+    Mutant(
+        name="last block without noise",
+        family="noise",
+        file="mechanisms/full.py",
+        old="total += clipped + counter.noise(count)",
+        new="total += clipped + counter.noise(count - 1)",
+        breach="the nodes of the last block are not in its release",
+        tests=(
+            "mechanisms/test_statistic_laws.py::TestMean::test_noise_sd_is_that_of_the_draws_in_the_release[epsilon0-full]",
+        ),
+    ),
+    Mutant(
+        name="last tick without noise",
+        family="noise",
+        file="mechanisms/sharp_releaser.py",
+        old="noisy = self._total + self._counter.noise(t)",
+        new="noisy = self._total + self._counter.noise(t - 1)",
+        breach="the nodes of the last tick are not in its release",
+        tests=("mechanisms/test_sharp.py::TestReleases::test_a_release_is_the_clipped_sum_and_the_noise_of_its_place",),
+    ),
+)
+
+STREAMS = (
+    Mutant(
+        name="noise without the key",
+        family="keys",
+        file="mechanisms/keyed.py",
+        old="info=encode(*parts)).derive(key)",
+        new="info=encode(*parts)).derive(bytes(32))",
+        breach="who knows the configuration computes the noise",
+        tests=(KEYED + "test_a_subkey_is_what_rfc_5869_says",),
+    ),
+    Mutant(
+        name="one stream for all subkeys",
+        family="keys",
+        file="mechanisms/keyed.py",
+        old="algorithms.AES(subkey)",
+        new="algorithms.AES(bytes(32))",
+        breach="all groups, levels and epochs have the same noise",
+        tests=(LAWS + "test_no_two_draws_have_one_name",),
+    ),
+)
+
 SAMPLERS = (
     Mutant(
         name="noise is zero",
@@ -302,4 +355,4 @@ LANES = (
     ),
 )
 
-MUTANTS = (*SCALE, *TREES, *SAMPLERS, *LANES, *KEYS)
+MUTANTS = (*SCALE, *TREES, *SAMPLERS, *LANES, *KEYS, *LAST, *STREAMS)

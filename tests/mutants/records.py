@@ -215,4 +215,87 @@ LOGS = (
     ),
 )
 
-MUTANTS = (*KEPT, *CHARGES, *LOGS)
+DETAILS = (
+    Mutant(
+        name="accounts not written",
+        family="state",
+        file="stream/intake.py",
+        old="self.accounts[key] = self._touched[key] = account",
+        new="self.accounts[key] = account",
+        breach="after a restart a user's count is 0",
+        tests=(STATE + "test_counts_and_groups_survive_any_restart_and_are_nobody_elses",),
+        otherwise="users would start again at count 0",
+    ),
+    Mutant(
+        name="groups not written",
+        family="state",
+        file="stream/intake.py",
+        old="self.groups[user] = self._touched_groups[user] = count + 1",
+        new="self.groups[user] = count + 1",
+        breach="after a restart a user may be in as many groups again",
+        tests=(STATE + "test_counts_and_groups_survive_any_restart_and_are_nobody_elses",),
+        otherwise="users would start again at count 0",
+    ),
+    Mutant(
+        name="octaves have their budget back after a restart",
+        family="state",
+        file="mechanisms/sharp_releaser.py",
+        old="self._cap, self._budget = int(cap), int(budget)",
+        new="self._cap, self._budget = int(cap), 2 * int(budget)",
+        breach="blocks move the sum beyond what the noise is made for",
+        tests=("mechanisms/test_sharp_breaches.py::test_a_restart_changes_nothing_that_a_unit_may_move",),
+    ),
+    Mutant(
+        name="floats for parameters",
+        family="ledger",
+        file="mechanisms/check.py",
+        old="if isinstance(value, bool) or not isinstance(value, int | Fraction):",
+        new="if isinstance(value, bool) or not isinstance(value, int | float | Fraction):",
+        breach="epsilon is rounded before it is shared out",
+        tests=("mechanisms/test_grid_blocks_checks.py::test_checks_name_the_argument_and_refuse_floats",),
+    ),
+    Mutant(
+        name="configured numbers as floats",
+        family="ledger",
+        file="models/exact.py",
+        old="return Fraction(value)",
+        new="return Fraction(float(value))",
+        breach="what is charged is not what was agreed",
+        tests=(
+            "models/test_config.py::test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file",
+        ),
+    ),
+    Mutant(
+        name="charges as floats",
+        family="ledger",
+        file="models/log.py",
+        old="return None if value is None else exact_text(value)",
+        new="return None if value is None else str(float(value))",
+        breach="many small charges sum to less than they are",
+        tests=(
+            LEDGER + "test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions[sqlite]",
+            LEDGER + "test_tenths_add_up_exactly[sqlite]",
+            "models/test_log_values.py::test_any_amount_is_read_back_exactly",
+        ),
+    ),
+    Mutant(
+        name="a charge below what is used",
+        family="ledger",
+        file="agents/registration.py",
+        old="if not 0 <= amount <= charge:",
+        new="if not 0 <= amount:",
+        breach="the ledger is told less than the metric costs",
+        tests=(LEDGER + "test_a_registration_that_contradicts_itself_is_refused",),
+    ),
+    Mutant(
+        name="charged for one group",
+        family="ledger",
+        file="agents/session.py",
+        old="charge_epsilon=metric.epsilon,",
+        new="charge_epsilon=metric.epsilon / metric.max_groups_per_user,",
+        breach="the ledger is told what one of a user's groups costs",
+        tests=(LEDGER + "test_a_metric_is_charged_its_whole_epsilon_whatever_it_is_divided_by",),
+    ),
+)
+
+MUTANTS = (*KEPT, *CHARGES, *LOGS, *DETAILS)
