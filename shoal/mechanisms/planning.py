@@ -174,8 +174,8 @@ def _active(mean: Full, closed: Sequence[int]) -> Iterator[int]:
     """Blocks of the levels that count: those without a prior, then as long as the blocks below hold enough for one."""
     ready = 0
     for index, count in enumerate(closed):
-        level = mean.levels[max(index, mean.first)]  # with sigma, level 0 waits for the prior of level 1
         if index >= mean.first or mean.sigma is not None:
+            level = mean.levels[max(index, mean.first)]  # with sigma, level 0 waits for the prior of level 1
             below = ready if index else closed[0]
             if below < level.array_size * level.arrays:
                 return

@@ -9,6 +9,7 @@ from shoal.agents.cli.check import check
 from shoal.agents.cli.demo import demo
 from shoal.agents.cli.key import new
 from shoal.agents.cli.migrate import migrate
+from shoal.agents.cli.plan import plan
 from shoal.agents.cli.produce import produce
 from shoal.agents.cli.run import run
 from shoal.agents.cli.topics import topics
@@ -19,6 +20,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "worker": worker,
     "run": run,
     "produce": produce,
+    "plan": plan,
     "check": check,
     "topics": topics,
     "migrate": migrate,

@@ -1,0 +1,162 @@
+"""`shoal plan`: what the metrics would be like, and with what settings they would be better; nothing is spent."""
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+import typer
+from rich.console import Console
+
+from shoal.agents import planning_view
+from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
+from shoal.agents.files import size_of
+from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
+from shoal.agents.planning_stated import Stated
+from shoal.agents.planning_values import NOT_PRIVATE, read_values
+from shoal.models.config import Config, MetricSection, load
+from shoal.models.durations import parse_duration
+from shoal.models.errors import ConfigError, InputError
+
+MOST_USERS = 2**40
+
+Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
+Users = Annotated[
+    int | None, typer.Option(min=1, max=MOST_USERS, help="Users who contribute; default: the metric's users.")
+]
+Samples = Annotated[
+    float | None, typer.Option(min=1e-6, max=1e9, help="Samples per user, on average; default: max_contributions.")
+]
+Over = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="For how long, as in 90d; default: horizon, or 365 releases.")
+]
+Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]
+Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the range that values lie in; sharp finds it.")]
+Events = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Run on these events (.jsonl, .csv, or -) instead. NOT PRIVATE.")
+]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the plan, too.")]
+
+
+def plan(
+    config: ConfigPath,
+    metric: Metric = None,
+    users: Users = None,
+    samples: Samples = None,
+    over: Over = None,
+    pattern: Shape = "even",
+    spread: Spread = 1.0,
+    values: Events = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the error of every algorithm over time, before a cent of budget is spent.
+
+    For a stated number of users and samples: noise, what is left out, when the first useful release comes; which
+    algorithm, max_contributions and cadence would be best; what half the error would cost. No key is needed, nothing is
+    registered, charged or written. With --values the same for real events, which makes the result as secret as they
+    are.
+
+    Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
+    """
+    said = load(config)
+    chosen = _metrics(said, metric)
+    stated = None if values is not None else _stated(users, samples, over, pattern, spread)
+    if values is not None:
+        _refuse_stated(users, samples, over, pattern, spread)
+        chosen = _of_one_topic(chosen, values)
+        say(f"shoal: {NOT_PRIVATE}")
+    plans = [one for section in chosen for one in _plans(said, section, stated, values)]
+    if plot is not None:
+        _draw(plans, plot)
+    if as_json:
+        fields = {
+            "private": stated is not None,
+            **({} if stated is not None else {"warning": NOT_PRIVATE}),
+            "metrics": [planning_view.as_json(one) for one in plans],
+        }
+        print(orjson.dumps(fields).decode(), flush=True)
+    else:
+        planning_view.show(plans, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
+
+
+def _metrics(config: Config, name: str | None) -> list[MetricSection]:
+    chosen = [section for section in config.metric if name in (None, section.name)]
+    if not chosen:
+        names = ", ".join(section.name for section in config.metric)
+        raise typer.BadParameter(f"there is no metric {name!r}; name one of: {names}", param_hint="--metric")
+    return chosen
+
+
+def _stated(users: int | None, samples: float | None, over: str | None, pattern: str, spread: float) -> Stated:
+    time = None
+    if over is not None:
+        try:
+            time = parse_duration(over)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--over") from None
+        if not time:
+            raise typer.BadParameter("must be longer than 0s", param_hint="--over")
+    return Stated(users or 0, samples, time, pattern == "skewed", Fraction(spread).limit_denominator(10**6))
+
+
+def _refuse_stated(*stated: object) -> None:
+    if stated != (None, None, None, "even", 1.0):
+        raise typer.BadParameter("the file says who contributes what; leave out the workload", param_hint="--values")
+
+
+def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]:
+    """The metrics that the file is for."""
+    topics = {section.topic for section in chosen}
+    if len(topics) > 1:
+        raise ConfigError(f"the metrics read {len(topics)} topics; say for which of them the events are: --metric NAME")
+    if path == "-" and len(chosen) > 1:
+        raise ConfigError("standard input is read once, and there are several metrics; name one: --metric NAME")
+    return chosen
+
+
+def _plans(config: Config, section: MetricSection, stated: Stated | None, values: str | None) -> list[MetricPlan]:
+    """One for each coordinate."""
+    workload: Workload
+    if stated is None:
+        with progress(f"reading {values}", size_of(str(values))) as advance:
+            workload = read_values(config, section, str(values), advance)
+    else:
+        workload = _with_users(stated, section)
+    plans = []
+    for coordinate in range(len(section.values)):
+        with progress(f"planning {section.name}", steps(section, workload)) as advance:
+            done = 0
+
+            def step() -> None:
+                nonlocal done
+                done += 1
+                advance(done)
+
+            try:
+                plans.append(plan_metric(section, coordinate, workload, step))
+            except ValueError as error:
+                raise ConfigError(f'metric "{section.name}": {error}') from None
+    return plans
+
+
+def _with_users(stated: Stated, section: MetricSection) -> Stated:
+    """With the metric's own number of users where none was stated."""
+    users = stated.users or section.users
+    if users is None:
+        raise typer.BadParameter(
+            f'how many users contribute to metric "{section.name}"? Its configuration does not say',
+            param_hint="--users",
+        )
+    return Stated(users, stated.samples, stated.over, stated.skewed, stated.spread)
+
+
+def _draw(plans: list[MetricPlan], path: Path) -> None:
+    from shoal.agents import planning_picture  # half a second of matplotlib
+
+    try:
+        planning_picture.draw(plans, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+    say(f"shoal: the picture is in {path}")
