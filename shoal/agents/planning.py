@@ -189,31 +189,37 @@ class MetricPlan:
     best: Outlook
     caps: tuple[tuple[int, Look], ...]
     cadences: tuple[tuple[int | str, Look], ...]
+    advised: MetricSection  # with all recommended settings
+    outcome: Look  # what comes of it at the end
     halving: dict[str, Cost | None]
-
-    @property
-    def cap(self) -> int:
-        """The recommended one: the smallest whose error is next to the least."""
-        least = min(look.error for _, look in self.caps)
-        return next(cap for cap, look in self.caps if look.error <= CLOSE * least)
-
-    @property
-    def cadence(self) -> int | str:
-        """The recommended one: of those with many releases, the finest that costs no more than a quarter in error."""
-        over = self.workload.over
-        often = [
-            (every, look)
-            for every, look in self.cadences
-            if isinstance(every, str) or (over is not None and MANY * every <= over)
-        ] or self.cadences
-        least = min(look.error for _, look in often)
-        return next(every for every, look in often if look.error <= FREQUENT * least)
 
     @property
     def width(self) -> float:
         """Of the range."""
         low, high = self.section.ranges[self.coordinate]
         return float(high - low)
+
+
+def smallest(tried: Sequence[tuple[int, Look]]) -> int:
+    """The smallest cap whose error is next to the least."""
+    least = min(look.error for _, look in tried)
+    return next(cap for cap, look in tried if look.error <= CLOSE * least)
+
+
+def finest(tried: Sequence[tuple[int | str, Look]], over: int | None) -> int | str:
+    """Of the cadences with many releases, the finest that costs no more than a quarter in error."""
+    often = [
+        (every, look) for every, look in tried if isinstance(every, str) or (over is not None and MANY * every <= over)
+    ] or tried
+    least = min(look.error for _, look in often)
+    return next(every for every, look in often if look.error <= FREQUENT * least)
+
+
+def completed(section: MetricSection, about: About) -> MetricSection:
+    """With expected users, and for sharp how long it will last."""
+    timed = section.algorithm == "sharp" and section.every != "contribution"
+    horizon = section.horizon or (about.over if timed else None)
+    return section.model_copy(update={"users": section.users or about.users, "horizon": horizon})
 
 
 def plan_metric(
@@ -235,16 +241,19 @@ def plan_metric(
     for cap in caps(section, about.samples):
         tried.append((cap, workload.final(best.section.model_copy(update={"max_contributions": cap}), coordinate)))
         advance()
+    capped = best.section.model_copy(update={"max_contributions": smallest(tried)})
     often = [
-        (every, workload.final(with_cadence(best.section, every, about.over), coordinate))
+        (every, workload.final(with_cadence(capped, every, about.over), coordinate))
         for every in cadences(section, about.over)
     ]
+    advised = completed(with_cadence(capped, finest(often, about.over), about.over), about)
     advance()
     halving = {what: _halved(best, coordinate, workload, what) for what in ("epsilon", "users", "time")}
     advance()
     return MetricPlan(
-        section, coordinate, about, workload.private, tuple(outlooks), best, tuple(tried), tuple(often), halving
-    )
+        section, coordinate, about, workload.private, tuple(outlooks), best, tuple(tried), tuple(often),
+        advised, workload.final(advised, coordinate), halving,
+    )  # fmt: skip
 
 
 def steps(section: MetricSection, workload: Workload) -> int:

@@ -158,9 +158,17 @@ def _by_cap(panel: Axes, plan: MetricPlan) -> None:
     biases = [abs(look.bias) if abs(look.bias) > low else math.nan for look in looks]
     panel.plot(caps, biases, color=QUIET, linewidth=1.2, linestyle=(0, (5, 2)), label="bias")
     panel.plot(caps, errors, color=color, linewidth=2.2, marker="o", markersize=4, label="error")
-    best = next(look for cap, look in plan.caps if cap == plan.cap)
+    best = next(look for cap, look in plan.caps if cap == plan.advised.max_contributions)
     if not math.isinf(best.error):
-        panel.plot(plan.cap, best.error, "o", markersize=9, color="white", markeredgecolor=color, markeredgewidth=2)
+        panel.plot(
+            plan.advised.max_contributions,
+            best.error,
+            "o",
+            markersize=9,
+            color="white",
+            markeredgecolor=color,
+            markeredgewidth=2,
+        )
     _style(panel, high / low)
     algorithm = plan.best.section.algorithm
     panel.set_title(f"error at the end by max_contributions, {algorithm}", loc="left", size=10, pad=8)

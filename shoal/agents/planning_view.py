@@ -22,7 +22,6 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 def as_json(plan: MetricPlan) -> dict[str, Any]:
     """All of a plan."""
     section, about = plan.section, plan.workload
-    best = plan.best.section
     fields: dict[str, Any] = {
         "metric": section.name,
         "field": section.values[plan.coordinate],
@@ -42,10 +41,11 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
         },
         "algorithms": [_outlook(one, section.algorithm) for one in plan.outlooks],
         "recommended": {
-            "algorithm": best.algorithm,
-            "max_contributions": plan.cap,
-            "every": cadence(plan.cadence),
+            "algorithm": plan.advised.algorithm,
+            "max_contributions": plan.advised.max_contributions,
+            "every": cadence(plan.advised.every),
             **dict(missing(plan)),
+            "outcome": _look(plan.outcome),
         },
         "by_max_contributions": [{"max_contributions": cap, **_look(look)} for cap, look in plan.caps],
         "by_cadence": [{"every": cadence(every), **_look(look)} for every, look in plan.cadences],
@@ -141,14 +141,11 @@ def percent(part: float) -> str:
 
 
 def missing(plan: MetricPlan) -> Iterator[tuple[str, Any]]:
-    """Settings that the configuration lacks and that sharp could use."""
-    section, about = plan.best.section, plan.workload
-    if section.algorithm != "sharp":
-        return
-    if section.users is None:
-        yield "users", about.users
-    if section.horizon is None and about.over is not None and section.every != "contribution":
-        yield "horizon", duration(about.over)
+    """Recommended settings that the configuration lacks."""
+    if plan.section.users is None and plan.advised.users is not None:
+        yield "users", plan.advised.users
+    if plan.section.horizon is None and plan.advised.horizon is not None:
+        yield "horizon", duration(plan.advised.horizon)
 
 
 def title(plan: MetricPlan) -> str:
@@ -267,12 +264,14 @@ def _remarks(plan: MetricPlan) -> Iterator[str]:
 
 def recommended(plan: MetricPlan) -> str:
     """Algorithm, cap and cadence."""
-    text = f"{plan.best.section.algorithm}, max_contributions {plan.cap}, every {cadence(plan.cadence)}"
-    more = "".join(f", {name} {value}" for name, value in missing(plan))
-    return text + more
+    advised = plan.advised
+    text = f"{advised.algorithm}, max_contributions {advised.max_contributions}, every {cadence(advised.every)}"
+    return text + "".join(f", {name} {value}" for name, value in missing(plan))
 
 
 def _advice(plan: MetricPlan) -> Iterator[str]:
+    configured = next(one for one in plan.outlooks if one.section.algorithm == plan.section.algorithm)
+    yield f"error at the end: {number(plan.outcome.error)}; as configured, {number(configured.error)}"
     if plan.best.useful is None:
         yield "nothing useful comes of it in this time: more users, more epsilon or a narrower range are needed"
     units = {"epsilon": "epsilon {}", "users": "{} users", "time": "{}"}
@@ -299,22 +298,26 @@ def _caps(plan: MetricPlan) -> Table:
         f"max_contributions, with {plan.best.section.algorithm}", "m", "left out", "noise", "bias", "error", ""
     )
     for cap, look in plan.caps:
-        mark = _marks((cap == plan.section.max_contributions, "configured"), (cap == plan.cap, "recommended"))
+        mark = _marks(
+            (cap == plan.section.max_contributions, "configured"),
+            (cap == plan.advised.max_contributions, "recommended"),
+        )
         table.add_row(
             str(cap), percent(look.left_out), number(look.noise_sd), number(look.bias), number(look.error), mark,
-            style="bold" if cap == plan.cap else "",
+            style="bold" if cap == plan.advised.max_contributions else "",
         )  # fmt: skip
     table.columns[-1].justify = "left"
     return table
 
 
 def _cadences(plan: MetricPlan) -> Table:
-    table = _table(f"cadence, with {plan.best.section.algorithm}", "every", "left out", "noise", "error", "")
+    settings = f"{plan.best.section.algorithm} and max_contributions {plan.advised.max_contributions}"
+    table = _table(f"cadence, with {settings}", "every", "left out", "noise", "error", "")
     for every, look in plan.cadences:
-        mark = _marks((every == plan.section.every, "configured"), (every == plan.cadence, "recommended"))
+        mark = _marks((every == plan.section.every, "configured"), (every == plan.advised.every, "recommended"))
         table.add_row(
             cadence(every), percent(look.left_out), number(look.noise_sd), number(look.error), mark,
-            style="bold" if every == plan.cadence else "",
+            style="bold" if every == plan.advised.every else "",
         )  # fmt: skip
     table.columns[-1].justify = "left"
     return table

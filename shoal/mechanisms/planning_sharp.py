@@ -74,9 +74,7 @@ class SharpProspect:
         return tick
 
     def _is_ready(self, tau: float) -> bool:
-        if self.pattern.reached(1, tau) >= self.mean.ready_units:
-            return True
-        return self._samples(tau) >= self.mean.ready_samples
+        return self.mean.is_ready(self.pattern.reached(1, tau), self._samples(tau), round(tau * self.ticks))
 
     # ---------------------------------------------------------------- which samples
 

@@ -115,7 +115,7 @@ EVEN, WHOLE = Pattern.even(300, 16), Fraction(1)
     [
         (4, 300, 4, 16, 12, 1.0),  # the whole range is needed
         (4, 3000, 1, 8, 2, 0.44),  # a part of it
-        (32, 60, 20, 8, 8, 1.0),  # too few units for a range: it activates by samples
+        (32, 60, 20, 8, 8, 1.0),  # too few units for a range
         (256, 250, 256, 60, 16, 0.5),  # blocks
     ],
 )
