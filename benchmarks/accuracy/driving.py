@@ -88,8 +88,9 @@ class Bounded:
         """All keys, or as many as the work allows for."""
         began = clock.perf_counter()
         at = looks(self.data, cadence)
-        mean = parameters(name, self.data, self.data.count if cadence.every is None else len(at))
-        found = self.of(mean)
+        found = self.of(parameters(name, self.data, 1))
+        releases = self.data.users * self.data.cap if cadence.every is None else len(at)  # as a configuration says
+        mean = parameters(name, self.data, releases)
         feed = self.feed(name, found, cadence, at)
         affordable = max(2, min(keys, keys * WORK * MORE.get(name, 1) // feed.size))
         rows = [feed.run(mean.releaser(key(self.data, number), b"")) for number in range(affordable)]
