@@ -193,7 +193,7 @@ def _targets(found: Sequence[Found]) -> Iterator[str]:
     row = (
         "all",
         "all",
-        "sharp / best naive + BLUE at most {WORSE}",
+        f"sharp / best naive + BLUE at most {WORSE}",
         f"{worst[0]:.2f} ({worst[1]})",
         _verdict(worst[0] <= WORSE),
     )

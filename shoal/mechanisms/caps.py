@@ -45,7 +45,7 @@ class Forecast:
         """S(cap)."""
         return max(self.users, self.units) * cap * self.mean / (cap + self.mean)
 
-    def noise(self, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
+    def noise_sd(self, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
         """Standard deviation of the mean's noise, in clip widths, where a unit can move `width` of them in all."""
         return NOISE * width / (epsilon * self.kept(cap))
 
@@ -60,7 +60,7 @@ def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Frac
 
     def error(cap: int) -> tuple[Fraction, int]:
         left_out = 1 - forecast.kept(cap) / forecast.kept(most)
-        return forecast.noise(cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
+        return forecast.noise_sd(cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
 
     return min(caps, key=error)
 

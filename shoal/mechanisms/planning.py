@@ -4,7 +4,7 @@ Both are functions of the public parameters and of the pattern, who contributes 
 floats. The noise is not estimated: it is that of the very trees, at the counts that the pattern gives. Only `Sharp`
 decides by values, privately; what it decides is foretold for an assumed law of values (planning_sharp.py).
 
-Guarantee    none is needed: no value and no key comes here
+Privacy      no value and no key comes here, so nothing is charged
 Pattern      tau is the part of the time that is over, 0 .. 1. A user who gives x samples in all has given
              floor(x tau + phase); phases are spread evenly over 0 .. 1, so everything has a closed form
 """

@@ -6,7 +6,7 @@ independent and have the law Beta(2, 2) over a body in the middle of the range, 
 distribution then gives the median of the width, and noise is proportional to the width: with few units it may well come
 out wider. Blocks are taken to count as soon as enough units have them, as they do where units are alike.
 
-Guarantee    none is needed: no value and no key comes here
+Privacy      no value and no key comes here, so nothing is charged
 """
 
 import math
@@ -153,7 +153,7 @@ class SharpProspect:
         if target is None:
             return steps
         singles = self.cap <= mean.singles
-        few = self.forecast.noise(self.cap, mean.relative_width(self.cap), mean.group_epsilon) if singles else 1
+        few = self.forecast.noise_sd(self.cap, mean.relative_width(self.cap), mean.group_epsilon) if singles else 1
         widening = scale.widening(Fraction(target, units), Fraction(few))
         costs = [abs(units * self._outside(half) - target) for half in mean.half_widths]
         odds = [math.exp(-float(epsilon) / 2 * (cost - min(costs))) for cost in costs]

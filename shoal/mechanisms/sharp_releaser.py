@@ -139,7 +139,7 @@ class SharpReleaser:
         cap = mean.choose_cap(forecast)
         self._ranged = int(units >= mean.least_units)
         if self._ranged:
-            few = 1 if cap > mean.singles else forecast.noise(cap, mean.relative_width(cap), mean.group_epsilon)
+            few = 1 if cap > mean.singles else forecast.noise_sd(cap, mean.relative_width(cap), mean.group_epsilon)
             centre = self._choose_range(first, Fraction(few))
             spent = mean.group_epsilon * (mean.shares.centre + mean.shares.scale)
         self._cap = cap

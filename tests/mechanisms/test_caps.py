@@ -23,7 +23,9 @@ def test_a_higher_cap_keeps_more_and_never_all(forecast: Forecast, cap: int) -> 
     assert 1 <= forecast.mean
     assert forecast.kept(cap) < forecast.kept(cap + 1) < users * forecast.mean
     assert forecast.kept(cap) <= users * cap
-    assert forecast.noise(cap, Fraction(cap), Fraction(1)) < forecast.noise(cap + 1, Fraction(cap + 1), Fraction(1))
+    assert forecast.noise_sd(cap, Fraction(cap), Fraction(1)) < forecast.noise_sd(
+        cap + 1, Fraction(cap + 1), Fraction(1)
+    )
 
 
 @given(FORECASTS, st.fractions(Fraction(1, 100), 100), st.sampled_from([1, 2, 5, 64, 100]))
