@@ -37,6 +37,11 @@ class Buckets:
     def _inner(self) -> tuple[int, ...]:
         return self.boundaries[1:-1]
 
+    @cached_property
+    def bits(self) -> int:
+        """That a grid index needs."""
+        return self.steps.bit_length()
+
     @property
     def count(self) -> int:
         """How many buckets."""

@@ -9,17 +9,31 @@ of c keeps
 
     S(c) = n * c * mu / (c + mu)    samples
     noise of the mean, in clip widths                  K * C(c) / (epsilon * S(c)), C(c) the counter's width in them
-    bias, by experience with people who differ, too    d**2 / 8, d = 1 - S(c) / S(m) the part that is left out
+    bias, by experience with people who differ, too    d**2 / 30, d = 1 - S(c) / S(m) the part that is left out
+
+with K = 1.05 bits(T) for T releases: about the growing BLUE counter's standard deviation at width = epsilon = 1.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
-NOISE = Fraction(9)  # K: standard deviation of a counter's noise at width = epsilon = 1 after about a year of days
-BIAS = Fraction(1, 8)
+NOISE = Fraction(21, 20)
+BIAS = Fraction(1, 30)
+EVEN = Fraction(3, 2)  # times as many units with a first block as under the law with the long tail
+ALMOST_ALL = Fraction(9, 10)  # is enough, however many samples they have
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones
-WORTH = 2  # blocks have to halve the noise: that units are alike is not known yet
+WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units are alike is not known yet
+
+
+class Beginning(NamedTuple):
+    """How a group begins: pattern, and what was charged."""
+
+    cap: int  # samples of a unit that count
+    firsts: int  # units whose first samples a clip range is chosen from
+    longs: int  # units whose first blocks it is chosen from; at most one of the two is not 0
+    alike: bool  # blocks are clipped by octave; else all like single samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,7 @@ class Forecast:
     samples: int  # of theirs, so far
     users: int  # expected in all
     longer: Fraction  # the whole stream's length over the part that was seen
+    releases: int = 365  # in all
 
     @property
     def mean(self) -> Fraction:
@@ -47,7 +62,7 @@ class Forecast:
 
     def noise_sd(self, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
         """Standard deviation of the mean's noise, in clip widths, where a unit can move `width` of them in all."""
-        return NOISE * width / (epsilon * self.kept(cap))
+        return NOISE * self.releases.bit_length() * width / (epsilon * self.kept(cap))
 
 
 def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Fraction) -> int:
@@ -55,11 +70,12 @@ def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Frac
 
     >>> early = Forecast(units=4000, samples=4900, users=25000, longer=Fraction(20))
     >>> [choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, epsilon) for epsilon in (Fraction(1), Fraction(1, 10))]
-    [16, 8]
+    [16, 4]
     """
+    all_kept = forecast.kept(most)
 
     def error(cap: int) -> tuple[Fraction, int]:
-        left_out = 1 - forecast.kept(cap) / forecast.kept(most)
+        left_out = 1 - forecast.kept(cap) / all_kept
         return forecast.noise_sd(cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
 
     return min(caps, key=error)
@@ -68,3 +84,14 @@ def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Frac
 def blocks_pay(forecast: Forecast, cap: int, most: int, width: Fraction) -> bool:
     """Whether all `most` samples of a unit, in blocks, at a width of `width` clip widths beat the first `cap` alone."""
     return CLOSED * forecast.kept(most) * cap >= WORTH * width * forecast.kept(cap)
+
+
+def is_even(mean: Fraction, count: int, units: int, reached: int) -> bool:
+    """Whether clearly more units have `count` samples, at so many on average, than under the law with the long tail.
+
+    Only then will many have all the blocks there are.
+
+    >>> is_even(Fraction(8), 8, 1000, 600), is_even(Fraction(8), 8, 1000, 300)
+    (True, False)
+    """
+    return reached >= units * min(EVEN * (mean / (mean + count)) ** 2, ALMOST_ALL)

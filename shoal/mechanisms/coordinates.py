@@ -19,8 +19,6 @@ from typing import Any
 
 from shoal.mechanisms.naive import Naive
 from shoal.mechanisms.statistic import (
-    COUNT_BITS,
-    COUNT_MASK,
     Activation,
     Block,
     Bounder,
@@ -100,7 +98,7 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class JointBounder:
-    """Lets the bounder of one coordinate decide what closes, without a value, and sums packed values.
+    """The bounder of one coordinate on packed values: it sums them, and what closes is a matter of numbers alone.
 
     >>> from shoal.mechanisms.naive import NaiveBounder
     >>> JointBounder(NaiveBounder(max_contributions=9), merges=True).add(1, 5 << 64 | 7)[1].total == 5 << 64 | 7
@@ -117,11 +115,9 @@ class JointBounder:
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample: packed grid indices."""
-        after, block = self.pattern.add(account & COUNT_MASK, 0)
-        total = (account >> COUNT_BITS) + value
-        if block is None:
-            return total << COUNT_BITS | after, None
-        return after, Block(block.number, block.level, block.samples, total, block.part if self.merges else None)
+        after, block = self.pattern.add(account, value)
+        # Its part would be that of the packed integer.
+        return after, block if block is None or self.merges else block._replace(part=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +137,7 @@ class JointActivation:
     """A level that now counts in every coordinate, and what the private prior was in each."""
 
     level: int
-    prior: list[float]
+    prior: list[float | None]  # None: the level does not count in that coordinate
     samples: list[int]
     epsilon: Fraction  # charged for these calls together
 
@@ -166,8 +162,16 @@ class CoordinatesReleaser:
         return self._joined(part.add(Contribution(*place, total)) for part, total in totals)
 
     def close(self) -> list[JointActivation]:
-        """The tick is complete; the levels that all coordinates now have."""
-        return self._joined(part.close() for part in self._parts)
+        """The tick is complete; the levels that some coordinate now has.
+
+        What a tick activates it does by the pattern and by what was charged: no other coordinate has it later.
+        """
+        closed = set()
+        for coordinate, part in enumerate(self._parts):
+            for one in part.close():
+                self._pending.setdefault(one.level, {})[coordinate] = one.prior, one.samples, one.epsilon
+                closed.add(one.level)
+        return [self._published(level) for level in sorted(closed)]
 
     def _joined(self, activated: Iterable[Sequence[Activation]]) -> list[JointActivation]:
         found = []
@@ -180,7 +184,9 @@ class CoordinatesReleaser:
         return found
 
     def _published(self, level: int) -> JointActivation:
-        priors = [prior for _, prior in sorted(self._pending.pop(level).items())]
+        found = self._pending.pop(level)
+        nothing = None, 0, Fraction(0)
+        priors = [found.get(coordinate, nothing) for coordinate in range(len(self._parts))]
         return JointActivation(
             level,
             prior=[prior for prior, _, _ in priors],

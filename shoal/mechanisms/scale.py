@@ -9,9 +9,11 @@ Proof        docs/proofs/sharp.md
 Source       McSherry and Talwar (2007); Smith (2011) for quantiles
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 
 from shoal.mechanisms import exponential
@@ -19,6 +21,7 @@ from shoal.mechanisms import exponential
 # Units left outside on purpose: so many that leaving nobody outside costs ln(candidates) + slack and is not chosen.
 # With few units that is a large part of them, and the chosen width is widened in return.
 SLACK = 2
+SURE = 4  # where too wide a choice costs more than a choice among few: once in eighty times
 # (part of the units left outside, at most) -> what takes that quantile of a normal law to two standard deviations.
 TO_TWO_SIGMA = (
     (Fraction(1, 20), Fraction(102, 100)),
@@ -51,15 +54,24 @@ def centre(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> in
     return exponential.choose(costs, epsilon / 4, words)
 
 
-def left_outside(values: int, candidates: int, epsilon: Fraction) -> int | None:
-    """How many of the values shall lie outside; None where they are too few for a choice.
+@lru_cache(maxsize=1024)
+def outside(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
+    """How many of the values shall lie outside.
 
-    >>> left_outside(4000, 24, Fraction(1, 40)), left_outside(100, 24, Fraction(1, 40))
-    (415, None)
+    >>> outside(24, Fraction(1, 40))
+    415
     """
     with localcontext(_UP):
-        target = int(2 / (Decimal(epsilon.numerator) / epsilon.denominator) * (Decimal(candidates).ln() + SLACK)) + 1
-    return target if target <= TO_TWO_SIGMA[-1][0] * values else None
+        return int(2 / (Decimal(epsilon.numerator) / epsilon.denominator) * (Decimal(candidates).ln() + slack)) + 1
+
+
+def values_needed(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
+    """With fewer values than this, those left outside would be too large a part of them to widen for.
+
+    >>> values_needed(24, Fraction(1, 40))
+    923
+    """
+    return math.ceil(outside(candidates, epsilon, slack) / TO_TWO_SIGMA[-1][0])
 
 
 def widening(part: Fraction, noise: Fraction, *, skewed: bool = False) -> Fraction:

@@ -1,70 +1,130 @@
-"""The unit's side of the sharp mean: single samples with a bucket each, then blocks of half an octave.
+"""The unit's side of the sharp mean: single samples with a bucket each, and blocks of half an octave.
 
-    samples 1 .. 64      one by one; level 0 is sample 1, level l samples 2**(l-1) + 1 .. 2**l
-    samples 65 .. m      where m >= 128: blocks that end at 96, 128, 192, 256, 384, 512, ...; level 7, 8, 9, ...
-                         below that: one by one too
+    samples 1 .. S       one by one; level 0 is sample 1, level l samples 2**(l-1) + 1 .. 2**l
+    samples E + 1 .. m   where m >= 64: blocks too, that end at 2 E, 3 E, 4 E, 6 E, 8 E, 12 E, ..., a level each
 
-Octave o has the two blocks of weight 32 * 2**o. At most a third of a unit's samples are in its open block.
+S is m below 64, else 64. Whether the samples E + 1 .. S count one by one or in blocks is decided later, from the
+pattern, so both are sent: the sample that closes a block brings the block's sum with it, above its own value in one
+integer.
+
+Blocks that are clipped alike are an octave: the first three, of weight E, then two of 2 E, two of 4 E, ... E is 4, 8
+or 16: a sixty-fourth of the cap, where that is one of them, so that units have their first block early. At most half
+of a unit's samples are in its open block.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from shoal.mechanisms.buckets import Buckets
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
 
-EVENTS = 64
-EVENT_LEVELS = 7  # levels 0 .. 6 hold the first 64 samples
+SINGLES = 64  # a unit's samples beyond these come in blocks alone
+LEAST, MOST = 4, 16
 
 
-def blocks(max_contributions: int) -> int:
-    """How many blocks a cap has room for.
+@dataclass(frozen=True)
+class Shape:
+    """How a unit's samples are cut, for a cap.
 
-    >>> [blocks(m) for m in (1, 64, 127, 128, 191, 192, 256, 1024)]
-    [0, 0, 0, 2, 2, 3, 4, 8]
-    """
-    if max_contributions < 2 * EVENTS:
-        return 0
-    size = max_contributions.bit_length()
-    return 2 * (size - EVENT_LEVELS) + (max_contributions >> size - 2 & 1)
-
-
-def weight(level: int) -> int:
-    """Samples in a block of a level.
-
-    >>> [weight(level) for level in (0, 6, 7, 8, 9)]
-    [1, 1, 32, 32, 64]
-    """
-    return 1 if level < EVENT_LEVELS else EVENTS // 2 << (level - EVENT_LEVELS) // 2
-
-
-@dataclass(frozen=True, slots=True)
-class SharpBounder:
-    """The account is the open block's sum, 0 while samples are single, and the number of samples.
-
-    >>> bounder = SharpBounder(128, Buckets(64))
-    >>> bounder.add(63, 12)
-    (64, Block(number=64, level=6, samples=1, total=12, part=12))
-    >>> bounder.add(95 | 100 << 32, 12)
-    (96, Block(number=65, level=7, samples=32, total=112, part=None))
+    >>> [(Shape(m).singles, Shape(m).alone, Shape(m).blocks) for m in (1, 63, 64, 96, 512, 1024)]
+    [(1, 1, 0), (63, 63, 0), (64, 4, 7), (64, 4, 8), (64, 8, 11), (64, 16, 11)]
+    >>> [(Shape(64).end(block), Shape(64).weight(block)) for block in range(7)]
+    [(8, 4), (12, 4), (16, 4), (24, 8), (32, 8), (48, 16), (64, 16)]
+    >>> [list(Shape(64).octave(o)) for o in range(Shape(64).octaves)]
+    [[0, 1, 2], [3, 4], [5, 6]]
     """
 
     max_contributions: int
+
+    @cached_property
+    def singles(self) -> int:
+        """S: how many of a unit's samples come one by one."""
+        return min(self.max_contributions, SINGLES)
+
+    @cached_property
+    def alone(self) -> int:
+        """E: how many of them are in no block."""
+        m = self.max_contributions
+        return m if m < SINGLES else min(MOST, max(LEAST, 1 << m.bit_length() - 7))
+
+    @cached_property
+    def levels(self) -> int:
+        """Levels below this one are of single samples; from here on each is a block's."""
+        return (self.singles - 1).bit_length() + 1
+
+    @cached_property
+    def blocks(self) -> int:
+        """How many blocks the cap has room for."""
+        m = self.max_contributions
+        doublings = m.bit_length() - self.alone.bit_length()
+        return 2 * doublings - 1 + (m >> m.bit_length() - 2 & 1) if doublings else 0
+
+    @property
+    def octaves(self) -> int:
+        """The last one may have fewer blocks than the others."""
+        return min(self.blocks, max(1, self.blocks // 2))
+
+    def octave(self, number: int) -> range:
+        """Its blocks."""
+        return range(2 * number + 1 if number else 0, min(2 * number + 3, self.blocks))
+
+    def end(self, block: int) -> int:
+        """The number of the sample that closes it."""
+        return (3 if block % 2 else 2) * self.alone << block // 2
+
+    def weight(self, block: int) -> int:
+        """Samples in it."""
+        return self.alone << max(0, block - 1) // 2
+
+    @cached_property
+    def ends(self) -> dict[int, int]:
+        """Number of the sample that closes a block -> the block."""
+        return {self.end(block): block for block in range(self.blocks)}
+
+    def number(self, block: int) -> int:
+        """Of the contribution that brings it."""
+        end = self.end(block)
+        return end if end <= self.singles else self.singles + 1 + block
+
+
+@dataclass(frozen=True)
+class SharpBounder:
+    """The account is the open block's sum, 0 while samples are in none, and the number of samples.
+
+    >>> bounder = SharpBounder(Shape(64), Buckets(64))
+    >>> bounder.add(3, 12)
+    (4, Block(number=4, level=2, samples=1, total=12, part=12))
+    >>> bounder.add(11 | 100 << 32, 12) == (12, Block(number=12, level=8, samples=1, total=112 << 7 | 12))
+    True
+    """
+
+    shape: Shape
     buckets: Buckets
     merges: bool = True
 
+    @property
+    def max_contributions(self) -> int:
+        """The cap."""
+        return self.shape.max_contributions
+
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample."""
-        count = (account & COUNT_MASK) + 1
-        if count > self.max_contributions:
+        count, shape = (account & COUNT_MASK) + 1, self.shape
+        if count > shape.max_contributions:
             raise over_cap()
-        if count <= EVENTS or self.max_contributions < 2 * EVENTS:
+        if count <= shape.alone:
             return count, Block(count, (count - 1).bit_length(), 1, value, self.buckets.of(value))
         total = (account >> COUNT_BITS) + value
-        size = count.bit_length()
-        half = 1 << size - 2
-        if count & (half - 1):
+        block = shape.ends.get(count)
+        if block is not None:
+            return count, self._closed(block, count, total, value)
+        if count > shape.singles:
             return total << COUNT_BITS | count, None
-        # The count is 11000..., the end of the first block of its octave, or 10000..., of the second of the one before.
-        block = 2 * (size - EVENT_LEVELS) - (0 if count & half else 1)
-        level = EVENT_LEVELS + block
-        return count, Block(EVENTS + 1 + block, level, weight(level), total)
+        single = Block(count, (count - 1).bit_length(), 1, value, self.buckets.of(value))
+        return total << COUNT_BITS | count, single
+
+    def _closed(self, block: int, count: int, total: int, value: int) -> Block:
+        shape = self.shape
+        if count > shape.singles:
+            return Block(shape.number(block), shape.levels + block, shape.weight(block), total)
+        return Block(count, shape.levels + block, 1, total << self.buckets.bits | value)

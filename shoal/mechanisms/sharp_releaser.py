@@ -7,226 +7,264 @@ octaves' scales, and the last release.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shoal.mechanisms import scale
-from shoal.mechanisms.buckets import outside
-from shoal.mechanisms.interval import estimate
-from shoal.mechanisms.keyed import Bits, derive
-from shoal.mechanisms.sharp_bounder import EVENT_LEVELS, EVENTS, weight
+from shoal.mechanisms.caps import Beginning, Forecast
+from shoal.mechanisms.interval import estimate, noise_sd
+from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.sharp_choices import Choices
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from shoal.mechanisms.sharp import Sharp
 
+WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
 NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
-BLOCK_NOISE = Fraction(1, 180)  # takes block means to two and a half standard deviations
+_UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 class SharpReleaser:
     """Waits, then clips and counts."""
 
     __slots__ = (
-        "_blocks", "_budget", "_cap", "_clips", "_coordinate", "_counter", "_dropped", "_group", "_high", "_key",
-        "_low", "_mean", "_previous", "_ranged", "_samples", "_ticks", "_total", "_units", "_waited", "_waiting",
-        "_written",
+        "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high",
+        "_low", "_mean", "_previous", "_samples", "_ticks", "_total", "_tree_key", "_units", "_waited", "_waiting",
+        "_width", "_written",
     )  # fmt: skip
 
     def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
-        self._mean, self._key, self._group, self._coordinate = mean, key, group, coordinate
+        self._mean = mean
+        self._tree_key = partial(derive, key, group, "tree", "mean", coordinate, 0)  # of an epoch
+        self._choices = Choices(mean, key, group, coordinate)
         self._waiting: dict[tuple[int, int], list[int]] = {}  # (level, bucket) -> [samples, total], until activation
-        self._cap = 0  # samples of a unit that count; 0 while all wait
+        self._beginning: Beginning | None = None  # None while all wait
         self._low, self._high = 0, mean.buckets.count  # boundaries that single samples are clipped to
-        self._budget = 0  # grid steps that blocks of octaves yet to be opened may move; it only shrinks
-        self._clips: list[tuple[int, int]] = []  # of the block levels that are open
+        self._width = 0  # grid steps: what a first block's mean may move, times the root of its weight
+        self._half = 0  # of the mean of a block of the last octave that is open
+        self._clips: list[tuple[int, int] | None] = []  # of blocks that are open; None: their samples count one by one
         self._units = 0  # that have come
+        self._arrived = 0  # samples that wait; those of open blocks have not arrived
         self._waited = 0  # ticks until activation, its own included
-        self._ranged = 0  # 1: the clip range was chosen, 0: it is the whole range
         self._ticks = self._samples = self._total = 0  # of what counts
         self._previous = 0, 0  # samples and exact total when the tick before was complete
-        self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # level -> pseudonym -> (effective, total), waiting
+        self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # block -> pseudonym -> (effective, total), waiting
         self._written: list[Contribution] = []
         self._dropped: list[tuple[int, str]] = []
-        self._count()
 
-    def _count(self) -> None:
+    def _count(self, beginning: Beginning) -> None:
         """Make the counter for the clip ranges; it is the same whenever it is made again."""
-        mean = self._mean
-        ends = mean.buckets.boundaries
-        width, blocks = ends[self._high] - ends[self._low], self._counts_blocks
-        most = width * min(self._cap or 1, mean.singles) + (mean.block_budget(width) if blocks else 0)
-        share = mean.shares.counter(ranged=bool(self._ranged), blocks=blocks)
-        self._counter = mean.counter(most, share).counter(
-            lambda epoch: derive(self._key, self._group, "tree", "mean", self._coordinate, 0, epoch)
-        )
+        self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._tree_key)
+
+    def _most(self, beginning: Beginning) -> int:
+        """What a unit can move in all, in grid steps."""
+        if not beginning.alike:
+            return self._single * beginning.cap
+        return self._single * self._mean.shape.alone + self._mean.block_budget(self._width)
 
     # ---------------------------------------------------------------- in
 
     def add(self, contribution: Contribution) -> Sequence[Activation]:
         """Take it in; nothing activates before the tick is complete."""
         _, pseudonym, number, level, samples, total = contribution
-        if level >= EVENT_LEVELS and self._mean.blocks:
-            self._add_block(contribution)
+        shape, buckets = self._mean.shape, self._mean.buckets
+        block = level - shape.levels
+        if block < 0:
+            self._units += 0 if level else samples
+            # One sample by itself, or a partial.
+            self._add_single(level, buckets.of(total) if pseudonym else number, samples, total)
             return ()
-        self._units += 0 if level else samples
-        bucket = self._mean.buckets.of(total) if pseudonym else number  # one sample by itself, or a partial
-        if not self._cap:
+        end = shape.end(block)
+        if end <= shape.singles:
+            total, value = divmod(total, 1 << buckets.bits)
+            self._add_single((end - 1).bit_length(), buckets.of(value), 1, value)
+        self._add_block(contribution, block, total)
+        return ()
+
+    def _add_single(self, level: int, bucket: int, samples: int, total: int) -> None:
+        beginning = self._beginning
+        if beginning is None:
+            self._arrived += samples
             held = self._waiting.setdefault((level, bucket), [0, 0])
             held[0] += samples
             held[1] += total
-        elif level <= (self._cap - 1).bit_length():
-            self._add_events(bucket, samples, total)
-        return ()
+        elif level <= self._top(beginning):
+            self._count_singles(bucket, samples, total)
 
-    def _add_events(self, bucket: int, samples: int, total: int) -> None:
+    def _top(self, beginning: Beginning) -> int:
+        """The last level whose samples count one by one."""
+        return ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
+
+    def _count_singles(self, bucket: int, samples: int, total: int) -> None:
         self._samples += samples
         self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
 
-    def _add_block(self, contribution: Contribution) -> None:
-        level, pseudonym = contribution.level, contribution.pseudonym
-        if level - EVENT_LEVELS < len(self._clips):
-            self._add_clipped(level, contribution.total)
+    def _add_block(self, contribution: Contribution, block: int, total: int) -> None:
+        if block < len(self._clips):
+            self._add_clipped(block, total)
         elif self._awaits_blocks:
-            waiting = self._blocks.setdefault(level, {})
-            if pseudonym in waiting:
-                raise ValueError(f"a unit's block of level {level} arrived twice")
-            waiting[pseudonym] = contribution.effective, contribution.total
-            self._written.append(contribution)
+            self._arrived += self._beyond(block)
+            waiting = self._blocks.setdefault(block, {})
+            if contribution.pseudonym in waiting:
+                raise ValueError(f"a unit's block number {block} arrived twice")
+            waiting[contribution.pseudonym] = contribution.effective, total
+            self._written.append(self._kept(block, contribution.pseudonym, contribution.effective, total))
 
-    def _add_clipped(self, level: int, total: int) -> None:
-        low, high = self._clips[level - EVENT_LEVELS]
-        self._samples += weight(level)
-        self._total += min(max(total, low), high)
+    def _kept(self, block: int, pseudonym: str, effective: int, total: int) -> Contribution:
+        shape = self._mean.shape
+        return Contribution(effective, pseudonym, shape.number(block), shape.levels + block, shape.weight(block), total)
+
+    def _add_clipped(self, block: int, total: int) -> None:
+        clip = self._clips[block]
+        if clip is not None:
+            self._samples += self._mean.shape.weight(block)
+            self._total += min(max(total, clip[0]), clip[1])
 
     @property
     def _awaits_blocks(self) -> bool:
-        """Whether blocks of levels that are not open may still count."""
-        return not self._cap or (self._counts_blocks and self._budget > 0)
-
-    @property
-    def _counts_blocks(self) -> bool:
-        return bool(self._mean.blocks) and self._cap > EVENTS
+        """Whether blocks that are not open may still count."""
+        beginning = self._beginning
+        return beginning is None or (beginning.alike and len(self._clips) < self._mean.shape.blocks)
 
     # ---------------------------------------------------------------- a tick is complete
 
     def close(self) -> Sequence[Activation]:
         """Activate if enough is there; open octaves."""
-        if self._cap:
-            activations = self._open_octaves()
-        else:
+        if self._beginning is None:
             self._waited += 1
-            if not self._mean.is_ready(self._units, self._samples_waiting, self._waited):
+            longs = len(self._blocks.get(0, ()))
+            beginning = self._mean.begin(self._units, longs, self._arrived, self._waited)
+            if beginning is None:
                 return ()
-            activations = [self._activate()]
+            activations = [self._activate(beginning)]
+        else:
+            activations = self._open_octaves(self._beginning)
         self._ticks += 1
         self._previous = self._samples, self._total
         return activations
 
-    @property
-    def _first(self) -> list[int]:
-        """Units' first samples per bucket: of each unit one."""
-        return [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(self._mean.buckets.count)]
-
-    def _activate(self) -> Activation:
-        """Choose the clip range and the cap, and count what waited."""
-        mean, first, units = self._mean, self._first, self._units
+    def _activate(self, beginning: Beginning) -> Activation:
+        """Choose the clip ranges, and count what waited."""
+        mean, level, size = self._mean, 0, 1
+        shares = mean.shares(beginning)
         centre = mean.buckets.boundaries[mean.buckets.count // 2]
-        spent = Fraction(0)
-        forecast = mean.forecast(units, self._samples_waiting, self._waited)
-        cap = mean.choose_cap(forecast)
-        self._ranged = int(units >= mean.least_units)
-        if self._ranged:
-            few = 1 if cap > mean.singles else forecast.noise_sd(cap, mean.relative_width(cap), mean.group_epsilon)
-            centre = self._choose_range(first, Fraction(few))
-            spent = mean.group_epsilon * (mean.shares.centre + mean.shares.scale)
-        self._cap = cap
-        self._open_counter()
+        if beginning.longs:
+            level, size = mean.shape.levels, mean.shape.weight(0)
+            beginning, centre = self._begin_long(beginning)
+        elif beginning.firsts:
+            centre = self._choose_range(beginning)
+        if not beginning.alike:
+            self._open_all(beginning.cap)
+        self._beginning = beginning
+        self._count(beginning)
         waiting, self._waiting = self._waiting, {}
-        top = (self._cap - 1).bit_length()
-        for (level, bucket), (samples, total) in waiting.items():
-            if level <= top:
-                self._add_events(bucket, samples, total)
-        if not self._awaits_blocks:
-            self._drop(list(self._blocks))
-        return Activation(0, mean.grid.mean_value(centre, 1), units, units, spent)
+        for (single, bucket), (samples, total) in waiting.items():
+            self._add_single(single, bucket, samples, total)
+        self._count_blocks()
+        units = beginning.longs or self._units
+        spent = mean.group_epsilon * (shares.centre + shares.scale)
+        return Activation(level, mean.grid.mean_value(centre, 1), units, units * size, spent)
 
-    def _open_counter(self) -> None:
+    # ---------------------------------------------------------------- clip ranges
+
+    @property
+    def _single(self) -> int:
+        """What a single sample may move, in grid steps."""
         ends = self._mean.buckets.boundaries
-        width = ends[self._high] - ends[self._low]
-        self._budget = self._mean.block_budget(width) if self._counts_blocks else 0
-        self._count()
+        return ends[self._high] - ends[self._low]
 
-    def _choose_range(self, first: list[int], noise: Fraction) -> int:
-        """Centre and half width of units' first samples; sets the boundaries to clip to. The centre, in grid steps."""
-        mean, buckets = self._mean, self._mean.buckets
-        epsilon = mean.group_epsilon
-        centre = buckets.boundaries[scale.centre(first, epsilon * mean.shares.centre, self._words("centre", 0))]
-        candidates = mean.half_widths
-        target = scale.left_outside(sum(first), len(candidates), epsilon * mean.shares.scale)
-        if target is not None:
-            left = [outside(first, *buckets.around(centre, half)) for half in candidates]
-            chosen = candidates[scale.scale(left, target, epsilon * mean.shares.scale, self._words("scale", 0))]
-            skewed = (centre < 2 * chosen) != (mean.grid.steps - centre < 2 * chosen)
-            widening = scale.widening(Fraction(target, sum(first)), noise, skewed=skewed)
-            self._low, self._high = buckets.around(centre, int(chosen * widening))
+    def _open_all(self, cap: int) -> None:
+        """Clip a block of w samples like w single samples, where they do not come one by one."""
+        shape, ends = self._mean.shape, self._mean.buckets.boundaries
+        for block in range(shape.blocks):
+            size, end = shape.weight(block), shape.end(block)
+            if end <= cap:
+                beyond = end > shape.singles
+                self._clips.append((size * ends[self._low], size * ends[self._high]) if beyond else None)
+
+    def _choose_range(self, beginning: Beginning) -> int:
+        """The boundaries to clip to, from units' first samples; their centre, in grid steps."""
+        mean = self._mean
+        first = [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(mean.buckets.count)]
+        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.group_epsilon)
+        centre, self._low, self._high = self._choices.range(first, mean.shares(beginning), noise)
         return centre
 
-    def _words(self, purpose: str, level: int) -> "Iterator[int]":
-        return Bits(derive(self._key, self._group, purpose, "mean", self._coordinate, level, 0)).draw(0)
+    def _begin_long(self, beginning: Beginning) -> tuple[Beginning, int]:
+        """The boundaries to clip to, from units' first blocks, and their centre; whether to clip octaves apart."""
+        mean, totals = self._mean, [total for _, total in self._blocks[0].values()]
+        centre, half = self._choices.first_blocks(totals, mean.shares(beginning))
+        with localcontext(_UP):
+            self._width = int((2 * half * Decimal(mean.shape.weight(0)).sqrt()).to_integral_value())
+        self._low, self._high = mean.buckets.around(centre, -(-self._width // 2))
+        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        unalike = beginning._replace(alike=False, cap=mean.choose_cap(forecast))
+        if self._relative_noise(unalike, forecast) < WORTH * self._relative_noise(beginning, forecast):
+            return unalike, centre
+        self._open(mean.shape.octave(0), Fraction(centre), half)
+        return beginning, centre
 
-    @property
-    def _samples_waiting(self) -> int:
-        single = sum(held[0] for held in self._waiting.values())
-        return single + sum(weight(level) * len(waiting) for level, waiting in self._blocks.items())
+    def _relative_noise(self, beginning: Beginning, forecast: Forecast) -> Fraction:
+        """Of one way to begin against another, with the clip ranges that are chosen."""
+        share = self._mean.counter_share(beginning)
+        return forecast.noise_sd(beginning.cap, Fraction(self._most(beginning)), share)
+
+    def _beyond(self, block: int) -> int:
+        """Samples of a block that do not come one by one, too."""
+        shape = self._mean.shape
+        return shape.weight(block) if shape.end(block) > shape.singles else 0
 
     # ---------------------------------------------------------------- octaves
 
-    def _open_octaves(self) -> list[Activation]:
+    def _open_octaves(self, beginning: Beginning) -> list[Activation]:
+        mean, share = self._mean, self._mean.shares(beginning).octave
         activations = []
-        while self._budget > 0 and len(self._clips) < self._mean.blocks:
-            level = EVENT_LEVELS + len(self._clips)
-            if len(self._blocks.get(level, ())) < self._mean.octave_units(self._units):
+        while beginning.alike and len(self._clips) < mean.shape.blocks:
+            octave = mean.shape.octave((len(self._clips) - 1) // 2)
+            if len(self._blocks.get(octave[0], ())) < mean.octave_units(self._units, share):
                 break
-            activations.append(self._open_octave(level))
+            activations.append(self._open_octave(octave, share * mean.group_epsilon))
         return activations
 
-    def _open_octave(self, level: int) -> Activation:
-        """Choose the scale of the block means of an octave, and count the blocks that waited; or end the budget."""
-        mean = self._mean
-        size = weight(level)
+    def _open_octave(self, octave: range, epsilon: Fraction) -> Activation:
+        """Choose the scale of the block means of an octave, and count the blocks that waited."""
+        mean, shape = self._mean, self._mean.shape
         centre = self._last_release()
-        units = len(self._blocks[level])
-        half = self._choose_half_width(level, centre)
-        pair = range(level, min(level + 2, EVENT_LEVELS + mean.blocks))
-        both = 2 * size * len(pair)
-        affordable = next((steps // both for steps in self._allowances(len(pair)) if 2 * steps >= half * both), None)
-        if affordable is not None:  # else it would cut off most of what units differ in
-            half = min(half, affordable)
-            self._budget -= both * half
-            middle = int(size * centre)
-            self._clips += [(middle - size * half, middle + size * half)] * len(pair)
-        else:
-            self._budget = 0
-        self._count_blocks(pair)
-        return Activation(level, mean.grid.mean_value(centre, 1), units, units * size, mean.octave_epsilon)
+        units, size = len(self._blocks[octave[0]]), shape.weight(octave[0])
+        widest = min(self._half, mean.grid.steps)
+        candidates = [widest, *(half for half in mean.half_widths if half < widest)][:NARROWER]
+        totals = [total for _, total in self._blocks[octave[0]].values()]
+        half = self._choices.half_width(octave[0], totals, centre, candidates, epsilon)
+        affordable = self._allowance(octave) // (2 * size * len(octave))
+        self._open(octave, centre, min(widest, half + self._last_noise(), affordable))
+        self._count_blocks()
+        return Activation(shape.levels + octave[0], mean.grid.mean_value(centre, 1), units, units * size, epsilon)
 
-    def _allowances(self, blocks: int) -> tuple[int, int]:
-        """What the next blocks may move: with later ones keeping their share, if units are alike; or all there is."""
-        ends = self._mean.buckets.boundaries
-        width = ends[self._high] - ends[self._low]
-        spent = self._mean.block_budget(width) - self._budget
-        return self._mean.block_budget(width, len(self._clips) + blocks) - spent, self._budget
+    def _allowance(self, octave: range) -> int:
+        """What the octave's blocks may move in all: its share of the budget, and what octaves before it left."""
+        spent = sum(clip[1] - clip[0] for clip in self._clips if clip)
+        return self._mean.block_budget(self._width, octave.stop) - spent
 
-    def _count_blocks(self, levels: Sequence[int]) -> None:
-        """Those that waited for their level, if it is open now; the rest wait on while there is a budget."""
-        for level in levels:
-            if level - EVENT_LEVELS < len(self._clips):
-                for _, total in self._blocks.get(level, {}).values():
-                    self._add_clipped(level, total)
-        self._drop([level for level in self._blocks if level in levels or not self._awaits_blocks])
+    def _open(self, octave: range, centre: Fraction, half: int) -> None:
+        """Clip its blocks' means to so much around the centre, and to the range."""
+        size, steps = self._mean.shape.weight(octave[0]), self._mean.grid.steps
+        middle = int(size * centre)
+        low, high = max(0, middle - size * half), min(size * steps, middle + size * half)
+        self._half = half
+        self._clips += [(low, high)] * len(octave)
+
+    def _count_blocks(self) -> None:
+        """Those that waited and are open now; the rest wait on while octaves open."""
+        for block in [block for block in self._blocks if block < len(self._clips)]:
+            for _, total in self._blocks[block].values():
+                self._add_clipped(block, total)
+            self._drop(block)
+        if not self._awaits_blocks:
+            for block in list(self._blocks):
+                self._drop(block)
 
     def _last_release(self) -> Fraction:
         """The mean that the last release gave, in grid steps: charged already, and free to use."""
@@ -234,35 +272,16 @@ class SharpReleaser:
         mean = Fraction(total + self._counter.noise(self._ticks), samples)
         return min(max(mean, Fraction(0)), Fraction(self._mean.grid.steps))
 
-    def _choose_half_width(self, level: int, centre: Fraction) -> int:
-        """Half width of block means around the centre, from the first block of each unit in the octave."""
-        mean, size = self._mean, weight(level)
-        widest = self._widest()
-        candidates = [widest, *(half for half in mean.half_widths if half < widest)][:NARROWER]
-        units = len(self._blocks[level])
-        target = scale.left_outside(units, len(candidates), mean.octave_epsilon)
-        if target is None:
-            return widest
-        widening = scale.widening(Fraction(target, units), BLOCK_NOISE)
-        far = [abs(total - size * centre) for _, total in self._blocks[level].values()]
-        left = [sum(one > size * half for one in far) for half in candidates]
-        chosen = candidates[scale.scale(left, target, mean.octave_epsilon, self._words("scale", level))]
-        return min(widest, int(chosen * widening))
-
-    def _widest(self) -> int:
-        """The half width of what came before: of the samples, or of the octave below."""
-        if self._clips:
-            low, high = self._clips[-1]
-            return (high - low) // (2 * weight(EVENT_LEVELS + len(self._clips) - 1))
-        ends = self._mean.buckets.boundaries
-        return -(-(ends[self._high] - ends[self._low]) // 2)
+    def _last_noise(self) -> int:
+        """Standard deviation of the last release, in grid steps: so far off is an octave's centre."""
+        return int(noise_sd(self._counter.tree.scales(self._ticks)) / self._previous[0]) + 1
 
     # ---------------------------------------------------------------- out
 
     def estimate(self) -> Estimate | None:
         """(clipped sum + noise) / samples; before activation the middle of the range, which says nothing."""
         grid = self._mean.grid
-        if not self._cap:
+        if self._beginning is None:
             return self._ignorance() if self._waiting else None
         t = self._ticks
         noisy = self._total + self._counter.noise(t)
@@ -278,21 +297,20 @@ class SharpReleaser:
 
     # ---------------------------------------------------------------- state
 
-    def _drop(self, levels: list[int]) -> None:
-        unseen = {(row.level, row.pseudonym) for row in self._written if row.level in levels}
-        self._dropped += [
-            (level, name) for level in levels for name in self._blocks[level] if (level, name) not in unseen
-        ]
-        self._written = [row for row in self._written if row.level not in levels]
-        for level in levels:
-            del self._blocks[level]
+    def _drop(self, block: int) -> None:
+        """Forget the blocks of this number; of those that were written before, say so."""
+        place = block + self._mean.shape.levels
+        unseen = {row.pseudonym for row in self._written if row.level == place}
+        self._written = [row for row in self._written if row.level != place]
+        self._dropped += [(place, name) for name in self._blocks.pop(block) if name not in unseen]
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Blocks of levels that are not open."""
+        """Blocks that are not open."""
+        levels = self._mean.shape.levels
         return {
-            (level, name): Contribution(effective, name, EVENTS + 1 + level - EVENT_LEVELS, level, weight(level), total)
-            for level, waiting in self._blocks.items()
+            (levels + block, name): self._kept(block, name, effective, total)
+            for block, waiting in self._blocks.items()
             for name, (effective, total) in waiting.items()
         }
 
@@ -303,24 +321,30 @@ class SharpReleaser:
         return changes
 
     def head(self) -> list[Any]:
-        """[cap, clip range, block budget, block clips, units, ticks, samples and total, those before, what waits]."""
+        """[beginning, clip range and width, blocks' clips, units, ticks, sums, those before, waiting]."""
         waiting = [[*place, *held] for place, held in sorted(self._waiting.items())]
+        beginning = [] if self._beginning is None else [int(part) for part in self._beginning]
+        clips = [list(clip or ()) for clip in self._clips]
         return [
-            self._cap, [self._ranged, self._low, self._high], self._budget, [list(clip) for clip in self._clips],
+            beginning, [self._low, self._high, self._width, self._half], clips,
             [self._units, self._waited, self._ticks], [self._samples, self._total], list(self._previous), waiting,
         ]  # fmt: skip
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         """Take the state over."""
-        cap, clip, budget, clips, ticks, sums, previous, waiting = head
-        self._cap, self._budget = int(cap), int(budget)
-        self._ranged, self._low, self._high = map(int, clip)
-        self._clips = [(int(low), int(high)) for low, high in clips]
+        beginning, clip, clips, ticks, sums, previous, waiting = head
+        self._low, self._high, self._width, self._half = map(int, clip)
+        self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]
         self._units, self._waited, self._ticks = map(int, ticks)
         self._samples, self._total = map(int, sums)
         self._previous = int(previous[0]), int(previous[1])
         self._waiting = {(int(level), int(bucket)): [int(n), int(sum_)] for level, bucket, n, sum_ in waiting}
         self._blocks = {}
         for row in kept:
-            self._blocks.setdefault(row.level, {})[row.pseudonym] = row.effective, row.total
-        self._count()
+            self._blocks.setdefault(row.level - self._mean.shape.levels, {})[row.pseudonym] = row.effective, row.total
+        self._arrived = sum(held[0] for held in self._waiting.values())
+        self._arrived += sum(self._beyond(block) * len(rows) for block, rows in self._blocks.items())
+        if beginning:
+            cap, firsts, longs, alike = map(int, beginning)
+            self._beginning = Beginning(cap, firsts, longs, alike=bool(alike))
+            self._count(self._beginning)

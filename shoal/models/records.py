@@ -84,13 +84,14 @@ def activation_bytes(
     group: str | None,
     level: int,
     at: int,
-    prior: float | list[float],
+    prior: float | list[float | None],
     epsilon: float,
     samples: int | list[int],
 ) -> bytes:
     """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior.
 
-    Of a value with several coordinates prior and samples are lists with one for each, and epsilon is for all.
+    Of a value with several coordinates prior and samples are lists with one for each (null and 0 where the level does
+    not count), and epsilon is for all.
     """
     return orjson.dumps(
         {

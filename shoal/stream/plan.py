@@ -143,7 +143,7 @@ def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
     given: dict[str, Fraction | int | None]
     given = {"prior": metric.priors[coordinate], "sigma": metric.sigmas[coordinate]}
     if metric.algorithm == "sharp":
-        given["horizon"] = metric.expected_releases
+        given |= {"horizon": metric.expected_releases, "each": not isinstance(metric.every, int)}
     assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return ALGORITHMS[metric.algorithm](
         grid=Grid(low, high, metric.grid),

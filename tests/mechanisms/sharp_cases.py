@@ -17,28 +17,32 @@ from shoal.mechanisms.sharp_releaser import SharpReleaser
 from shoal.mechanisms.statistic import Activation, Contribution
 from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, contributions, merged
 
+TOP = 1 << 20
+
 
 def sharp(
     epsilon: Fraction | int,
     m: int,
     *,
     users: int = 8,
-    steps: int = 1 << 20,
+    steps: int = TOP,
     groups: int = 1,
     horizon: int | None = 2200,
 ) -> Sharp:
-    """A sharp mean over [-1, 3]."""
+    """A sharp mean over [-1, 3]. With few units nothing can be asked privately, unless epsilon is large."""
     grid = Grid(Fraction(-1), Fraction(3), steps)
     return Sharp(grid=grid, epsilon=Fraction(epsilon), max_contributions=m, users=users, groups=groups, horizon=horizon)
 
 
-# Blocks of four octaves; of one and a half; blocks that do not pay; a 65th sample alone; few, one; a coarse grid.
-LONG, HALF, CUT, SINGLE, FEW, ONE, COARSE = CASES = (
+# Blocks of five octaves; of four, the last of one block, for very many releases; blocks of single samples alone; few
+# octaves that want too much; first samples; whole range without blocks; one sample each; a coarse grid.
+LONG, OFTEN, EVEN, TIGHT, FIRSTS, WHOLE, ONE, COARSE = CASES = (
     sharp(700, 1024),
-    sharp(600, 240, horizon=10**6),
-    sharp(600, 200),
-    sharp(2000, 100, users=3),
-    sharp(50, 16, users=4, horizon=None),
+    sharp(600, 100, horizon=10**6),
+    sharp(900, 64),
+    sharp(250, 240, users=5),
+    sharp(480, 1024, users=5, horizon=2),
+    sharp(60, 16, users=4, horizon=None),
     sharp(60, 1, users=30),
     sharp(700, 1024, steps=3),
 )
@@ -53,13 +57,15 @@ class Burst(NamedTuple):
 
 
 @st.composite
-def bursts(draw: st.DrawFn, units: int = 6) -> list[Burst]:
+def bursts(draw: st.DrawFn, units: int = 5) -> list[Burst]:
     """Some units have several samples in one tick, some more than any cap."""
+    sizes = st.sampled_from([1, 1, 2, 8, 31, 64, 90, 400])
     rows = draw(
-        st.lists(
-            st.tuples(st.integers(0, 1), st.integers(0, units - 1), st.sampled_from([1, 1, 2, 5, 31, 64, 90, 400])),
-            min_size=3,
-            max_size=30,
+        st.lists(st.tuples(st.integers(0, 1), st.integers(0, units - 1), sizes), min_size=3, max_size=30)
+        # all units alike, for as long as it lasts
+        | st.tuples(st.integers(2, 30), sizes).map(lambda two: [(0, at % units, two[1]) for at in range(two[0])])
+        | st.tuples(st.integers(1, 4), sizes).map(
+            lambda two: [(at % units == 0, at % units, two[1]) for at in range(two[0] * units)]
         )
     )
     tick, found = 0, []
@@ -67,6 +73,11 @@ def bursts(draw: st.DrawFn, units: int = 6) -> list[Burst]:
         tick += step
         found.append(Burst(tick, unit, samples))
     return found
+
+
+def rounds(count: int, units: int, samples: int) -> list[Burst]:
+    """As many ticks, in each of which each unit has so many samples."""
+    return [Burst(tick, unit, samples) for tick in range(count) for unit in range(units)]
 
 
 def capped(rows: Sequence[Burst], parameters: Sharp, values: Sequence[int], changed: int = -1) -> list[Sample]:
@@ -99,7 +110,7 @@ class Calls:
 
     def _choose(self, call: Call, candidates: int) -> int:
         self.made.append(call)
-        return self._choices[len(self.made) % len(self._choices)] % candidates
+        return self._choices[(len(self.made) - 1) % len(self._choices)] % candidates
 
     @contextmanager
     def instead(self) -> Iterator[None]:
@@ -142,10 +153,20 @@ class Run:
                 assert self.releaser.add(contribution) == ()
             self.activations += self.releaser.close()
 
+    def play(self, samples: Sequence[Sample]) -> "Run":
+        """All ticks of these samples."""
+        for tick in by_tick(merged(self.parameters, samples)):
+            self.tick(tick)
+        return self
+
     def restart(self) -> None:
-        kept, head = list(self.releaser.kept.values()), json.loads(json.dumps(self.releaser.head()))
-        self.releaser = self.parameters.releaser(KEY, b"g")
-        self.releaser.restore(head, kept)
+        self.releaser = restored(self.parameters, self.releaser)
+
+    @property
+    def charged(self) -> Fraction:
+        """By what was said to be charged, so far, the counter included."""
+        calls = sum((activation.epsilon for activation in self.activations), Fraction(0))
+        return calls if self.releaser._beginning is None else calls + self.releaser._counter.tree.epsilon
 
     @property
     def noisy(self) -> int:
@@ -158,6 +179,14 @@ class Run:
         self.noise[releaser._ticks] = other.noisy - releaser._total
         tree = releaser._counter.tree
         releaser._counter = Given(tree, self.noise)  # type: ignore[assignment]
+
+
+def restored(parameters: Sharp, releaser: SharpReleaser) -> SharpReleaser:
+    """Another one, from what survives a crash."""
+    kept, head = list(releaser.kept.values()), json.loads(json.dumps(releaser.head()))
+    found = parameters.releaser(KEY, b"g")
+    found.restore(head, kept)
+    return found
 
 
 class Pair:
@@ -185,9 +214,14 @@ class Pair:
             if restarts >> at % 20 & 1:
                 self.left.restart()
                 self.right.restart()
-            if self.left.releaser._cap:
+            if self.left.releaser._beginning:
                 self.right.follow(self.left)
                 assert self.left.releaser.estimate() == self.right.releaser.estimate()
+
+    @property
+    def width(self) -> int:
+        """What the counter's noise is made for; nothing while all wait."""
+        return self.left.releaser._counter.tree.width if self.left.releaser._beginning else 0
 
     def _compare(self) -> None:
         """Everything but sums is equal."""
@@ -199,9 +233,22 @@ class Pair:
 
 def public(releaser: SharpReleaser) -> list[Any]:
     """Of a state, what no value moves but through charged outputs."""
-    cap, clip, budget, clips, counts, sums, previous, waiting = releaser.head()
+    beginning, clip, clips, counts, sums, previous, waiting = releaser.head()
     levels: dict[int, int] = {}
     for level, _, samples, _ in waiting:
         levels[level] = levels.get(level, 0) + samples
-    names = sorted(releaser.kept)
-    return [cap, clip, budget, clips, counts, sums[0], previous[0], levels, names, releaser._counter.tree]
+    names, tree = sorted(releaser.kept), releaser._counter.tree if beginning else None
+    return [beginning, clip, clips, counts, sums[0], previous[0], levels, names, tree]
+
+
+def mode(releaser: SharpReleaser) -> str:
+    """How it began."""
+    match releaser._beginning:
+        case None:
+            return "waits"
+        case (_, 0, 0, _):
+            return "whole range"
+        case (_, _, 0, _):
+            return "first samples"
+        case (_, _, _, alike):
+            return "alike" if alike else "unalike"

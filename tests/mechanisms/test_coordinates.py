@@ -1,5 +1,6 @@
 """Values of several coordinates, for every algorithm: each coordinate is a mean of its own, packed or not."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,6 +14,7 @@ from shoal.mechanisms.coordinates import LIMIT, Coordinates, JointActivation
 from shoal.mechanisms.full import Full
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.naive import Naive
+from shoal.mechanisms.sharp import Sharp
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, MeanParameters
 from tests.mechanisms.mechanism_cases import KEY, has, json_able, mean, means, play, subgaussian
 
@@ -108,6 +110,28 @@ def test_each_coordinate_is_the_mean_that_it_would_be_alone(
     ]
     for _, one in found:
         assert one.epsilon == sum(activated[0][1].epsilon for activated in activations)
+
+
+def test_blocks_of_sharp_are_summed_packed_beside_values_on_the_widest_grid() -> None:
+    parts = [
+        Sharp(grid=Grid(Fraction(low), Fraction(high), 2**29 - 1), epsilon=Fraction(1), max_contributions=100, users=8)
+        for low, high in RANGES[:3]
+    ]
+    parameters = Coordinates(tuple(parts))
+    # given a unit with nothing but the ends of the ranges
+    start = (2**29 - 1 - STEPS) // 2  # which `sent` adds
+    ends = [-start, 2**29 - 1 - start]
+    rows = [(at, "a", [ends[0], ends[1], ends[at % 2]]) for at in range(100)]
+    packed = sent(parameters, rows)
+    # then each coordinate has what it would have alone, values and sums of blocks
+    assert len(packed) == 65
+    for index in range(3):
+        own = [one._replace(total=one.total[index]) for one in packed]
+        assert own == alone(parameters, rows, index)
+    # and a wider grid, where a lane would carry into the next, is refused
+    with pytest.raises(ValueError, match="grid must be below"):
+        dataclasses.replace(parts[0], grid=Grid(Fraction(0), Fraction(1), 2**29))
+    assert dataclasses.replace(parts[0], grid=Grid(Fraction(0), Fraction(1), 2**32), max_contributions=63).epsilon
 
 
 @every_mean

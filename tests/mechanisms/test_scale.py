@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms import exponential, scale
 from shoal.mechanisms.buckets import Buckets, outside
+from shoal.mechanisms.caps import Beginning
 from shoal.mechanisms.keyed import Bits, derive
-from shoal.mechanisms.statistic import Contribution
-from tests.mechanisms.mechanism_cases import KEY
+from shoal.mechanisms.sharp import SHORT
+from shoal.mechanisms.sharp_releaser import SharpReleaser
+from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, contributions, merged
 from tests.mechanisms.sharp_cases import sharp
 
 EPSILON = Fraction(3, 2)
@@ -95,40 +97,77 @@ def test_a_unit_that_entered_with_all_its_samples_would_break_it(monkeypatch: py
     assert max(abs(math.log(a / b)) for a, b in zip(*laws, strict=True)) > EPSILON
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_of_a_unit_with_several_samples_one_enters(monkeypatch: pytest.MonkeyPatch, together: bool) -> None:
-    """The law of the real calls, where a unit has all of its samples in the tick that activates, at either end."""
-    parameters = sharp(60, 64, users=2, steps=STEPS)
-    laws: list[list[tuple[list[int], Fraction]]] = []
-    for value in (0, STEPS):
-        seen: list[tuple[list[int], Fraction]] = []
+Seen = list[tuple[list[int], Fraction]]
 
-        def choose(
-            costs: Sequence[int], rate: Fraction, words: object, seen: list[tuple[list[int], Fraction]] = seen
-        ) -> int:
-            seen.append((list(costs), rate))
-            return len(costs) // 2
 
-        releaser = parameters.releaser(KEY, b"")
-        for unit in range(30):
-            releaser.add(Contribution(0, f"{unit:032x}", 1, 0, 1, unit % 9))
-        for number in range(1, 60):
-            sent = Contribution(0, "f" * 32, number, (number - 1).bit_length(), 1, value)
-            releaser.add(sent._replace(pseudonym="", number=parameters.buckets.of(value)) if together else sent)
-        with monkeypatch.context() as patch:
-            patch.setattr(exponential, "choose", choose)
-            (activation,) = releaser.close()
-        assert activation.samples == 31
-        laws.append(seen)
-    assert len(laws[0]) == 2
-    loss = 0.0
-    for (one, rate), (other, same) in zip(*laws, strict=True):
+def heard(monkeypatch: pytest.MonkeyPatch, releaser: SharpReleaser, choose: Callable[[list[int]], int]) -> Seen:
+    """(costs, rate) of the calls that the end of a tick makes."""
+    seen: Seen = []
+
+    def note(costs: Sequence[int], rate: Fraction, words: object) -> int:
+        seen.append((list(costs), rate))
+        return choose(list(costs))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exponential, "choose", note)
+        releaser.close()
+    return seen
+
+
+def loss(one: Seen, other: Seen) -> float:
+    """The largest log ratio of both calls' laws, summed."""
+    found = 0.0
+    for (costs, rate), (moved, same) in zip(one, other, strict=True):
         assert rate == same
-        both = [[math.exp(-float(rate) * cost) for cost in costs] for costs in (one, other)]
+        both = [[math.exp(-float(rate) * cost) for cost in some] for some in (costs, moved)]
         ratios = [a / sum(both[0]) / (b / sum(both[1])) for a, b in zip(*both, strict=True)]
-        loss += max(abs(math.log(ratio)) for ratio in ratios)
-    shares = parameters.shares
-    assert 0 < loss <= parameters.epsilon * (shares.centre + shares.scale) + Fraction(1, 10**9)
+        found += max(abs(math.log(ratio)) for ratio in ratios)
+    return found
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("end", [0, STEPS])
+def test_of_a_unit_with_several_samples_one_enters(monkeypatch: pytest.MonkeyPatch, together: bool, end: int) -> None:
+    """The law of the real calls, where a unit has all of its samples in the tick that begins, at either end."""
+    parameters = sharp(6, 63, users=300, horizon=1, steps=STEPS)
+    laws = []
+    for value in (STEPS // 2, end):
+        samples = [Sample(0, f"{unit:032x}", unit % (STEPS + 1)) for unit in range(300)]
+        samples += [Sample(0, "f" * 32, value)] * 63
+        releaser = parameters.releaser(KEY, b"")
+        for sent in (merged if together else contributions)(parameters, samples):
+            releaser.add(sent)
+        laws.append(heard(monkeypatch, releaser, lambda costs: len(costs) // 2))
+        assert releaser._beginning is not None
+        assert releaser._beginning.firsts == 301
+    assert [len(seen) for seen in laws] == [2, 2]
+    # and all of them one number: below the lowest boundary there is none, so its cost is how many there are
+    assert [centre[0][0] for centre, _ in laws] == [301, 301]
+    assert 0 < loss(*laws) <= parameters.epsilon * (SHORT.centre + SHORT.scale) + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("end", [0, 64])
+def test_of_a_unit_with_several_blocks_one_enters(monkeypatch: pytest.MonkeyPatch, end: int) -> None:
+    """The same where first blocks are asked, and then those of an octave, in each of which the unit has two."""
+    parameters = sharp(200, 64, steps=64)
+    laws, begun = list[list[Seen]](), Beginning(1, 0, 0, alike=False)
+    for value in (32, end):
+        samples = [Sample(at, f"{unit:032x}", 30 + unit % 3) for at in (0, 1) for unit in range(12) for _ in range(16)]
+        samples = [s._replace(value=value) if s.unit.endswith("7") else s for s in samples]
+        releaser = parameters.releaser(KEY, b"")
+        monkeypatch.setattr(SharpReleaser, "_last_release", lambda _: Fraction(32))  # the same in both
+        laws.append([])
+        for tick in by_tick(merged(parameters, samples)):
+            for sent in tick:
+                releaser.add(sent)
+            laws[-1].append(heard(monkeypatch, releaser, lambda costs: 2 * len(costs) // 3))
+        assert releaser._beginning is not None
+        begun = releaser._beginning
+        assert begun.alike
+    shares = parameters.shares(begun)
+    assert [[len(seen) for seen in both] for both in laws] == [[2, 1], [2, 1]]
+    for at, share in enumerate((shares.centre + shares.scale, shares.octave)):
+        assert 0 < loss(laws[0][at], laws[1][at]) <= parameters.epsilon * share + Fraction(1, 10**9)
 
 
 def test_a_centre_is_drawn_with_its_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,17 +186,15 @@ def test_a_scale_is_drawn_with_its_exact_law(monkeypatch: pytest.MonkeyPatch) ->
         assert abs(drawn[index] - 6000 * p) <= 5 * math.sqrt(6000 * p * (1 - p))
 
 
-@given(st.integers(0, 10**6), st.integers(1, 30), st.fractions(Fraction(1, 1000), 10**9))
-def test_so_many_are_left_outside_that_none_would_cost_too_much(
-    values: int, candidates: int, epsilon: Fraction
-) -> None:
-    target = scale.left_outside(values, candidates, epsilon)
-    least = 2 * (math.log(candidates) + scale.SLACK) / epsilon
-    if target is None:
-        assert least + 1 > 0.44 * values
-    else:
-        assert least <= target <= least + 1 + Fraction(1, 10**9)
-        assert target <= Fraction(9, 20) * values
+@given(st.integers(1, 30), st.fractions(Fraction(1, 1000), 10**9), st.sampled_from([scale.SLACK, scale.SURE]))
+def test_so_many_are_left_outside_that_none_would_cost_too_much(candidates: int, epsilon: Fraction, slack: int) -> None:
+    target, least = scale.outside(candidates, epsilon, slack), 2 * (math.log(candidates) + slack) / epsilon
+    assert least <= target + Fraction(1, 10**9)
+    assert target <= least + 1 + Fraction(1, 10**9)
+    # and with as many values as that needs, but not with one less, they can be widened for
+    needed = scale.values_needed(candidates, epsilon, slack)
+    most = scale.TO_TWO_SIGMA[-1][0]
+    assert Fraction(target, needed) <= most < Fraction(target, needed - 1)
 
 
 @given(

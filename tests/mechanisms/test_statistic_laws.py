@@ -77,6 +77,13 @@ def case(cls: type[MeanParameters], epsilon: Fraction) -> tuple[MeanParameters, 
     return mean(cls, epsilon=epsilon), STREAM
 
 
+def own(parameters: MeanParameters, sent: Contribution) -> int:
+    """The sum of a contribution's samples; one that closes a block of sharp has the block's sum above it."""
+    if isinstance(parameters, Sharp) and sent.samples == 1:
+        return int(sent.total) % (1 << parameters.buckets.bits)
+    return int(sent.total)
+
+
 def test_every_algorithm_is_registered_by_its_name() -> None:
     assert {cls.name: cls for cls in ALL} == ALGORITHMS
     assert set(ALGORITHMS) >= {"sharp", "naive", "wishful", "single-tree", "multi-tree", "full"}
@@ -231,7 +238,7 @@ class TestMean:
         included = sum(c.samples for c in sent)
         assert [c.number for c in sent] == list(range(1, len(sent) + 1))
         assert 2 * included > len(values) or (issubclass(cls, Wishful) and not included)
-        assert sum(c.total for c in sent) == sum(values[:included]) + included * lowest(parameters)
+        assert sum(own(parameters, c) for c in sent) == sum(values[:included]) + included * lowest(parameters)
 
     @every_mean
     def test_no_release_before_the_first_contribution(self, cls: type[MeanParameters]) -> None:
