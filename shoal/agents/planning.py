@@ -51,6 +51,7 @@ class Outlook:
     looks: tuple[Look, ...]
     useful: Look | None  # the first useful release
     refused: str | None = None  # why these settings cannot be
+    likely: tuple[float, float] | None = None  # what the last noise_sd lies between in four of five cases, if drawn
 
     @property
     def error(self) -> float:

@@ -42,12 +42,14 @@ LABEL = 0.052  # of a panel's height, between two labels
 def draw(plans: Sequence[MetricPlan], path: Path) -> None:
     """Write the picture as PNG."""
     with matplotlib.rc_context(STYLE):
-        height = MARGIN + ROW * len(plans)
+        private = all(plan.private for plan in plans)
+        margin = MARGIN / 2 if private else MARGIN
+        height = margin + ROW * len(plans)
         figure = Figure(figsize=(WIDTH, height), dpi=DPI)
         for row, plan in enumerate(plans):
-            top = height - MARGIN - ROW * row
+            top = height - margin - ROW * row
             _row(figure, plan, top, height)
-        if not all(plan.private for plan in plans):
+        if not private:
             figure.text(LEFT, 1 - 0.3 / height, NOT_PRIVATE, color="#b00020", weight="bold", size=12, va="center")
         figure.savefig(path, format="png", facecolor="white")
 

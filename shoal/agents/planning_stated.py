@@ -38,7 +38,7 @@ class Stated:
             return Outlook(section, (), None, str(refused))
         width = self._width(section, coordinate)
         looks = tuple(self._look(section, ahead, tick, ticks, width) for tick in _spaced(ticks))
-        return Outlook(section, looks, self._useful(section, ahead, looks, ticks, width))
+        return Outlook(section, looks, self._useful(section, ahead, looks, ticks, width), likely=ahead.likely(1))
 
     def final(self, section: MetricSection, coordinate: int) -> Look:
         """The last of its looks."""

@@ -16,6 +16,7 @@ from shoal.models.exact import exact_text
 
 TIMES = (1.0, 1 / 12, 1 / 3, 1 / 50, 2 / 3)  # parts of the time that get a column, the most welcome first
 FIXED, COLUMN = 52, 9  # characters of the other columns, and of one of these
+SAME = 1.02  # likely noises whose ratio is less are one
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -64,6 +65,7 @@ def _outlook(one: Outlook, configured: str) -> dict[str, Any]:
         "needs_prior": one.needs_prior,
         "refused": one.refused,
         "first_useful": one.useful and _look(one.useful),
+        "last_noise_sd_likely": one.likely and list(one.likely),
         "over_time": [_look(look) for look in one.looks],
     }
 
@@ -239,10 +241,15 @@ def _algorithms(plan: MetricPlan, width: int) -> Table:
             table.add_row(name, *["-"] * (len(parts) + 2), "refused")
             continue
         last = one.looks[-1]
-        noise = [number(nearest(one, part).noise_sd) for part in parts]
+        noise = [number(_known(nearest(one, part))) for part in parts]
         useful = "never" if one.useful is None else when(one.useful)
         table.add_row(name, *noise, percent(last.left_out), number(last.error), useful, style=style)
     return table
+
+
+def _known(look: Look) -> float | None:
+    """Noise of a release that says something."""
+    return look.noise_sd if look.samples else None
 
 
 def _remarks(plan: MetricPlan) -> Iterator[str]:
@@ -253,10 +260,16 @@ def _remarks(plan: MetricPlan) -> Iterator[str]:
         f"a quarter of the range. The mean of all samples itself is good to {number(plan.workload.sampling_error)}, "
         "if they are independent."
     )
+    yield "-: nothing is released, or the middle of the range, which says nothing."
     if any(one.needs_prior for one in plan.outlooks):
         yield "* needs a prior" + ("." if plan.section.prior is not None else ", which this configuration lacks.")
-    if plan.private and plan.outlooks[0].section.algorithm == "sharp":
-        yield "sharp chooses its clip range privately: its noise is the median of what may come out."
+    for one in plan.outlooks:
+        if one.likely is not None and one.likely[1] > SAME * one.likely[0]:
+            low, high = map(number, one.likely)
+            yield (
+                f"{one.section.algorithm} chooses what to clip to privately, once: shown is the median. At the end its "
+                f"noise is between {low} and {high} in four of five cases."
+            )
     for one in plan.outlooks:
         if one.refused is not None:
             yield f"{one.section.algorithm} is refused: {one.refused}"

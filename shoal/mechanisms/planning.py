@@ -110,8 +110,8 @@ def bias(left_out: float, width: float) -> float:
 
     At most it is that part of the range. width: of what samples are clipped to.
 
-    >>> bias(0.5, 200.0)
-    6.25
+    >>> bias(0.5, 120.0)
+    1.0
     """
     return float(BIAS) * left_out * left_out * width
 
@@ -121,6 +121,10 @@ class Prospect(Protocol):
 
     def at(self, tau: float) -> Expected:
         """The release when the part tau of the time is over."""
+        ...
+
+    def likely(self, tau: float) -> tuple[float, float] | None:
+        """What the noise's standard deviation lies between in four cases of five; None: it is no matter of chance."""
         ...
 
 
@@ -135,6 +139,9 @@ class Counted:
         """The release when the part tau of the time is over."""
         samples, scales = counted(self.mean, self.pattern, tau)
         return expected(self.mean, samples, self.pattern.samples(None, tau), scales)
+
+    def likely(self, tau: float) -> None:
+        """Nothing here is drawn."""
 
 
 def expected(mean: MeanParameters, samples: int, of: int, scales: Scales) -> Expected:

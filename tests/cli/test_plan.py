@@ -176,6 +176,10 @@ def test_the_recommended_settings_are_better(folder: Path) -> None:
     (plan,) = planned(config, *options)
     advised = plan["recommended"]
     assert (advised["users"], advised["horizon"], advised["algorithm"]) == (20000, "365d", "sharp")
+    low, high = of(plan, "sharp")["last_noise_sd_likely"]
+    assert low <= of(plan, "sharp")["over_time"][-1]["noise_sd"] <= high
+    assert of(plan, "naive")["last_noise_sd_likely"] is None
+    assert "in four of five cases" in shoal(config, *options).stdout
     config = said(folder, {
         "users = 40": f"users = {advised['users']}\nhorizon = \"{advised['horizon']}\"", '"naive"': '"sharp"',
         "max_contributions = 4": f"max_contributions = {advised['max_contributions']}",
