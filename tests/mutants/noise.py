@@ -144,7 +144,9 @@ LAST = (
         old="noisy = self._total + self._counter.noise(t)",
         new="noisy = self._total + self._counter.noise(t - 1)",
         breach="the nodes of the last tick are not in its release",
-        tests=("mechanisms/test_sharp.py::TestReleases::test_a_release_is_the_clipped_sum_and_the_noise_of_its_place",),
+        tests=(
+            "mechanisms/test_statistic_laws.py::TestMean::test_noise_sd_is_that_of_the_draws_in_the_release[epsilon2-sharp]",
+        ),
     ),
 )
 

@@ -250,9 +250,18 @@ CONFIGS: list[Config] = [
     ),
     config({"algorithm": "sharp"}, {"algorithm": "sharp", "every": "contribution"}),  # they wait for more units
 ]
-# These choose a clip range: what follows from it is pattern if the choice is the same.
+# These choose a clip range: what follows from it is pattern if the choice is the same. From users' first samples, from
+# first blocks that are clipped like samples, in groups, and from first blocks with octaves apart.
 SHARP: list[Config] = [
-    config({"algorithm": "sharp", "epsilon": 200, "grid": 200}, {"algorithm": "sharp", "epsilon": 900, "every": "3s"}),
-    config({"algorithm": "sharp", "epsilon": 9000, "group": "g", "max_groups_per_user": 2, "lateness": "3s"}),
-    config({"algorithm": "sharp", "epsilon": 900, "every": "contribution", "late": "drop", "users": None}),
-]
+    config(
+        {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s"},
+    ),
+    config(
+        {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "horizon": "60s", "lateness": "3s",
+         "group": "g", "max_groups_per_user": 2},
+    ),
+    config(
+        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 500, "every": "contribution", "users": None},
+    ),
+]  # fmt: skip

@@ -4,6 +4,7 @@ One key, two neighbours, through the file run and through a cluster of partition
 paid for by the noise (`test_sensitivity.py`), so it must be a charged number and nothing else.
 """
 
+from fractions import Fraction
 from unittest.mock import patch
 
 import orjson
@@ -12,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.mechanisms import scale
+from shoal.mechanisms.sharp_releaser import SharpReleaser
 from tests.privacy.observing import CONFIGS, SHARP, Neighbours, Row, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import config
 
 pairs = neighbours()
+busy = st.one_of(pairs, neighbours(least=80, size=120))  # users with several blocks, too
 schedules = st.lists(
     st.tuples(
         st.sampled_from(["bound", "release", "crash_bound", "crash_release"]), st.integers(0, 7), st.integers(1, 9)
@@ -41,16 +44,20 @@ def test_a_cluster_that_crashes_shows_nothing_of_values_but_charged_numbers(cfg,
 
 @pytest.fixture(scope="module")
 def one_clip_range():
-    """The private choices of sharp, which are charged, fall on the same candidates in both streams."""
+    """The private choices of sharp, which are charged, fall on the same candidates in both streams.
+
+    So does what it uses of releases.
+    """
     with (
         patch.object(scale, "centre", lambda counts, epsilon, words: len(counts) // 3),
         patch.object(scale, "scale", lambda left, target, epsilon, words: len(left) // 3),
+        patch.object(SharpReleaser, "_last_release", lambda releaser: Fraction(releaser._mean.grid.steps, 2)),
     ):
         yield
 
 
 @settings(max_examples=60)
-@given(cfg=st.sampled_from(SHARP), pair=pairs)
+@given(cfg=st.sampled_from(SHARP), pair=busy)
 @pytest.mark.usefixtures("one_clip_range")
 def test_given_its_clip_range_sharp_shows_nothing_of_values_but_charged_numbers(cfg, pair):
     first, second = watch_file(cfg, raws(pair.first)), watch_file(cfg, raws(pair.second))
@@ -58,7 +65,7 @@ def test_given_its_clip_range_sharp_shows_nothing_of_values_but_charged_numbers(
 
 
 @settings(max_examples=60)
-@given(cfg=st.sampled_from(SHARP), pair=pairs, sources=st.sampled_from([1, 3]), schedule=schedules)
+@given(cfg=st.sampled_from(SHARP), pair=busy, sources=st.sampled_from([1, 3]), schedule=schedules)
 @pytest.mark.usefixtures("one_clip_range")
 def test_given_its_clip_range_nor_does_a_cluster(cfg, pair, sources, schedule):
     first, second = (run_cluster(cfg, rows, sources, 2, schedule) for rows in (pair.first, pair.second))
@@ -107,9 +114,13 @@ def test_the_streams_of_these_tests_reach_every_case():
     levels = [orjson.loads(one)["level"] for watched in seen for one in watched.activations]
     assert max(levels) >= 4
     assert len({orjson.loads(one)["at"] for watched in seen for one in watched.activations}) > 1
-    # and sharp begins to count, with and without a clip range of its own
-    sharp = [orjson.loads(one)["epsilon"] for cfg in SHARP for one in watch_file(cfg, raws(rows)).activations]
-    assert min(sharp) == 0 < max(sharp)
+    # and sharp begins to count, with a clip range of first samples, of first blocks, and of an octave
+    sharp = [orjson.loads(one) for cfg in SHARP for one in watch_file(cfg, raws(rows)).activations]
+    assert {one["level"] for one in sharp} >= {0, 7, 10}
+    # or with none
+    lonely = raws(row for row in rows if row.user == "user0")
+    alone = [orjson.loads(one) for one in watch_file(SHARP[0], lonely).activations]
+    assert {one["epsilon"] for one in alone} == {0}
 
 
 def test_a_second_number_for_one_field_is_not_a_second_sample():

@@ -6,21 +6,32 @@ import orjson
 import pytest
 
 from shoal.models.records import Message
-from tests.stream.simulation import Cluster, config, event, run_file
+from shoal.stream.plan import plan_topic
+from shoal.stream.runner import FileRun, Line
+from tests.stream.simulation import SECRET, Cluster, config, event
 
 CFG = config(
-    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 1024, "users": 8, "horizon": "22000s", "grid": 2**20},
-    {"algorithm": "sharp", "epsilon": 80, "max_contributions": 40, "every": "3s", "users": None},
-)
-# Three users with 200 events each, which become 67 contributions, then three more.
-EVENTS = [event(f"u{n // 200}", n * 37 % 100 / 100, 100 + n // 20) for n in range(600)] + [
-    event(f"u{3 + n % 3}", n * 61 % 100 / 100, 130 + n // 20) for n in range(600)
+    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 1024, "users": 8, "every": "1s", "horizon": "2200s",
+     "grid": 2**20},
+    {"algorithm": "sharp", "epsilon": 80, "max_contributions": 40, "every": "3s", "users": None, "horizon": "300s"},
+    {"algorithm": "sharp", "epsilon": 1400, "max_contributions": 1024, "users": 8, "every": "1s", "horizon": "2200s",
+     "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "grid": 2**20},
+)  # fmt: skip
+# Three users with 200 events each, which become 68 contributions, then three more.
+EVENTS = [event(f"u{n // 200}", n * 37 % 101 / 100, 100 + n // 5, y=n % 13 % 5) for n in range(600)] + [
+    event(f"u{3 + n % 3}", n * 61 % 100 / 100, 220 + n // 5, y=n % 17 % 5) for n in range(600)
 ]
 
 
 @pytest.fixture(scope="module")
-def expected() -> list[bytes]:
-    return run_file(CFG, EVENTS)
+def outputs():
+    plan = plan_topic(CFG, "events", SECRET, source_partitions=1, contributions_partitions=1)
+    return list(FileRun(plan).outputs(Line(offset, raw) for offset, raw in enumerate(EVENTS)))
+
+
+@pytest.fixture(scope="module")
+def expected(outputs) -> list[bytes]:
+    return [release.value for output in outputs for release in output.releases]
 
 
 @pytest.mark.parametrize(("sources", "homes"), [(1, 1), (3, 2), (8, 3)])
@@ -50,6 +61,15 @@ def test_those_releases_say_something(expected):
     assert (first["value"], first["samples"]) == (0.5, 0)
     assert last["samples"] > 600
     assert last["value"] == pytest.approx(0.495, abs=4 * last["noise_sd"] + 0.05)
+
+
+def test_blocks_wait_and_octaves_open_on_the_way(outputs):
+    """What the law above is worth: it meets a clip range of first blocks, and later ones of two octaves."""
+    found = [orjson.loads(one) for output in outputs for one in output.activations]
+    levels = {name: [one["level"] for one in found if one["metric"] == name] for name in ("m0", "m1", "m2")}
+    assert levels == {"m0": [7, 10, 12], "m1": [0], "m2": [7, 10, 12]}
+    begun, *opened = [one["at"] for one in found if one["metric"] == "m0"]
+    assert all(at > begun for at in opened)
 
 
 def test_a_tick_of_many_events_is_a_row_for_each_bucket_and_level():
