@@ -71,7 +71,7 @@ def arguments() -> argparse.Namespace:
     """Of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small inputs, few keys; nothing is kept without --out")
-    parser.add_argument("--seeds", type=int, metavar="N", help="keys per input and cadence (48; quick: 8)")
+    parser.add_argument("--seeds", type=int, metavar="N", help="keys per input and cadence (24; quick: 8)")
     parser.add_argument(
         "--algorithms", nargs="+", choices=algorithms(), metavar="NAME", help="these and the comparators"
     )
@@ -88,7 +88,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure and publish."""
     chosen = arguments()
-    keys = chosen.seeds or (8 if chosen.quick else 48)
+    keys = chosen.seeds or (8 if chosen.quick else 24)
     if chosen.csv:
         columns = chosen.user, chosen.value, chosen.time
         given = iter([inputs.of_csv(chosen.csv, *columns, chosen.range, chosen.max_contributions)])

@@ -21,10 +21,16 @@ NONE = -1  # no part
 class Closing(NamedTuple):
     """A block that every unit with so many samples closes."""
 
-    begin: int  # samples before it
+    begin: int  # samples before those that it sums
     end: int  # samples when it closes
     account: int  # before its last sample, if all values were 0
+    times: int  # its total is the sum times this, and if that is not 1 the last value again
     block: Block
+
+    def total(self, running: Ints, start: Ints) -> Ints:
+        """For units whose samples start there in the running sums."""
+        total: Ints = (running[start + self.end] - running[start + self.begin]) * self.times
+        return total + (running[start + self.end] - running[start + self.end - 1] if self.times > 1 else 0)
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,16 @@ class Contributions:
 def closings(bounder: Bounder) -> list[Closing]:
     """The blocks of a unit that reaches the cap."""
     found: list[Closing] = []
-    account = begin = 0
+    account = ones = 0
     for end in range(1, bounder.max_contributions + 1):
         before = account
         account, block = bounder.add(before, 0)
-        if block is not None:
-            found.append(Closing(begin, end, before, block))
-            begin = end
+        ones, of_ones = bounder.add(ones, 1)
+        last = bounder.add(before, 1)[1]
+        if block is not None and of_ones is not None and last is not None:
+            again = int(last.total > 1)
+            times = last.total - again
+            found.append(Closing(end - (of_ones.total - again) // times, end, before, times, block))
     return found
 
 
@@ -83,7 +92,7 @@ def bound(bounder: Bounder, data: Input) -> Contributions:
         start = first[reached]
         at.append(order[start + closing.end - 1])
         user.append(reached.astype(np.int32))
-        totals.append(running[start + closing.end] - running[start + closing.begin])
+        totals.append(closing.total(running, start))
         which.append(np.full(len(reached), index, dtype=np.int32))
     closed = np.concatenate(at)
     arrival = np.argsort(closed)

@@ -22,7 +22,7 @@ from shoal.mechanisms.statistic import ALGORITHMS, Contribution, Estimate, MeanP
 EPSILON = Fraction(1)
 EARLY, LATE = 150, 250  # looks in the first quarter of the stream and after it, at a release per contribution
 WORK = 20_000  # contributions times keys that an algorithm is given at one cadence, per key that is asked for
-MORE = {"sharp": 3}  # times the work, for the one whose ratios are wanted to a few per cent
+MORE = {"sharp": 4}  # times the keys and the work, for the one whose ratios are wanted to a few per cent
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def looks(data: Input, cadence: Cadence) -> Ints:
     return np.unique([*early.tolist(), *late, data.count])
 
 
-def parameters(name: str, data: Input, releases: int) -> MeanParameters:
+def parameters(name: str, data: Input, releases: int, *, each: bool = False) -> MeanParameters:
     """The algorithm as one would configure it; a prior, where one must be given, is the true mean, free of charge."""
     cls = ALGORITHMS[name]
     fields = {field.name for field in dataclasses.fields(cls)}
@@ -58,7 +58,7 @@ def parameters(name: str, data: Input, releases: int) -> MeanParameters:
         total = int(np.sum(data.value, dtype=np.int64))
         more["prior"] = Fraction(data.grid.mean_value(total, data.count))
     if "horizon" in fields:
-        more["horizon"] = releases
+        more |= {"horizon": releases, "each": each}
     return cls(grid=data.grid, epsilon=EPSILON, max_contributions=data.cap, users=data.users, **more)
 
 
@@ -90,9 +90,10 @@ class Bounded:
         at = looks(self.data, cadence)
         found = self.of(parameters(name, self.data, 1))
         releases = self.data.users * self.data.cap if cadence.every is None else len(at)  # as a configuration says
-        mean = parameters(name, self.data, releases)
+        mean = parameters(name, self.data, releases, each=cadence.every is None)
         feed = self.feed(name, found, cadence, at)
-        affordable = max(2, min(keys, keys * WORK * MORE.get(name, 1) // feed.size))
+        more = MORE.get(name, 1)
+        affordable = max(2, min(keys * more, keys * WORK * more // feed.size))
         rows = [feed.run(mean.releaser(key(self.data, number), b"")) for number in range(affordable)]
         value, raw, sd, half = (np.array([row[column] for row in rows]) for column in range(4))
         return Runs(name, value, raw, sd, half, clock.perf_counter() - began)

@@ -193,7 +193,7 @@ def _targets(found: Sequence[Found]) -> Iterator[str]:
     row = (
         "all",
         "all",
-        f"sharp / best naive + BLUE at most {WORSE}",
+        f"sharp / best naive + BLUE at most {WORSE}, beyond two standard errors",
         f"{worst[0]:.2f} ({worst[1]})",
         _verdict(worst[0] <= WORSE),
     )
@@ -204,8 +204,13 @@ def _targets(found: Sequence[Found]) -> Iterator[str]:
 
 def _worst(found: Sequence[Found]) -> Iterator[tuple[float, str]]:
     for one, _, title, sharp, other in _rivals(found):
-        yield sharp.late / other.late, f"{one.name}, {title}, late"
-        yield sharp.final / other.final, f"{one.name}, {title}, final"
+        yield _surely(sharp, sharp.late / other.late), f"{one.name}, {title}, late"
+        yield _surely(sharp, sharp.final / other.final), f"{one.name}, {title}, final"
+
+
+def _surely(sharp: Score, ratio: float) -> float:
+    """What a ratio is at least, by twice its standard error: with few keys most of it is chance."""
+    return ratio / (1 + 2 * sharp.uncertain)
 
 
 def _rivals(found: Sequence[Found]) -> Iterator[tuple[Found, int, str, Score, Score]]:
@@ -224,13 +229,14 @@ def _weak(found: Sequence[Found]) -> Iterator[str]:
         (one.name, title, f"{sharp.late / other.late:.2f}", f"{sharp.final / other.final:.2f}",
          number(sharp.late), number(sharp.noise), f"{100 * sharp.uncertain:.0f} %")
         for one, _, title, sharp, other in _rivals(found)
-        if max(sharp.late / other.late, sharp.final / other.final) > WORSE
+        if _surely(sharp, max(sharp.late / other.late, sharp.final / other.final)) > WORSE
     ]  # fmt: skip
     if _has_sharp(found):
         yield "## Where sharp is worse"
         yield (
-            f"By more than {100 * (WORSE - 1):.0f} % than the better naive + BLUE, late or final. Where its RMSE is "
-            "more than the noise that it states, the rest is what its clip range, its cap and its waiting cost."
+            f"By more than {100 * (WORSE - 1):.0f} % than the better naive + BLUE, late or final, beyond two standard "
+            "errors (±, as far as the number of keys goes). Where its RMSE is more than the noise that it states, the "
+            "rest is what its clip range, its cap and its waiting cost."
         )
         header = ("", "cadence", "late ratio", "final ratio", "late RMSE", "late noise sd", "±")
         yield figures.table(header, rows) if rows else "Nowhere."
