@@ -163,7 +163,12 @@ class MetricSection(Section):
     late: Literal["fold", "drop"] = Field("fold", description="older events: fold into the open tick, or drop")
     max_ahead: Duration = Field(30 * DAY, description="an event further in the future is a dead letter")
     max_gap: int = Field(1_000_000, ge=1, description="steps of silence after which a group rests; unused by means")
-    grid: int = Field(2**20, ge=2, le=2**32, description="steps over the range; values are rounded to them")
+    grid: int = Field(
+        2**20,
+        ge=2,
+        le=2**32,
+        description="steps over the range; values are rounded to them; below 2**29 for sharp from 64 contributions on",
+    )
     clamp: bool | None = Field(None, description="clamp the published estimate; none: sharp does, the others do not")
 
     @field_validator("every")
