@@ -1,12 +1,14 @@
 """Fail-stop: the one way in which a worker ends that must not go on.
 
 In comes an exception; out comes a line of JSON and a line for people on stderr, then the process is gone, status 1.
-No handler runs and nothing is flushed: what is not committed must not be. Unexpected exceptions are named by type and
-place only, because their texts can hold values and their tracebacks can hold locals.
+No handler runs and nothing is flushed: what is not committed must not be. The first to call it speaks for all.
+Unexpected exceptions are named by type and place only, because their texts can hold values and their tracebacks can
+hold locals.
 """
 
 import os
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -17,6 +19,8 @@ from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import ProducerFenced
 
 from shoal.models.errors import ShoalError
+
+_ending = threading.Lock()  # held for good by who ends the process
 
 
 def describe(error: BaseException, where: str) -> str:
@@ -36,6 +40,7 @@ def describe(error: BaseException, where: str) -> str:
 
 def fail_stop(error: BaseException, where: str) -> NoReturn:
     """Say why and end the process with status 1, from any thread."""
+    _ending.acquire()  # others wait for the end
     message = describe(error, where)
     kind = type(error).__name__
     entry = {"event": "fail_stop", "level": "critical", "timestamp": _now(), "error": kind, "message": message}

@@ -87,6 +87,24 @@ fail_stop(FailStop("no way on"), "here")
     assert human == "shoal: no way on"
 
 
+def test_of_two_threads_that_fail_the_first_speaks_for_both() -> None:
+    program = """
+import threading
+from shoal.agents.stopping import fail_stop
+from shoal.models.errors import FailStop
+gate = threading.Barrier(2)
+def fail():
+    gate.wait()
+    fail_stop(FailStop("no way on"), "here")
+threading.Thread(target=fail).start()
+fail()
+"""
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert done.stderr.count("shoal: no way on") == 1
+
+
 @pytest.mark.parametrize(
     ("position", "message"),
     [(9, r"events\[0\]: offsets 9 to 9 are gone; retention"), (21, r"events\[0\]: ends at 20 but 21 were read")],
