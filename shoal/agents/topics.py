@@ -78,9 +78,9 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
             found = {topic: counts[topic] for topic in _existing(settings, sources, counts)}
             wanted = wanted_topics(settings, found)
             created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
-            _check_counts(settings, wanted, counts)
-            await _settled(client, wanted)
-            old = [name for name in wanted if name in counts]
+            # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
+            _check_counts(settings, wanted, await _settled(client, wanted))
+            old = [name for name in wanted if name not in created]
             _check_policies(wanted, await _configs(client, old))
             retentions = await _configs(client, list(found))
         warnings = await _check_retention(settings, retentions, found)
@@ -122,11 +122,14 @@ async def _create(
     )  # how aiokafka lets the broker choose
     new = [NewTopic(n, count, settings.replication, assignments, c) for n, (count, c) in missing.items()]
     answer = await client.create_topics(new) if new else None
+    created = []
     for name, code, *_ in answer.topic_errors if answer else ():
         error = for_code(code)
-        if code and error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
+        if not code:
+            created.append(name)
+        elif error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
             raise KafkaError(f"cannot create topic {name}: {error.__name__}")
-    return sorted(missing)
+    return sorted(created)
 
 
 def _check_counts(settings: KafkaSettings, wanted: dict[str, tuple[int, Any]], counts: Mapping[str, int]) -> None:
