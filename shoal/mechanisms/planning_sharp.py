@@ -13,7 +13,6 @@ Privacy      no value and no key comes here, so nothing is charged
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -168,8 +167,7 @@ class SharpProspect:
         """With octaves, or without if their clips take too little off the noise."""
         mean = self.mean
         half = self._law.first_half_width(beginning.longs, mean.shares(beginning))
-        with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
-            block_width = int((2 * half * Decimal(mean.shape.weight(0)).sqrt()).to_integral_value())
+        block_width = mean.block_width(half)
         low, high = mean.buckets.around(mean.grid.steps // 2, -(-block_width // 2))
         width = mean.buckets.boundaries[high] - mean.buckets.boundaries[low]
         alike = Start(tick, beginning, width, block_width, half)
@@ -182,9 +180,7 @@ class SharpProspect:
 
     def _most(self, start: Start) -> int:
         """What a unit can move in all, in grid steps."""
-        if not start.beginning.alike:
-            return start.width * start.beginning.cap
-        return start.width * self.mean.shape.alone + self.mean.block_budget(start.block_width)
+        return self.mean.most(start.beginning, start.width, start.block_width)
 
     @cached_property
     def counter(self) -> GrowingBlue:

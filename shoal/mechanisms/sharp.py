@@ -268,6 +268,17 @@ class Sharp(MeanParameters):
         with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
             return sum(self._moves(block, width) for block in range(self.shape.blocks if blocks is None else blocks))
 
+    def block_width(self, half: int) -> int:
+        """What a first block's mean may move, times the root of its weight, where it is clipped to that half width."""
+        with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+            return int((2 * half * Decimal(self.shape.weight(0)).sqrt()).to_integral_value())
+
+    def most(self, beginning: Beginning, single: int, block_width: int) -> int:
+        """C: what a unit can move in all, in grid steps, where a single sample may move `single`."""
+        if not beginning.alike:
+            return single * beginning.cap
+        return single * self.shape.alone + self.block_budget(block_width)
+
     def _moves(self, block: int, width: int) -> int:
         alike = ALIKE if self.releases <= MANY else ALIKE_OFTEN
         weight = self.shape.weight(block)

@@ -7,7 +7,6 @@ octaves' scales, and the last release.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
 NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
-_UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 class SharpReleaser:
@@ -60,9 +58,7 @@ class SharpReleaser:
 
     def _most(self, beginning: Beginning) -> int:
         """What a unit can move in all, in grid steps."""
-        if not beginning.alike:
-            return self._single * beginning.cap
-        return self._single * self._mean.shape.alone + self._mean.block_budget(self._width)
+        return self._mean.most(beginning, self._single, self._width)
 
     # ---------------------------------------------------------------- in
 
@@ -197,8 +193,7 @@ class SharpReleaser:
         """The boundaries to clip to, from units' first blocks, and their centre; whether to clip octaves apart."""
         mean, totals = self._mean, [total for _, total in self._blocks[0].values()]
         centre, half = self._choices.first_blocks(totals, mean.shares(beginning))
-        with localcontext(_UP):
-            self._width = int((2 * half * Decimal(mean.shape.weight(0)).sqrt()).to_integral_value())
+        self._width = mean.block_width(half)
         self._low, self._high = mean.buckets.around(centre, -(-self._width // 2))
         forecast = mean.forecast(self._units, self._arrived, self._waited)
         unalike = beginning._replace(alike=False, cap=mean.choose_cap(forecast))
@@ -220,10 +215,9 @@ class SharpReleaser:
     # ---------------------------------------------------------------- octaves
 
     def _open_octaves(self, beginning: Beginning) -> list[Activation]:
-        mean, share = self._mean, self._mean.shares(beginning).octave
-        activations = []
+        mean, activations = self._mean, []
         while beginning.alike and len(self._clips) < mean.shape.blocks:
-            octave = mean.shape.octave((len(self._clips) - 1) // 2)
+            octave, share = mean.shape.octave((len(self._clips) - 1) // 2), mean.shares(beginning).octave
             if len(self._blocks.get(octave[0], ())) < mean.octave_units(self._units, share):
                 break
             activations.append(self._open_octave(octave, share * mean.group_epsilon))
