@@ -1,0 +1,171 @@
+"""Decayed sum of noised steps: exponential or polynomial weights, applied to what may be published anyway.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them: they are a function of the noised steps
+             (noised_steps.py, docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  that of the noised steps; no weight enters it, so weights may round
+Noise        that of the noised steps, with the weights of the steps
+Variance     of release t: in closed form by the weights' sums in the blocks of the trees. After a skip of n steps at
+             most that, plus d**(2 n) times what it was, d being the largest factor per step
+Cost         per step one product per term of the decay (exponentials.py), whatever t is; state: one integer per term
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys
+from shoal.mechanisms.exponentials import Exponentials, Running
+from shoal.mechanisms.interval import noise_quantile, six_digits
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.rows import LARGEST
+
+_ARITIES = range(2, 65)
+_FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
+
+
+@dataclass(frozen=True)
+class DecayedSteps:
+    """All that is public about such a sum.
+
+    >>> decay = Exponentials.exponential(Fraction(99, 100))
+    >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
+    >>> sums.mechanism, sums.steps.arity, sums.steps.height, round(sums.mean_variance, 1)
+    ('blue', 17, 1, 42.1)
+    >>> summer = DecayedSteps(decay, LaplaceSteps(1, Fraction(10**9))).summer(lambda number: bytes(32))  # no noise
+    >>> [round(summer.add(x) / sums.denominator, 4) for x in (100, 0, 0)]
+    [100.0, 99.0, 98.01]
+    """
+
+    decay: Exponentials
+    steps: NoisedSteps
+
+    @classmethod
+    def best(cls, decay: Exponentials, *, width: int, epsilon: Fraction) -> "DecayedSteps":
+        """The one whose variance, long after the beginning, has the least mean."""
+        shape = _best_shape(decay)
+        return cls(decay, BlueSteps(width, epsilon, *shape) if shape else LaplaceSteps(width, epsilon))
+
+    @property
+    def mean_variance(self) -> float:
+        """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
+        return self.steps.mean_decayed_squares(self.decay) * self.steps.draw_variance
+
+    @property
+    def width(self) -> int:
+        """Grid steps that one unit can change in all."""
+        return self.steps.width
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What a unit pays for all releases."""
+        return self.steps.epsilon
+
+    @property
+    def mechanism(self) -> str:
+        """Where the noise is."""
+        return self.steps.mechanism
+
+    @property
+    def denominator(self) -> int:
+        """2**40."""
+        return UNIT
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect a step."""
+        return self.steps.column(step)
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        return _variance(self, t)
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return six_digits(self.variance(t) ** 0.5)
+
+    def noise_quantile(self, t: int) -> float:
+        """That of so many equal draws with the same variance."""
+        draws = self.steps.decayed_draws(self.decay)
+        return six_digits(noise_quantile(((Fraction(1), draws),)) / (2 * draws) ** 0.5 * self.variance(t) ** 0.5)
+
+    def summer(self, subkey: Subkeys) -> "DecayedSummer":
+        """The releases under a key."""
+        noise, denominator = self.steps.noise(subkey), self.steps.denominator
+        return DecayedSummer(
+            self.decay, lambda t: (noise.between(t - 1, t) << FRACTION) // denominator, self.steps.size
+        )
+
+    def counts(self) -> "DecayedSummer":
+        """The same weights, without noise."""
+        return exact(self.decay)
+
+
+def exact(decay: Exponentials) -> "DecayedSummer":
+    """The decayed sum of public numbers."""
+    return DecayedSummer(decay, lambda t: 0, 1)
+
+
+@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+def _variance(sums: DecayedSteps, t: int) -> float:
+    return sums.steps.decayed_variance(sums.decay, t)
+
+
+@lru_cache(maxsize=64)
+def _best_shape(decay: Exponentials) -> tuple[int, int] | None:
+    """(arity, height) of the best trees, None where a draw per step is better."""
+    reach = min(_FURTHEST / float(min(decay.rates)), LARGEST)
+    shapes = [
+        (arity, height)
+        for arity in _ARITIES
+        for height in range(1, LARGEST.bit_length())
+        if arity ** (height - 1) < reach and arity**height <= LARGEST
+    ]
+    scored = [(_score(BlueSteps(1, Fraction(1), *shape), decay), shape) for shape in shapes]
+    best, shape = min(scored)
+    return shape if best < _score(LaplaceSteps(1, Fraction(1)), decay) else None
+
+
+def _score(steps: NoisedSteps, decay: Exponentials) -> float:
+    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+    return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
+
+
+class DecayedSummer:
+    """The releases. The state holds noised numbers alone: none of it is more than what is published."""
+
+    __slots__ = ("_noise", "_running", "_size", "t")
+
+    def __init__(self, decay: Exponentials, noise: Callable[[int], int], size: int) -> None:
+        self._running, self._noise, self._size = Running(decay), noise, size
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step, noised."""
+        self.t += 1
+        return self._running.add((x << FRACTION) + self._noise(self.t))
+
+    def skip(self, steps: int) -> None:
+        """Decay alone. The next step is the first one of a tree: its noise owes nothing to what was before."""
+        self._running.skip(steps)
+        self.t = -(-self.t // self._size) * self._size
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Nothing."""
+        return {}
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """None."""
+        return {}, []
+
+    def head(self) -> list[Any]:
+        """Number of the last step, and the sums."""
+        return [self.t, self._running.head()]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        self.t = head[0]
+        self._running.restore(head[1])

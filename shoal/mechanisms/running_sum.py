@@ -1,0 +1,162 @@
+"""Running sum: everything since the beginning, undecayed, at every step; and from it the sum over any window.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them (docs/proofs/counters.md, blue.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  L1, exact: width * levels over the nodes of a tree in which every step is in `levels` nodes
+Noise        that of a growing counter (blue.py), for steps without end
+Variance     of release t: the counter's. Of a window, the difference of two releases: in one tree that of a span
+             (spans.py); over several trees the rest of the first, the totals between, and the prefix of the last
+Source       blue.py
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from shoal.mechanisms import laplace
+from shoal.mechanisms.blue import GrowingBlue
+from shoal.mechanisms.complete import Coefficients, Complete
+from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.interval import noise_quantile, noise_sd
+from shoal.mechanisms.least_squares import LeastSquares
+from shoal.mechanisms.spans import span_coefficients, span_squares
+
+_SPREAD = 16  # draws that the little stands for by which a past tree's total is not the best estimate
+
+
+class Part(NamedTuple):
+    """One of the numbers that a window is the sum of: those that a step released, by place, with a sign."""
+
+    step: int
+    place: int
+    sign: int
+
+
+@dataclass(frozen=True)
+class RunningSum:
+    """All that is public about such a sum. The horizon tunes accuracy and nothing else.
+
+    >>> sums = RunningSum(1, Fraction(1), horizon=1000)
+    >>> sums.parts(500, 100), round(sums.window_variance(500, 100)), round(sums.variance(500))
+    ((Part(step=500, place=0, sign=1), Part(step=400, place=0, sign=-1)), 167, 143)
+    """
+
+    mechanism: ClassVar[str] = "blue"
+    denominator: ClassVar[int] = 1
+
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # paid once
+    horizon: int | None = None  # steps expected, if that is known
+
+    def __post_init__(self) -> None:
+        self.tree.place(0)
+
+    @cached_property
+    def tree(self) -> GrowingBlue:
+        """The counter."""
+        return GrowingBlue(self.width, self.epsilon, horizon=self.horizon)
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """One node of each height."""
+        scale = self.tree.scale(self.tree.place(step).tree)
+        return tuple(Node(epoch, index, 1, scale) for epoch, index in self.tree.nodes_of(step))
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        return self.tree.variance(t)
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return noise_sd(self.tree.scales(t))
+
+    def noise_quantile(self, t: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        return noise_quantile(self.tree.scales(t))
+
+    def parts(self, end: int, length: int) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases."""
+        before = (Part(end - length, 0, -1),) if length < end else ()
+        return (Part(end, 0, 1), *before)
+
+    def window_variance(self, end: int, length: int) -> float:
+        """Variance of that sum."""
+        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in self._window(end, length))
+
+    def window_quantile(self, end: int, length: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        found: dict[Fraction, int] = {}
+        for _, scale, coefficients in self._window(end, length):
+            for coefficient, count in coefficients:
+                found[coefficient * scale] = found.get(coefficient * scale, 0) + count
+        return noise_quantile(tuple(found.items()))
+
+    def _window(self, end: int, length: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
+        """Of what the noise of that sum consists: squared coefficients in all, scale of the draws, coefficients.
+
+        A past tree's total is estimated from its upper nodes. What that differs from the best estimate by is not
+        correlated with any best estimate, so that the squares add up.
+        """
+        start, last = self.tree.place(end - length), self.tree.place(end)
+        if start.epoch == last.epoch:
+            yield self._span(last.tree, start.within, last.within)
+            return
+        yield self._span(start.tree, start.within, start.tree.leaves)
+        more = start.tree.upper.total_squares - start.tree.total_squares
+        yield more, self.tree.scale(start.tree), ((Fraction(math.sqrt(more / _SPREAD)), _SPREAD),)
+        for tree, epochs in self.tree.runs(last.epoch):
+            for _ in range(max(epochs.start, start.epoch + 1), epochs.stop):
+                yield tree.upper.total_squares, self.tree.scale(tree), tree.upper.total_coefficients()
+        yield self._span(last.tree, 0, last.within)
+
+    def _span(self, tree: Complete, start: int, end: int) -> tuple[Fraction, Fraction, Coefficients]:
+        assert isinstance(tree, LeastSquares)
+        return span_squares(tree, start, end), self.tree.scale(tree), span_coefficients(tree, start, end)
+
+    def summer(self, subkey: Subkeys) -> "RunningSummer":
+        """The releases under a key."""
+        return RunningSummer(self.tree.counter(subkey).noise)
+
+    def counts(self) -> "RunningSummer":
+        """The same without noise."""
+        return RunningSummer(lambda t: 0)
+
+
+class RunningSummer:
+    """The releases: the exact sum, and noise that is a function of t."""
+
+    __slots__ = ("_noise", "_sum", "t")
+
+    def __init__(self, noise: Callable[[int], int]) -> None:
+        self._noise = noise
+        self._sum = 0
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step."""
+        self.t += 1
+        self._sum += x
+        return self._sum + self._noise(self.t)
+
+    def skip(self, steps: int) -> None:
+        """They need no place in a tree."""
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Nothing."""
+        return {}
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """None."""
+        return {}, []
+
+    def head(self) -> list[Any]:
+        """Number of the last step, and the sum."""
+        return [self.t, self._sum]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        self.t, self._sum = head

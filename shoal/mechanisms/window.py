@@ -1,0 +1,165 @@
+"""Window sum: at every step the sum of the last W steps, from noised steps.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them (docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  that of the noised steps (noised_steps.py): width, or width * levels of the trees
+Noise        the sum of the noise of the window's steps, exact, rounded once; a function of key and t
+Variance     of release t: that of the noise in a span of min(t, W) steps, in closed form (spans.py)
+Cost         per step some operations per level of the trees; state: the exact sums of the window's steps that are not 0
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counter import Scales, rounded
+from shoal.mechanisms.decay import Kept, Node, Subkeys
+from shoal.mechanisms.interval import noise_quantile, noise_sd
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.rows import LARGEST
+
+_ARITIES = range(2, 65)
+
+
+@dataclass(frozen=True)
+class WindowSum:
+    """All that is public about such a sum.
+
+    >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
+    >>> sums.mechanism, sums.steps.arity, sums.steps.height, round(sums.mean_variance, 1)
+    ('blue', 14, 2, 236.0)
+    >>> WindowSum.best(8, width=1, epsilon=Fraction(1)).mechanism
+    'per-step'
+    """
+
+    length: int
+    steps: NoisedSteps
+
+    def __post_init__(self) -> None:
+        check.positive(length=self.length)
+
+    @classmethod
+    def best(cls, length: int, *, width: int, epsilon: Fraction) -> "WindowSum":
+        """The one whose variance has the least mean over the places of a window."""
+        check.positive(length=length)
+        shape = _best_shape(length)
+        return cls(length, BlueSteps(width, epsilon, *shape) if shape else LaplaceSteps(width, epsilon))
+
+    @property
+    def width(self) -> int:
+        """Grid steps that one unit can change in all."""
+        return self.steps.width
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What a unit pays for all releases."""
+        return self.steps.epsilon
+
+    @property
+    def mechanism(self) -> str:
+        """Where the noise is."""
+        return self.steps.mechanism
+
+    @property
+    def denominator(self) -> int:
+        """Releases are whole grid steps."""
+        return 1
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect a step."""
+        return self.steps.column(step)
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        return self.steps.span_variance(max(t - self.length, 0), t)
+
+    @property
+    def mean_variance(self) -> float:
+        """Its mean over where a full window begins."""
+        return float(self.steps.mean_span_squares(self.length)) * self.steps.draw_variance
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return noise_sd(_scales(self, t))
+
+    def noise_quantile(self, t: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        return noise_quantile(_scales(self, t))
+
+    def summer(self, subkey: Subkeys) -> "WindowSummer":
+        """The releases under a key."""
+        noise, denominator = self.steps.noise(subkey), self.steps.denominator
+        return WindowSummer(self.length, lambda t: rounded(noise.between(max(t - self.length, 0), t), denominator))
+
+    def counts(self) -> "WindowSummer":
+        """The same without noise."""
+        return WindowSummer(self.length, lambda t: 0)
+
+
+@lru_cache(maxsize=1 << 13)
+def _scales(sums: WindowSum, t: int) -> Scales:
+    return sums.steps.span_scales(max(t - sums.length, 0), t)
+
+
+@lru_cache(maxsize=64)
+def _best_shape(length: int) -> tuple[int, int] | None:
+    """(arity, height) of the best trees, None where a draw per step is better; the same on every machine."""
+    shapes = [
+        (arity, height)
+        for arity in _ARITIES
+        for height in range(1, LARGEST.bit_length())
+        if arity ** (height - 1) < length and arity**height <= LARGEST
+    ]
+    best, shape = min((_score(shape, length), shape) for shape in shapes)
+    return shape if best < length else None
+
+
+def _score(shape: tuple[int, int], length: int) -> Fraction:
+    """Half the mean variance of continuous noise at width = epsilon = 1."""
+    steps = BlueSteps(1, Fraction(1), *shape)
+    return steps.levels**2 * steps.mean_span_squares(length)
+
+
+class WindowSummer:
+    """The releases: the exact sum of the window, and noise that is a function of t."""
+
+    __slots__ = ("_noise", "_steps", "_sum", "t")
+
+    def __init__(self, length: int, noise: Callable[[int], int]) -> None:
+        self._steps, self._noise = Kept(length), noise
+        self._sum = 0
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step."""
+        self.t += 1
+        self._sum += x - self._steps.push(self.t, x)
+        return self._sum + self._noise(self.t)
+
+    def skip(self, steps: int) -> None:
+        """The window moves on."""
+        self.t += steps
+        self._sum -= self._steps.forget(self.t)
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """The window's steps that are not 0."""
+        return self._steps.held
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """What was added to them and what was dropped."""
+        return self._steps.take_changes()
+
+    def head(self) -> list[Any]:
+        """Number of the last step."""
+        return [self.t]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        (self.t,) = head
+        self._steps.restore(kept)
+        self._sum = sum(kept.values())
