@@ -29,7 +29,7 @@ class Node(NamedTuple):
     """A draw that protects a step."""
 
     subkey: int  # the number of its subkey
-    index: int
+    place: int  # its index under that subkey
     coefficient: int  # of the step, in R
     scale: Fraction  # of the draw, in units of R x
 

@@ -93,7 +93,7 @@ class DecayedSteps:
 
     def summer(self, subkey: Subkeys) -> "DecayedSummer":
         """The releases under a key."""
-        noise, denominator = self.steps.noise(subkey), self.steps.denominator
+        noise, denominator = self.steps.drawn(subkey), self.steps.denominator
         return DecayedSummer(
             self.decay, lambda t: (noise.between(t - 1, t) << FRACTION) // denominator, self.steps.size
         )

@@ -1,15 +1,13 @@
 """Powers, rounded to the side that is safe: decimal arithmetic, the same digits on every machine.
 
-Arithmetic   `exp` and `ln` of Python's decimal module are correctly rounded to the nearest; a bound of the error is added
+Arithmetic   `exp` and `ln` of Python's decimal module are rounded to the nearest; `least` and `most` allow for that
 """
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 _CONTEXT = Context(prec=60)
-_SLACK = Fraction(
-    1, 10**45
-)  # relative; ten operations or so of 60 digits, on exponents below 10**6, lose less than 10**-50
+_SLACK = Fraction(1, 10**45)  # relative; a few operations on 60 digits, with exponents below 10**6, lose less
 
 
 def power(base: Fraction | int, exponent: Fraction) -> Fraction:

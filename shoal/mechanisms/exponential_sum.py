@@ -6,8 +6,8 @@ Unit         its changes, in one step or in many, are `width` grid steps in all
 Sensitivity  L1, exact: width * S, S = sum over k >= 0 of a(2**k - 1): a step is in left nodes only, and weighs a(u - i)
              in the one that ends at u; a(n) = floor(alpha**n 2**40) / 2**40, which is 0 from some n on
 Noise        discrete Laplace, scale b = width * S / epsilon, in steps of 2**-40, on every left node when it is complete
-Variance     of release t, in squared grid steps: v(b) times the sum over the nodes of its binary expansion, ending at u,
-             of a(t - u)**2, at most S(alpha**2); v(b) = 2p / (1 - p)**2, p = exp(-1 / b)
+Variance     of release t, in squared grid steps: v(b) times the sum over the nodes of its binary expansion, ending at
+             u, of a(t - u)**2, at most S(alpha**2); v(b) = 2p / (1 - p)**2, p = exp(-1 / b)
 Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), ExponentialSum; US patent application 2013/0212690 A1
 """
 
@@ -53,7 +53,7 @@ class ExponentialSum:
 
     @cached_property
     def factor(self) -> int:
-        """alpha in steps of 2**-96."""
+        """The power 1 of alpha, in steps of 2**-96."""
         return (self.alpha.numerator << RATE_BITS) // self.alpha.denominator
 
     @cached_property
@@ -81,7 +81,7 @@ class ExponentialSum:
         return self.l1_sensitivity / Fraction(self.epsilon)
 
     def holders(self, step: int) -> Iterator[tuple[int, int]]:
-        """(height, weight in it) of the left nodes that hold a step: where step - 1 has a 0; the age has the 1s below."""
+        """(height, weight in it) of the left nodes that hold a step: where step - 1 has a 0; its age has 1s for 0s."""
         return self._weights(~(step - 1))
 
     def expansion(self, t: int) -> Iterator[tuple[int, int]]:

@@ -5,9 +5,9 @@ What runs through it are public numbers, or numbers that are already noised: it 
 guarantee. All of it is integers, the same on every machine.
 
 Exponential  one term: alpha**a, alpha being a fraction or given by its half-life
-Polynomial   (a + 1)**-c, from (a + 1)**-c Gamma(c) = integral over u of exp(c u - (a + 1) e**u), by the trapezoidal rule
-             with steps of h = 2 / (3.4 + c / 2). The relative error is below 1e-6 for all ages up to `horizon`; beyond it
-             weights fall faster than they should
+Polynomial   (a + 1)**-c, from (a + 1)**-c Gamma(c) = integral over u of exp(c u - (a + 1) e**u), by the trapezoidal
+             rule with steps of h = 2 / (3.4 + c / 2). The relative error is below 1e-6 for all ages up to `horizon`;
+             beyond it weights fall faster than they should
 Accuracy     a sum is within 2**-40 / (1 - d) per term, times its weight, of the sum with these weights
 Proof        docs/proofs/decay.md
 Source       Beylkin and Monzon (2010) for sums of exponentials near powers
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms import check
-from shoal.mechanisms.decay import FRACTION
 
 RATE_BITS = 96  # binary places of a term's factor per step
 LARGEST_HORIZON = 1 << 40
@@ -106,7 +105,7 @@ class Exponentials:
         return weights
 
     def block_squares(self, size: int, t: int) -> float:
-        """Sum of the squared sums of weights over blocks of `size` steps, at step t: the last block may be unfinished."""
+        """Sum over blocks of `size` steps of the squared sum of their weights at step t; the last may be unfinished."""
         w, s = self.amounts, self.rates
         full, rest = divmod(t, size)
         unfinished = float(np.sum(w * np.expm1(-s * rest) / np.expm1(-s)))
@@ -119,13 +118,13 @@ class Exponentials:
         """The mean of that over size consecutive t, long after the beginning: pairs of steps that share a block.
 
         Two steps at a distance of d share a block in 1 - d / size of all cases, and the sum over d of
-        (1 - abs(d) / size) exp(-s abs(d)) is (e(s) - e(-s) + (exp(-s size) - 1) 2 / size) / (e(s) + e(-s) - 2), e = exp.
+        (1 - abs(d) / size) exp(-s abs(d)) is (sinh(s) + (exp(-s size) - 1) / size) / (2 sinh(s / 2)**2).
         """
         s = self.rates
         both = s[:, None] + s
         pairs = np.sum(np.outer(self.amounts, self.amounts) / -np.expm1(-both), axis=1)
         near = s * size < _NEAR
-        shared = (2 * np.sinh(s) + 2 * np.expm1(-s * size) / size) / (4 * np.sinh(s / 2) ** 2)
+        shared = (np.sinh(s) + np.expm1(-s * size) / size) / (2 * np.sinh(s / 2) ** 2)
         return float(np.sum(pairs * np.where(near, size, shared)))
 
     def running(self) -> "Running":
@@ -134,7 +133,7 @@ class Exponentials:
 
 
 def half_life_alpha(steps: Fraction) -> Fraction:
-    """alpha with alpha**steps = 1/2, but for the last of 50 digits."""
+    """What is left after a step, if half is left after `steps`, to 50 digits."""
     check.positive(half_life=steps)
     with localcontext(_CONTEXT):
         return Fraction((Decimal(2).ln() * -steps.denominator / steps.numerator).exp())
@@ -164,6 +163,7 @@ def _trapezoid(exponent: Decimal, furthest: Decimal) -> list[tuple[Decimal, Deci
 class Running:
     """A decayed sum. Numbers and sums are in steps of 2**-40; the state is one integer per term.
 
+    >>> from shoal.mechanisms.decay import FRACTION
     >>> running = Exponentials.exponential(Fraction(1, 2)).running()
     >>> [running.add(8 << FRACTION) >> FRACTION for _ in range(3)], running.skip(2), running.value >> FRACTION
     ([8, 12, 14], None, 3)

@@ -11,8 +11,8 @@ Variance     of the noise of a weighted sum, sum over t of a_t e_t, in squared g
              of (sum of a in the block)^2 / k**i; v(b) = 2p / (1 - p)**2, p = exp(-1 / b)
 Source       input perturbation: Dwork, McSherry, Nissim and Smith (2006); trees: blue.py
 
-`LaplaceSteps` draws e_t for each step. `BlueSteps` has complete trees in a row, every node noisy, and e_t is what is left
-of z in the best linear unbiased estimate of x_t from them: G z with G R = I.
+`LaplaceSteps` draws e_t for each step. `BlueSteps` has complete trees in a row, every node noisy, and e_t is what is
+left of z in the best linear unbiased estimate of x_t from them: G z with G R = I.
 """
 
 from abc import ABC, abstractmethod
@@ -120,7 +120,7 @@ class NoisedSteps(ABC):
         """How many equal draws the noise of a decayed sum is like: as far from a normal law, by its fourth moment."""
 
     @abstractmethod
-    def noise(self, subkey: Subkeys) -> StepNoise:
+    def drawn(self, subkey: Subkeys) -> StepNoise:
         """The noise under a key."""
 
 
@@ -129,7 +129,8 @@ class LaplaceSteps(NoisedSteps):
     """One draw per step.
 
     >>> steps = LaplaceSteps(1, Fraction(1))
-    >>> round(steps.span_variance(10, 20), 1), round(steps.decayed_variance(Exponentials.exponential(Fraction(9, 10)), 99))
+    >>> decay = Exponentials.exponential(Fraction(9, 10))
+    >>> round(steps.span_variance(10, 20), 1), round(steps.decayed_variance(decay, 99))
     (18.4, 10)
     """
 
@@ -181,7 +182,7 @@ class LaplaceSteps(NoisedSteps):
         """From the weights."""
         return _like(decay.recent(_FAR))
 
-    def noise(self, subkey: Subkeys) -> "LaplaceNoise":
+    def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
         """Draw t is step t's."""
         return LaplaceNoise(laplace.DiscreteLaplace(self.scale, subkey(0)))
 
@@ -213,8 +214,8 @@ class BlueSteps(NoisedSteps):
     """Trees of k**height leaves, one after the other; each leaf, a step, is in height + 1 nodes.
 
     >>> steps = BlueSteps(1, Fraction(1), arity=14, height=2)
-    >>> steps.size, steps.scale, round(steps.span_variance(0, 1024), 1), round(18 * float(steps.mean_span_squares(1024)), 1)
-    (196, Fraction(3, 1), 152.8, 238.2)
+    >>> steps.size, steps.scale, round(steps.span_variance(0, 1024)), round(18 * float(steps.mean_span_squares(1024)))
+    (196, Fraction(3, 1), 153, 238)
     """
 
     arity: int
@@ -291,7 +292,7 @@ class BlueSteps(NoisedSteps):
         """From the coefficients of the nodes, where the last tree is half full."""
         return _like(_node_coefficients(self.tree, decay))
 
-    def noise(self, subkey: Subkeys) -> "BlueNoise":
+    def drawn(self, subkey: Subkeys) -> "BlueNoise":
         """The draws of a tree have its number's subkey."""
         return BlueNoise(self, subkey)
 

@@ -6,11 +6,10 @@ Unit         its changes, in one step or in many, are `width` grid steps in all
 Sensitivity  L1, exact: width * h_j over the nodes of window j, h_j = ceil(log2 W_j) + 1, paid with epsilon_j
 Noise        discrete Laplace, scale width * h_j / epsilon_j, on every node of window j, with
              epsilon_j = epsilon h_j a_j**(2/3) / (sum over i of h_i a_i**(2/3)); they sum to epsilon exactly
-Weights      a step of age n weighs a_j = (1 - r)**j in the window j with (n + 1)**-c in ((1 - r)**(j + 1), (1 - r)**j], or
-             between (1 - r) and 1 times what it weighs there: (1 - r) F <= F' <= F without noise, for ages up to
-             `horizon`; older steps are left out
-Variance     of release t, in squared grid steps: sum over j of a_j**2 * (nodes of window j) * v(b_j), whatever t is at most
-             2 (sum of h_j a_j**(2/3))**3 width**2 / epsilon**2 in the limit of large scales
+Weights      a step of age n is in the window j with a_j <= (n + 1)**-c < a_j / (1 - r), a_j = (1 - r)**j, and weighs
+             a_j: without noise (1 - r) F <= F' <= F, for ages up to `horizon`; older steps are left out
+Variance     of release t, in squared grid steps: sum over j of a_j**2 * (nodes of window j) * v(b_j); for any t at most
+             2 (sum of h_j a_j**(2/3))**3 width**2 / epsilon**2, where scales are large
 Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), PolynomialSum; US patent application 2013/0212690 A1.
              There all nodes have one scale, and the variance stated does not belong to it; these budgets make it finite
 """
@@ -50,7 +49,7 @@ class PolynomialSum:
     >>> [(aged.age, aged.window.length) for aged in sums.windows[:5]], len(sums.windows), sums.length
     ([(0, 1), (1, 1), (2, 2), (4, 1), (5, 3)], 19, 1024)
     >>> sum(aged.window.epsilon for aged in sums.windows), round(sums.variance(10**6), 1)
-    (Fraction(1, 1), 12.3)
+    (Fraction(1, 1), 23.6)
     """
 
     mechanism: ClassVar[str] = "patent"
@@ -88,7 +87,7 @@ class PolynomialSum:
         )
 
     def _shapes(self) -> Iterator[tuple[int, int, int]]:
-        """(j, age of the youngest step, length): the oldest age that weighs (1 - r)**j is floor((1 - r)**(-j / c)) - 1."""
+        """(j, age of the youngest step, length): the oldest age of window j is floor((1 - r)**(-j / c)) - 1."""
         j, age = 0, 0
         while age <= self.horizon:
             end = math.floor(most(power(1 - self.error, -j / self.exponent)))

@@ -22,7 +22,6 @@ from shoal.mechanisms.blue import GrowingBlue
 from shoal.mechanisms.complete import Coefficients, Complete
 from shoal.mechanisms.decay import Node, Subkeys
 from shoal.mechanisms.interval import noise_quantile, noise_sd
-from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.spans import span_coefficients, span_squares
 
 _SPREAD = 16  # draws that the little stands for by which a past tree's total is not the best estimate
@@ -113,7 +112,6 @@ class RunningSum:
         yield self._span(last.tree, 0, last.within)
 
     def _span(self, tree: Complete, start: int, end: int) -> tuple[Fraction, Fraction, Coefficients]:
-        assert isinstance(tree, LeastSquares)
         return span_squares(tree, start, end), self.tree.scale(tree), span_coefficients(tree, start, end)
 
     def summer(self, subkey: Subkeys) -> "RunningSummer":

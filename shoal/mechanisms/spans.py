@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from shoal.mechanisms.complete import Coefficients
-from shoal.mechanisms.least_squares import LeastSquares
+from shoal.mechanisms.complete import Coefficients, Complete
 
 
 def norm(size: int, start: int, end: int) -> Fraction:
@@ -41,16 +40,17 @@ def mean_norm(size: int, length: int) -> Fraction:
     return pairs / size**2
 
 
-def weighted(tree: LeastSquares, norms: Sequence[Fraction]) -> Fraction:
+def weighted(tree: Complete, norms: Sequence[Fraction]) -> Fraction:
     """The sum over heights i of (n_i - n_(i+1)) / lambda_i."""
     following = [*norms[1:], Fraction(0)]
     parts = ((a - b) / ratio for a, b, ratio in zip(norms, following, tree.ratios, strict=True))
     return sum(parts, start=Fraction(0))
 
 
-def span_squares(tree: LeastSquares, start: int, end: int) -> Fraction:
+def span_squares(tree: Complete, start: int, end: int) -> Fraction:
     """Sum of the squared coefficients in the estimate of the sum of leaves start .. end - 1, over one tree or more.
 
+    >>> from shoal.mechanisms.least_squares import LeastSquares
     >>> tree = LeastSquares(arity=3, height=2)
     >>> span_squares(tree, 2, 7) == sum(c * c * count for c, count in span_coefficients(tree, 2, 7))
     True
@@ -59,7 +59,7 @@ def span_squares(tree: LeastSquares, start: int, end: int) -> Fraction:
 
 
 @lru_cache(maxsize=1 << 13)
-def span_coefficients(tree: LeastSquares, start: int, end: int) -> Coefficients:
+def span_coefficients(tree: Complete, start: int, end: int) -> Coefficients:
     """Of the draws in the estimate of the sum of leaves start .. end - 1: (|coefficient|, how many); none of them 0."""
     if (start, end) == (0, tree.leaves):
         return tree.total_coefficients()
@@ -71,7 +71,7 @@ def span_coefficients(tree: LeastSquares, start: int, end: int) -> Coefficients:
 
 
 def _cells(
-    tree: LeastSquares, i: int, start: int, end: int, g: Fraction, above: Fraction
+    tree: Complete, i: int, start: int, end: int, g: Fraction, above: Fraction
 ) -> Iterator[tuple[Fraction, int]]:
     """The nodes under one of height i that the span fills in part, itself included.
 

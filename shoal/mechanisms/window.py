@@ -92,7 +92,7 @@ class WindowSum:
 
     def summer(self, subkey: Subkeys) -> "WindowSummer":
         """The releases under a key."""
-        noise, denominator = self.steps.noise(subkey), self.steps.denominator
+        noise, denominator = self.steps.drawn(subkey), self.steps.denominator
         return WindowSummer(self.length, lambda t: rounded(noise.between(max(t - self.length, 0), t), denominator))
 
     def counts(self) -> "WindowSummer":
