@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from shoal.mechanisms import laplace
+from shoal.mechanisms import check, laplace
 from shoal.mechanisms.blue import GrowingBlue
 from shoal.mechanisms.complete import Coefficients, Complete
 from shoal.mechanisms.decay import Node, Subkeys
@@ -78,6 +78,8 @@ class RunningSum:
 
     def parts(self, end: int, length: int) -> tuple[Part, ...]:
         """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases."""
+        check.positive(length=length)
+        check.not_negative(start=end - length)
         before = (Part(end - length, 0, -1),) if length < end else ()
         return (Part(end, 0, 1), *before)
 

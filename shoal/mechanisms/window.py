@@ -112,7 +112,7 @@ def _best_shape(length: int) -> tuple[int, int] | None:
         (arity, height)
         for arity in _ARITIES
         for height in range(1, LARGEST.bit_length())
-        if arity ** (height - 1) < length and arity**height <= LARGEST
+        if arity ** (height - 1) < max(length, 2) and arity**height <= LARGEST
     ]
     best, shape = min((_score(shape, length), shape) for shape in shapes)
     return shape if best < length else None
