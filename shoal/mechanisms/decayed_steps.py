@@ -11,10 +11,11 @@ Variance     of release t: in closed form by the weights' sums in the blocks of 
 Cost         per step one product per term of the decay (exponentials.py), whatever t is; state: one integer per term
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys
@@ -80,7 +81,14 @@ class DecayedSteps:
 
     def variance(self, t: int) -> float:
         """Variance of release t."""
-        return _variance(self, t)
+        far = self._far
+        return _variance(self, t if t <= far else far + (t - far) % self.steps.size)
+
+    @cached_property
+    def _far(self) -> int:
+        """A multiple of the trees' size; what is so old makes no difference that a float shows."""
+        size = self.steps.size
+        return math.ceil(_FURTHEST / float(min(self.decay.rates)) / size) * size
 
     def noise_sd(self, t: int) -> float:
         """Its root."""
@@ -108,7 +116,7 @@ def exact(decay: Exponentials) -> "DecayedSummer":
     return DecayedSummer(decay, lambda t: 0, 1)
 
 
-@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+@lru_cache(maxsize=1 << 16)  # the groups of a metric ask for the same ones
 def _variance(sums: DecayedSteps, t: int) -> float:
     return sums.steps.decayed_variance(sums.decay, t)
 

@@ -180,7 +180,7 @@ class LaplaceSteps(NoisedSteps):
 
     def decayed_draws(self, decay: Exponentials) -> int:
         """From the weights."""
-        return _like(decay.recent(_FAR))
+        return _step_draws(decay)
 
     def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
         """Draw t is step t's."""
@@ -290,7 +290,7 @@ class BlueSteps(NoisedSteps):
 
     def decayed_draws(self, decay: Exponentials) -> int:
         """From the coefficients of the nodes, where the last tree is half full."""
-        return _like(_node_coefficients(self.tree, decay))
+        return _node_draws(self.tree, decay)
 
     def drawn(self, subkey: Subkeys) -> "BlueNoise":
         """The draws of a tree have its number's subkey."""
@@ -348,8 +348,13 @@ class BlueNoise:
 
 
 @lru_cache(maxsize=64)
-def _node_coefficients(tree: LeastSquares, decay: Exponentials) -> Floats:
-    """The coefficients of the nodes in a decayed sum whose last tree is half full."""
+def _step_draws(decay: Exponentials) -> int:
+    return _like(decay.recent(_FAR))
+
+
+@lru_cache(maxsize=64)
+def _node_draws(tree: LeastSquares, decay: Exponentials) -> int:
+    """From the coefficients of the nodes in a decayed sum whose last tree is half full."""
     trees = max(_FAR // tree.leaves, 2)
     weights = np.zeros(trees * tree.leaves)
     filled = (trees - 1) * tree.leaves + (tree.leaves + 1) // 2
@@ -364,7 +369,7 @@ def _node_coefficients(tree: LeastSquares, decay: Exponentials) -> Floats:
         g = g + (share - above) / tree.ratios[i]
         found.append(tree.sizes[i] * g)
         above = share
-    return np.concatenate(found)
+    return _like(np.concatenate(found))
 
 
 def _like(coefficients: Floats) -> int:

@@ -9,7 +9,6 @@ Proof        docs/proofs/decay.md
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from shoal.mechanisms.complete import Coefficients, Complete
 
@@ -58,7 +57,6 @@ def span_squares(tree: Complete, start: int, end: int) -> Fraction:
     return weighted(tree, [norm(size, start, end) for size in tree.sizes])
 
 
-@lru_cache(maxsize=1 << 13)
 def span_coefficients(tree: Complete, start: int, end: int) -> Coefficients:
     """Of the draws in the estimate of the sum of leaves start .. end - 1: (|coefficient|, how many); none of them 0."""
     if (start, end) == (0, tree.leaves):

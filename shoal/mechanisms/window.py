@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from shoal.mechanisms import check
-from shoal.mechanisms.counter import Scales, rounded
+from shoal.mechanisms.counter import rounded
 from shoal.mechanisms.decay import Kept, Node, Subkeys
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
@@ -84,11 +84,15 @@ class WindowSum:
 
     def noise_sd(self, t: int) -> float:
         """Its root."""
-        return noise_sd(_scales(self, t))
+        return self._bars(t)[0]
 
     def noise_quantile(self, t: int) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
-        return noise_quantile(_scales(self, t))
+        return self._bars(t)[1]
+
+    def _bars(self, t: int) -> tuple[float, float]:
+        """A full window's noise depends on its place in the trees alone."""
+        return _bars(self, t if t <= self.length else self.length + (t - self.length) % self.steps.size)
 
     def summer(self, subkey: Subkeys) -> "WindowSummer":
         """The releases under a key."""
@@ -100,9 +104,11 @@ class WindowSum:
         return WindowSummer(self.length, lambda t: 0)
 
 
-@lru_cache(maxsize=1 << 13)
-def _scales(sums: WindowSum, t: int) -> Scales:
-    return sums.steps.span_scales(max(t - sums.length, 0), t)
+@lru_cache(maxsize=1 << 16)  # the groups of a metric, and all blocks, ask for the same ones
+def _bars(sums: WindowSum, t: int) -> tuple[float, float]:
+    """Standard deviation and quantile of the noise of release t."""
+    scales = sums.steps.span_scales(max(t - sums.length, 0), t)
+    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales)
 
 
 @lru_cache(maxsize=64)
