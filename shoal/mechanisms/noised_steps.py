@@ -309,36 +309,43 @@ class BlueNoise:
         self._middle: tuple[int, int, int] = (0, 0, 0)  # between these trees lies so much
 
     def between(self, start: int, end: int) -> int:
-        """The sum over the steps start + 1 .. end."""
-        if start == end:
-            return 0
+        """The sum over the steps start + 1 .. end, of which there is one at least."""
         size = self._steps.size
         first, last = start // size, (end - 1) // size
-        self._held = {number: held for number, held in self._held.items() if number in (first, last)}
+        if not self._held.keys() <= {first, last}:
+            self._let_go(first, last)
         tail = self._prefix(last, end - last * size)
         before = self._prefix(first, start - first * size) if start % size else 0
         if first == last:
             return tail - before
         return tail + self._total(first) - before + self._between(first, last)
 
+    def _let_go(self, first: int, last: int) -> None:
+        """A tree between these two is but its total; one before them is nothing."""
+        for number in self._held.keys() - {first, last}:
+            self._totals[number] = self._held.pop(number).numerator(self._steps.size)
+        self._totals = {number: total for number, total in self._totals.items() if number >= first}
+
     def _between(self, first: int, last: int) -> int:
         """The trees that lie between these two."""
         if self._middle[:2] != (first, last):
-            self._totals = {number: total for number, total in self._totals.items() if number >= first}
             self._middle = first, last, sum(map(self._total, range(first + 1, last)))
         return self._middle[2]
 
     def _total(self, number: int) -> int:
         """The sum of e over a whole tree."""
         if number not in self._totals:
-            self._totals[number] = self._prefix(number, self._steps.size)
-            self._held.pop(number, None) if len(self._held) > 2 else None
+            tree = self._held[number] if number in self._held else self._tree(number)
+            self._totals[number] = tree.numerator(self._steps.size)
         return self._totals[number]
 
     def _prefix(self, number: int, leaves: int) -> int:
         if number not in self._held:
-            self._held[number] = self._steps.tree.prefixes(self._draws(number))
+            self._held[number] = self._tree(number)
         return self._held[number].numerator(leaves)
+
+    def _tree(self, number: int) -> Prefixes:
+        return self._steps.tree.prefixes(self._draws(number))
 
     def _draws(self, number: int) -> Draws:
         noise, nodes = laplace.DiscreteLaplace(self._steps.scale, self._subkey(number)), self._steps.tree.nodes

@@ -188,6 +188,13 @@ def test_nodes_that_end_in_silence_are_not_released() -> None:
 # ---------------------------------------------------------------- closed forms
 
 
+@pytest.mark.parametrize(("arity", "height"), [(2, 3), (5, 2)])
+def test_error_bars_of_a_window_are_those_of_its_place_in_the_trees(arity: int, height: int) -> None:
+    sums = WindowSum(17, BlueSteps(FINE, ONE, arity, height))
+    for t in (1, 16, 17, 18, 25, 26, 1000, 1001, 10**7):
+        assert sums.noise_sd(t) == pytest.approx(sums.variance(t) ** 0.5, rel=1e-5)
+
+
 @pytest.mark.parametrize(("arity", "height", "length"), [(2, 3, 5), (3, 2, 9), (3, 2, 10), (5, 1, 12), (4, 2, 1)])
 def test_a_windows_mean_variance_is_the_mean_of_its_variances(arity: int, height: int, length: int) -> None:
     steps = BlueSteps(FINE, ONE, arity, height)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms import laplace
 from shoal.mechanisms.decay import Kept
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
 from tests.mechanisms.counter_cases import Injected
 from tests.mechanisms.decay_cases import (
     ALL,
@@ -179,6 +180,17 @@ def test_kept_steps_that_came_and_went_between_two_writes_are_not_written() -> N
     assert steps.take_changes() == ({5: 8}, [3])
     steps.restore({7: 1, 6: 2})
     assert (list(steps.held), steps.forget(9), steps.take_changes()) == ([6, 7], 3, ({}, [6, 7]))
+
+
+@pytest.mark.parametrize(
+    "steps", [LaplaceSteps(5, Fraction(1)), BlueSteps(5, Fraction(1), 13, 2), BlueSteps(5, Fraction(1), 3, 2)]
+)
+def test_noise_of_a_span_is_the_sum_of_its_steps_however_one_gets_there(steps: NoisedSteps) -> None:
+    """Step by step, in one leap over many trees, forth and back: the same noise."""
+    slow, fast = steps.drawn(epoch_key), steps.drawn(epoch_key)
+    single = [slow.between(t, t + 1) for t in range(700)]
+    for start, end in ((0, 700), (0, 5), (170, 690), (171, 691), (2, 3), (600, 610), (169, 338), (300, 301), (27, 500)):
+        assert fast.between(start, end) == sum(single[start:end])
 
 
 # ---------------------------------------------------------------- silence
