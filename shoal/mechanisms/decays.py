@@ -10,7 +10,7 @@ decay           a step of age a weighs                 patent                   
 Undecayed       1                                      none                           growing BLUE counter
 Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees
 AllWindows      1 for a < any length, told afterwards  AllWindowSum                   growing BLUE counter, differences
-Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, the patent's
+Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
 Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
 =============== ====================================== ============================== ==================================
 """

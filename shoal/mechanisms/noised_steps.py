@@ -16,6 +16,7 @@ left of z in the best linear unbiased estimate of x_t from them: G z with G R = 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -96,18 +97,6 @@ class NoisedSteps(ABC):
         """The draws that protect a step."""
 
     @abstractmethod
-    def span_variance(self, start: int, end: int) -> float:
-        """Variance of the noise in the sum of the steps start + 1 .. end."""
-
-    @abstractmethod
-    def mean_span_squares(self, length: int) -> Fraction:
-        """Mean of that over where so many steps begin, in variances of a draw."""
-
-    @abstractmethod
-    def span_scales(self, start: int, end: int) -> Scales:
-        """What the noise in that sum consists of."""
-
-    @abstractmethod
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
         """Variance of the noise in the decayed sum of the steps 1 .. t."""
 
@@ -124,8 +113,24 @@ class NoisedSteps(ABC):
         """The noise under a key."""
 
 
+class Spans(NoisedSteps):
+    """Noised steps for windows: the noise of spans is known in closed form."""
+
+    @abstractmethod
+    def span_variance(self, start: int, end: int) -> float:
+        """Variance of the noise in the sum of the steps start + 1 .. end."""
+
+    @abstractmethod
+    def mean_span_squares(self, length: int) -> Fraction:
+        """Mean of that over where so many steps begin, in variances of a draw."""
+
+    @abstractmethod
+    def span_scales(self, start: int, end: int) -> Scales:
+        """What the noise in that sum consists of."""
+
+
 @dataclass(frozen=True)
-class LaplaceSteps(NoisedSteps):
+class LaplaceSteps(Spans):
     """One draw per step.
 
     >>> steps = LaplaceSteps(1, Fraction(1))
@@ -210,7 +215,7 @@ class LaplaceNoise:
 
 
 @dataclass(frozen=True)
-class BlueSteps(NoisedSteps):
+class BlueSteps(Spans):
     """Trees of k**height leaves, one after the other; each leaf, a step, is in height + 1 nodes.
 
     >>> steps = BlueSteps(1, Fraction(1), arity=14, height=2)
@@ -292,25 +297,31 @@ class BlueSteps(NoisedSteps):
         """From the coefficients of the nodes, where the last tree is half full."""
         return _node_draws(self.tree, decay)
 
-    def drawn(self, subkey: Subkeys) -> "BlueNoise":
+    def drawn(self, subkey: Subkeys) -> "RowNoise":
         """The draws of a tree have its number's subkey."""
-        return BlueNoise(self, subkey)
+        return RowNoise(self.size, lambda number: self.tree.prefixes(self._draws(subkey(number))))
+
+    def _draws(self, subkey: bytes) -> Draws:
+        noise, nodes = laplace.DiscreteLaplace(self.scale, subkey), self.tree.nodes
+        if nodes >= _FEW:
+            return noise.draw_block(0, nodes)
+        return np.array([noise.draw(node) for node in range(nodes)], dtype=np.object_)
 
 
-class BlueNoise:
-    """Sums of e over consecutive steps: from whole trees, of which the first and the last are held."""
+class RowNoise:
+    """Sums of e over consecutive steps: from whole trees in a row, of which the first and the last are held."""
 
-    __slots__ = ("_held", "_middle", "_steps", "_subkey", "_totals")
+    __slots__ = ("_held", "_middle", "_size", "_totals", "_tree")
 
-    def __init__(self, steps: BlueSteps, subkey: Subkeys) -> None:
-        self._steps, self._subkey = steps, subkey
+    def __init__(self, size: int, tree: Callable[[int], Prefixes]) -> None:
+        self._size, self._tree = size, tree
         self._held: dict[int, Prefixes] = {}  # by number of the tree
         self._totals: dict[int, int] = {}  # likewise
         self._middle: tuple[int, int, int] = (0, 0, 0)  # between these trees lies so much
 
     def between(self, start: int, end: int) -> int:
         """The sum over the steps start + 1 .. end, of which there is one at least."""
-        size = self._steps.size
+        size = self._size
         first, last = start // size, (end - 1) // size
         if not self._held.keys() <= {first, last}:
             self._let_go(first, last)
@@ -323,7 +334,7 @@ class BlueNoise:
     def _let_go(self, first: int, last: int) -> None:
         """A tree between these two is but its total; one before them is nothing."""
         for number in self._held.keys() - {first, last}:
-            self._totals[number] = self._held.pop(number).numerator(self._steps.size)
+            self._totals[number] = self._held.pop(number).numerator(self._size)
         self._totals = {number: total for number, total in self._totals.items() if number >= first}
 
     def _between(self, first: int, last: int) -> int:
@@ -336,7 +347,7 @@ class BlueNoise:
         """The sum of e over a whole tree."""
         if number not in self._totals:
             tree = self._held[number] if number in self._held else self._tree(number)
-            self._totals[number] = tree.numerator(self._steps.size)
+            self._totals[number] = tree.numerator(self._size)
         return self._totals[number]
 
     def _prefix(self, number: int, leaves: int) -> int:
@@ -344,19 +355,10 @@ class BlueNoise:
             self._held[number] = self._tree(number)
         return self._held[number].numerator(leaves)
 
-    def _tree(self, number: int) -> Prefixes:
-        return self._steps.tree.prefixes(self._draws(number))
-
-    def _draws(self, number: int) -> Draws:
-        noise, nodes = laplace.DiscreteLaplace(self._steps.scale, self._subkey(number)), self._steps.tree.nodes
-        if nodes >= _FEW:
-            return noise.draw_block(0, nodes)
-        return np.array([noise.draw(node) for node in range(nodes)], dtype=np.object_)
-
 
 @lru_cache(maxsize=64)
 def _step_draws(decay: Exponentials) -> int:
-    return _like(decay.recent(_FAR))
+    return like(decay.recent(_FAR))
 
 
 @lru_cache(maxsize=64)
@@ -376,10 +378,10 @@ def _node_draws(tree: LeastSquares, decay: Exponentials) -> int:
         g = g + (share - above) / tree.ratios[i]
         found.append(tree.sizes[i] * g)
         above = share
-    return _like(np.concatenate(found))
+    return like(np.concatenate(found))
 
 
-def _like(coefficients: Floats) -> int:
+def like(coefficients: Floats) -> int:
     """How many equal draws have the same fourth moment beside the same second one; many are a normal law."""
     squares = coefficients**2
     return int(min(round(float(np.sum(squares)) ** 2 / float(np.sum(squares**2))), 200))

@@ -19,7 +19,7 @@ from shoal.mechanisms import check
 from shoal.mechanisms.counter import rounded
 from shoal.mechanisms.decay import Kept, Node, Subkeys
 from shoal.mechanisms.interval import noise_quantile, noise_sd
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, Spans
 from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
@@ -37,7 +37,7 @@ class WindowSum:
     """
 
     length: int
-    steps: NoisedSteps
+    steps: Spans
 
     def __post_init__(self) -> None:
         check.positive(length=self.length)

@@ -13,6 +13,7 @@ from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials
+from shoal.mechanisms.hat_steps import HatSteps
 from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps
 from shoal.mechanisms.polynomial_sum import PolynomialSum
 from shoal.mechanisms.running_sum import RunningSum
@@ -31,6 +32,7 @@ class Case(NamedTuple):
     length: int
     weight: Weight
     tolerance: float = 1e-9  # relative, of the weights
+    stated: float = 1e-5  # relative, how near the variance stated is
     spends_all: bool = True  # a unit may meet all of epsilon; the infinite tree keeps some for heights not there
 
     def sums(self, width: int = 1, epsilon: Fraction | int = 1) -> Any:
@@ -102,6 +104,13 @@ CASES: dict[type, list[Case]] = {
             lambda width, epsilon: DecayedSteps(Exponentials.exponential(ALPHA), BlueSteps(width, epsilon, 3, 2)),
             30,
             lambda age: float(ALPHA) ** age,
+        ),
+        Case(
+            "exponential-hats",
+            lambda width, epsilon: DecayedSteps(Exponentials.exponential(ALPHA), HatSteps(width, epsilon, (3, 2))),
+            30,
+            lambda age: float(ALPHA) ** age,
+            stated=0.1,
         ),
         Case(
             "polynomial-per-step",

@@ -133,7 +133,7 @@ def test_variance_is_that_of_the_draws_used(case: Case) -> None:
     found, sums = linear(case), case.sums()
     for t in range(1, case.length + 1):
         exact = sum(found.coefficients[at][t - 1] ** 2 * laplace.variance(scale) for at, scale in found.scales.items())
-        assert sums.variance(t) == pytest.approx(exact, rel=1e-5)
+        assert sums.variance(t) == pytest.approx(exact, rel=case.stated)
 
 
 @every_case
