@@ -1,6 +1,6 @@
 """Powers, rounded to the side that is safe: decimal arithmetic, the same digits on every machine.
 
-Arithmetic   `exp` and `ln` of Python's decimal module are rounded to the nearest; `least` and `most` allow for that
+Arithmetic   `exp` and `ln` of Python's decimal module are rounded to the nearest; `most` allows for that
 """
 
 from decimal import Context, Decimal, localcontext
@@ -21,11 +21,6 @@ def power(base: Fraction | int, exponent: Fraction) -> Fraction:
         return Fraction((logarithm * exponent.numerator / exponent.denominator).exp())
 
 
-def least(value: Fraction) -> Fraction:
-    """What a number that was computed so cannot be below."""
-    return value * (1 - _SLACK)
-
-
 def most(value: Fraction) -> Fraction:
-    """What it cannot be above."""
+    """What a number that was computed so cannot be above."""
     return value * (1 + _SLACK)

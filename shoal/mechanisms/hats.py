@@ -17,8 +17,11 @@ depends on how well that is solved (hat_steps.py); nor do the arrays' sums, prod
 Proof        docs/proofs/hats.md
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +100,9 @@ class _Level:
         self._first = float(np.sum(falling**2))  # what node 0 has at the first step of all
         self._middle, self._beside = self._first + float(np.sum(self._rising**2)), float(np.sum(self._rising * falling))
         # (I + B)**-1 within a long row: c**abs(distance) / root
-        root = ((1 + self._middle) ** 2 - 4 * self._beside**2) ** 0.5
-        fall = (root - 1 - self._middle) / (2 * self._beside) if self._beside else 0.0
-        self._filter = [fall**distance / root for distance in range(_TAPS)]
+        root = math.sqrt((1 + self._middle) ** 2 - 4 * self._beside * self._beside)
+        fall = (root - 1 - self._middle) / (2 * self._beside)
+        self._filter = list(accumulate([fall] * (_TAPS - 1), mul, initial=1 / root))
 
     def _ends(self, nodes: Floats) -> Floats:
         """Without those that are none of the stretch."""

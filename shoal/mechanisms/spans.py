@@ -59,6 +59,8 @@ def span_squares(tree: Complete, start: int, end: int) -> Fraction:
 
 def span_coefficients(tree: Complete, start: int, end: int) -> Coefficients:
     """Of the draws in the estimate of the sum of leaves start .. end - 1: (|coefficient|, how many); none of them 0."""
+    if start == end:
+        return ()
     if (start, end) == (0, tree.leaves):
         return tree.total_coefficients()
     found: dict[Fraction, int] = {}
@@ -79,8 +81,6 @@ def _cells(
     size, share = tree.sizes[i], Fraction(end - start, tree.sizes[i])
     g += (share - above) / tree.ratios[i]
     yield size * g, 1
-    if not i:
-        return
     child = tree.sizes[i - 1]
     overlaps = [(max(start - at, 0), min(end - at, child)) for at in range(0, size, child)]
     filled = overlaps.count((0, child))

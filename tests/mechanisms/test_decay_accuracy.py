@@ -284,6 +284,12 @@ def test_a_decay_says_how_it_is_released(decay: Decay, sharp: type, patent: type
         assert (type(made), made.mechanism, made.width, made.epsilon) == (patent, "patent", 5, Fraction(1, 2))
 
 
+def test_a_half_life_is_an_alpha_and_long_ones_have_hats() -> None:
+    assert Exponential.half_life(Fraction(1)).alpha == pytest.approx(Fraction(1, 2))
+    assert Exponential.half_life(Fraction(24)).sharp(1, ONE).mechanism == "hats"
+    assert Exponential.half_life(Fraction(1, 3)).sharp(1, ONE).mechanism == "per-step"
+
+
 def test_windows_from_a_few_steps_on_have_trees() -> None:
     made = [Window(length).sharp(1, ONE).mechanism for length in (1, 2, 4, 8, 16, 32)]
     assert made == ["per-step"] * 4 + ["blue"] * 2
