@@ -16,19 +16,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import product
 from typing import Any
 
-from shoal.mechanisms import hat_steps
 from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys
 from shoal.mechanisms.exponentials import Exponentials, Running
 from shoal.mechanisms.hat_steps import HatSteps
-from shoal.mechanisms.interval import noise_quantile, six_digits
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.hat_variance import best_ratios
+from shoal.mechanisms.interval import six_digits
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps, equal_quantile
 from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
-_MISSED = 0.122
 _FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
 
 
@@ -99,8 +97,7 @@ class DecayedSteps:
 
     def noise_quantile(self, t: int) -> float:
         """That of so many equal draws with the same variance."""
-        draws = self.steps.decayed_draws(self.decay)
-        return six_digits(noise_quantile(((Fraction(1), draws),)) / (2 * draws) ** 0.5 * self.variance(t) ** 0.5)
+        return six_digits(equal_quantile(self.steps.decayed_draws(self.decay)) * self.variance(t) ** 0.5)
 
     def summer(self, subkey: Subkeys) -> "DecayedSummer":
         """The releases under a key."""
@@ -129,7 +126,8 @@ def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
     """Of the best trees, the best hats and a draw per step the one of least variance, the simplest of equals."""
     makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps]
     makes.append(_best_trees(decay))
-    if len(decay.factors) == 1 and (ratios := _best_ratios(decay)):
+    if len(decay.factors) == 1:
+        ratios = best_ratios(decay.squares(1 << 60), ends=1)
         makes.append(lambda width, epsilon: HatSteps(width, epsilon, ratios))
     return min(makes, key=lambda make: _score(make(1, Fraction(1)), decay))
 
@@ -144,26 +142,6 @@ def _best_trees(decay: Exponentials) -> Callable[[int, Fraction], BlueSteps]:
     ]
     best = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), decay), shape))
     return lambda width, epsilon: BlueSteps(width, epsilon, *best)
-
-
-def _best_ratios(decay: Exponentials) -> tuple[int, ...]:
-    """By what the variance is about: of a step function, hats of stride s miss 0.122 s; nothing where none is good."""
-    energy, scored = decay.squares(1 << 60), []
-    for strides, ratio, last in product(range(1, 7), range(4, 41), range(4, 41)):
-        ratios = (*[ratio] * (strides - 1), last)
-        if ratio ** (strides - 1) * last <= hat_steps.LARGEST:
-            scored.append((six_digits(_about(ratios, energy)), ratios))
-    return min(scored)[1]
-
-
-def _about(ratios: tuple[int, ...], energy: float) -> float:
-    """The score, to one or two per cent."""
-    missed, stride, precision = 0.0, 1, 1
-    for ratio in ratios:
-        missed += _MISSED * stride * (ratio - 1) / precision
-        stride *= ratio
-        precision += stride
-    return (len(ratios) + 1) ** 2 * (missed + (energy - _MISSED * stride) / precision)
 
 
 def _score(steps: NoisedSteps, decay: Exponentials) -> float:

@@ -8,7 +8,7 @@ gives it the same weights.
 decay           a step of age a weighs                 patent                         sharp: the best of
 =============== ====================================== ============================== ==================================
 Undecayed       1                                      none                           growing BLUE counter
-Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees
+Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees, hats
 AllWindows      1 for a < any length, told afterwards  AllWindowSum                   growing BLUE counter, differences
 Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
 Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
@@ -63,7 +63,7 @@ class Window:
     """The last `length` steps count.
 
     >>> Window(4096).sharp(1, Fraction(1)).mechanism, Window(4096).patent(1, Fraction(1)).mechanism
-    ('blue', 'patent')
+    ('hats', 'patent')
     """
 
     length: int

@@ -10,34 +10,29 @@ Noise        discrete Laplace, scale b = width * levels / epsilon, on every step
              on every hat, in one row without end; a function of key, level and number
 Estimate     e = z_0 + f(z_hats - H z_0), in steps of 2**-16. What f takes does not move with x: any function will do,
              and this one is near the best linear one (hats.py)
-Variance     of a decayed sum, in squared grid steps: a' M**-1 a times v(b), v(b) = 2p / (1 - p)**2, p = exp(-1 / b);
-             from that at some phases of the hats, to a few per cent
+Variance     of a weighted sum, in squared grid steps: a' M**-1 a times v(b), v(b) = 2p / (1 - p)**2, p = exp(-1 / b);
+             from that at some phases of the hats, to a few per cent (hat_variance.py)
 Source       this project's; trees of blocks: Hay, Rastogi, Miklau and Suciu (2010)
 """
 
-import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate
-from operator import mul
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanisms import laplace
+from shoal.mechanisms import hat_variance, laplace
 from shoal.mechanisms.complete import Draws
 from shoal.mechanisms.decay import Node, Subkeys
 from shoal.mechanisms.exponentials import Exponentials
+from shoal.mechanisms.hat_variance import LARGEST, Flat, strides_of
 from shoal.mechanisms.hats import Floats, Hats
-from shoal.mechanisms.noised_steps import NoisedSteps, RowNoise, like
+from shoal.mechanisms.interval import six_digits
+from shoal.mechanisms.noised_steps import NoisedSteps, RowNoise, equal_quantile
 
-LARGEST = 1 << 15  # stride
 PLACES = 16  # binary places of e
-_OWN, _MARGIN = 4, 2  # largest strides of a segment, and of what is looked at on either side of it
-_PHASES = 61  # at which a variance is computed
-_SHORTEST = 4  # period of a second wave
-_HISTORY = 4  # times 1 / rate: what is older weighs nothing
+_OWN, _MARGIN = 2, 2  # largest strides of a segment, and of what is looked at on either side of it
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class HatSteps(NoisedSteps):
     >>> steps = HatSteps(1, 1, (20,))
     >>> decay = Exponentials.half_life(69)
     >>> steps.levels, steps.scale, steps.size, round(8 * steps.mean_decayed_squares(decay))
-    (2, Fraction(2, 1), 80, 37)
+    (2, Fraction(2, 1), 40, 37)
     >>> [(node.subkey, node.place, node.coefficient) for node in steps.column(23)]
     [(0, 22, 1), (1, 1, 35), (1, 2, 5)]
     """
@@ -72,7 +67,7 @@ class HatSteps(NoisedSteps):
     @cached_property
     def strides(self) -> tuple[int, ...]:
         """s_1, s_2, ..."""
-        return _strides(self.ratios)
+        return strides_of(self.ratios)
 
     @property
     def size(self) -> int:
@@ -101,20 +96,29 @@ class HatSteps(NoisedSteps):
         return RowNoise(self.size, lambda number: _segment(self, draws, number))
 
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
-        """What it tends to at this phase of the hats, less what of that is before the first step."""
-        return _profile(self.ratios, decay).at(t) * self.draw_variance
+        """By the phase of the hats."""
+        return hat_variance.squares(self.ratios, decay, t) * self.draw_variance
 
     def mean_decayed_squares(self, decay: Exponentials) -> float:
         """The mean over the phases."""
-        return _profile(self.ratios, decay).mean
+        return hat_variance.mean_squares(self.ratios, decay)
 
     def decayed_draws(self, decay: Exponentials) -> int:
         """From the coefficients at one phase."""
-        return _draws(self.ratios, decay)
+        return hat_variance.draws(self.ratios, decay)
 
+    def window_variance(self, length: int, t: int) -> float:
+        """By the phases of the hats at either end."""
+        return hat_variance.squares(self.ratios, Flat(length), t) * self.draw_variance
 
-def _strides(ratios: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(accumulate(ratios, mul))
+    def mean_window_squares(self, length: int) -> float:
+        """The mean over the phases."""
+        return hat_variance.mean_squares(self.ratios, Flat(length))
+
+    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+        """Those of as many equal draws as come near to it."""
+        sd = self.window_variance(length, t) ** 0.5
+        return six_digits(sd), six_digits(sd * equal_quantile(hat_variance.draws(self.ratios, Flat(length))))
 
 
 class Prefixes(NamedTuple):
@@ -167,77 +171,3 @@ def _integers(values: Floats) -> Draws:
 
 def _largest(values: Draws) -> int:
     return max(int(values.max()), -int(values.min()))
-
-
-class Profile(NamedTuple):
-    """How the variance of a decayed sum, in variances of a draw, depends on t."""
-
-    ratios: tuple[int, ...]
-    decay: Exponentials
-    mean: float
-    waves: tuple[tuple[float, float, float], ...]  # period, amplitude of its cosine and of its sine
-
-    def at(self, t: int) -> float:
-        """At t. Early on from values near it; then the steps before the first one are missing, which only hats see."""
-        top = math.prod(self.ratios)
-        if t >= top:
-            missing, precision = self.decay.squares(1 << 60) - self.decay.squares(t), 1 + sum(_strides(self.ratios))
-            return self.mean + self.wave(t) - missing / precision
-        step = 1 << max((t >> 4).bit_length() - 1, 0)
-        low = t // step * step
-        part = (t - low) / step
-        level = (1 - part) * self._level(low) + (part * self._level(low + step) if part else 0)
-        return level + self.wave(t, t)
-
-    def _level(self, t: int) -> float:
-        return _early(self.ratios, self.decay, t) - self.wave(t, t)
-
-    def wave(self, t: int, longest: int = LARGEST) -> float:
-        """What the phases add to the mean; of periods up to the longest."""
-        angles = [(2 * math.pi * t / period, cosine, sine) for period, cosine, sine in self.waves if period <= longest]
-        return sum(cosine * math.cos(angle) + sine * math.sin(angle) for angle, cosine, sine in angles)
-
-
-@lru_cache(maxsize=64)
-def _profile(ratios: tuple[int, ...], decay: Exponentials) -> Profile:
-    """From the variances at some t long after the beginning, evenly over the largest stride."""
-    strides = _strides(ratios)
-    top = strides[-1]
-    before = math.ceil(_HISTORY / float(min(decay.rates)) / top) * top
-    times = [before + phase * top // _PHASES for phase in range(_PHASES)]
-    found = np.array([_variance(ratios, decay, t, before + 3 * top, begins=False) for t in times])
-    waves = []
-    mean = float(np.mean(found))
-    for period in sorted(
-        {stride / part for stride in strides for part in (1, 2) if stride / part >= _SHORTEST or part == 1}
-    ):
-        angles = 2 * np.pi * np.array(times) / period
-        cosine, sine = (2 * float(np.mean((found - mean) * wave)) for wave in (np.cos(angles), np.sin(angles)))
-        waves.append((period, cosine, sine))
-    return Profile(ratios, decay, mean, tuple(waves))
-
-
-@lru_cache(maxsize=1 << 12)
-def _early(ratios: tuple[int, ...], decay: Exponentials, t: int) -> float:
-    top = math.prod(ratios)
-    return _variance(ratios, decay, t, 4 * top, begins=True)
-
-
-def _weights(decay: Exponentials, t: int, size: int) -> Floats:
-    """Of the steps at t."""
-    weights = np.zeros(size)
-    weights[:t] = decay.recent(t)[::-1]
-    return weights
-
-
-def _variance(ratios: tuple[int, ...], decay: Exponentials, t: int, size: int, *, begins: bool) -> float:
-    return Hats(ratios, begins).variance(_weights(decay, t, size))
-
-
-@lru_cache(maxsize=64)
-def _draws(ratios: tuple[int, ...], decay: Exponentials) -> int:
-    top = math.prod(ratios)
-    before = math.ceil(_HISTORY / float(min(decay.rates)) / top) * top
-    return like(
-        np.concatenate(Hats(ratios, begins=False).estimate(_weights(decay, before + top // 2, before + 3 * top)))
-    )

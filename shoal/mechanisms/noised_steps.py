@@ -15,6 +15,7 @@ Source       input perturbation: Dwork, McSherry, Nissim and Smith (2006); trees
 left of z in the best linear unbiased estimate of x_t from them: G z with G R = I.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from shoal.mechanisms.complete import Draws, Prefixes
 from shoal.mechanisms.counter import Scales
 from shoal.mechanisms.decay import Node, Subkeys
 from shoal.mechanisms.exponentials import Exponentials
+from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.rows import check_shape
 from shoal.mechanisms.spans import mean_norm, span_coefficients, span_squares, weighted
@@ -109,20 +111,36 @@ class NoisedSteps(ABC):
         """How many equal draws the noise of a decayed sum is like: as far from a normal law, by its fourth moment."""
 
     @abstractmethod
+    def window_variance(self, length: int, t: int) -> float:
+        """Variance of the noise in the sum of the last `length` of the steps 1 .. t, or of all if they are fewer."""
+
+    @abstractmethod
+    def mean_window_squares(self, length: int) -> float:
+        """Mean of that over all places of a full window, in variances of a draw."""
+
+    @abstractmethod
+    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+        """Standard deviation and 95 % quantile of it."""
+
+    @abstractmethod
     def drawn(self, subkey: Subkeys) -> StepNoise:
         """The noise under a key."""
 
 
 class Spans(NoisedSteps):
-    """Noised steps for windows: the noise of spans is known in closed form."""
+    """Noised steps of which the noise of spans is known in closed form."""
+
+    def window_variance(self, length: int, t: int) -> float:
+        """That of a span."""
+        return self.span_variance(max(t - length, 0), t)
+
+    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+        """Those of a span; a full window's depend on its place in the trees alone."""
+        return _span_bars(self, length, t if t <= length else length + (t - length) % self.size)
 
     @abstractmethod
     def span_variance(self, start: int, end: int) -> float:
         """Variance of the noise in the sum of the steps start + 1 .. end."""
-
-    @abstractmethod
-    def mean_span_squares(self, length: int) -> Fraction:
-        """Mean of that over where so many steps begin, in variances of a draw."""
 
     @abstractmethod
     def span_scales(self, start: int, end: int) -> Scales:
@@ -167,9 +185,9 @@ class LaplaceSteps(Spans):
         """So many draws."""
         return (end - start) * self.draw_variance
 
-    def mean_span_squares(self, length: int) -> Fraction:
+    def mean_window_squares(self, length: int) -> float:
         """As many as steps."""
-        return Fraction(length)
+        return float(length)
 
     def span_scales(self, start: int, end: int) -> Scales:
         """So many draws."""
@@ -219,7 +237,7 @@ class BlueSteps(Spans):
     """Trees of k**height leaves, one after the other; each leaf, a step, is in height + 1 nodes.
 
     >>> steps = BlueSteps(1, Fraction(1), arity=14, height=2)
-    >>> steps.size, steps.scale, round(steps.span_variance(0, 1024)), round(18 * float(steps.mean_span_squares(1024)))
+    >>> steps.size, steps.scale, round(steps.span_variance(0, 1024)), round(18 * steps.mean_window_squares(1024))
     (196, Fraction(3, 1), 153, 238)
     """
 
@@ -265,8 +283,11 @@ class BlueSteps(Spans):
         """By how the span meets the blocks of each height."""
         return float(span_squares(self.tree, start, end)) * self.draw_variance
 
-    def mean_span_squares(self, length: int) -> Fraction:
+    def mean_window_squares(self, length: int) -> float:
         """The mean over the place of a block's border is a closed form."""
+        return float(self._mean_span_squares(length))
+
+    def _mean_span_squares(self, length: int) -> Fraction:
         return weighted(self.tree, [mean_norm(size, length) for size in self.tree.sizes])
 
     def span_scales(self, start: int, end: int) -> Scales:
@@ -354,6 +375,21 @@ class RowNoise:
         if number not in self._held:
             self._held[number] = self._tree(number)
         return self._held[number].numerator(leaves)
+
+
+@lru_cache(maxsize=1 << 16)  # the groups of a metric, and all trees, ask for the same ones
+def _span_bars(steps: Spans, length: int, t: int) -> tuple[float, float]:
+    scales = steps.span_scales(max(t - length, 0), t)
+    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales)
+
+
+def equal_quantile(draws: int) -> float:
+    """The 95 % quantile of the size of a sum of so many equal draws, in standard deviations.
+
+    >>> round(equal_quantile(1), 3), round(equal_quantile(200), 2)
+    (2.118, 1.96)
+    """
+    return noise_quantile(((Fraction(1), draws),)) / math.sqrt(2 * draws)
 
 
 @lru_cache(maxsize=64)

@@ -3,9 +3,9 @@
 Guarantee    pure epsilon-DP for all releases together; steps may react to them (docs/proofs/decay.md)
 Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
 Unit         its changes, in one step or in many, are `width` grid steps in all
-Sensitivity  that of the noised steps (noised_steps.py): width, or width * levels of the trees
+Sensitivity  that of the noised steps (noised_steps.py): width times the levels of draws
 Noise        the sum of the noise of the window's steps, exact, rounded once; a function of key and t
-Variance     of release t: that of the noise in a span of min(t, W) steps, in closed form (spans.py)
+Variance     of release t: that of the noise in a span of min(t, W) steps (spans.py, hat_variance.py)
 Cost         per step some operations per level of the trees; state: the exact sums of the window's steps that are not 0
 """
 
@@ -18,8 +18,10 @@ from typing import Any
 from shoal.mechanisms import check
 from shoal.mechanisms.counter import rounded
 from shoal.mechanisms.decay import Kept, Node, Subkeys
-from shoal.mechanisms.interval import noise_quantile, noise_sd
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, Spans
+from shoal.mechanisms.hat_steps import HatSteps
+from shoal.mechanisms.hat_variance import best_ratios
+from shoal.mechanisms.interval import six_digits
+from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
 from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
@@ -30,14 +32,14 @@ class WindowSum:
     """All that is public about such a sum.
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
-    >>> sums.mechanism, sums.steps.arity, sums.steps.height, round(sums.mean_variance, 1)
-    ('blue', 14, 2, 236.0)
+    >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance)
+    ('hats', (16, 16), 191)
     >>> WindowSum.best(8, width=1, epsilon=Fraction(1)).mechanism
     'per-step'
     """
 
     length: int
-    steps: Spans
+    steps: NoisedSteps
 
     def __post_init__(self) -> None:
         check.positive(length=self.length)
@@ -46,8 +48,7 @@ class WindowSum:
     def best(cls, length: int, *, width: int, epsilon: Fraction) -> "WindowSum":
         """The one whose variance has the least mean over the places of a window."""
         check.positive(length=length)
-        shape = _best_shape(length)
-        return cls(length, BlueSteps(width, epsilon, *shape) if shape else LaplaceSteps(width, epsilon))
+        return cls(length, _best_steps(length)(width, epsilon))
 
     @property
     def width(self) -> int:
@@ -75,24 +76,20 @@ class WindowSum:
 
     def variance(self, t: int) -> float:
         """Variance of release t."""
-        return self.steps.span_variance(max(t - self.length, 0), t)
+        return self.steps.window_variance(self.length, t)
 
     @property
     def mean_variance(self) -> float:
         """Its mean over where a full window begins."""
-        return float(self.steps.mean_span_squares(self.length)) * self.steps.draw_variance
+        return self.steps.mean_window_squares(self.length) * self.steps.draw_variance
 
     def noise_sd(self, t: int) -> float:
         """Its root."""
-        return self._bars(t)[0]
+        return self.steps.window_bars(self.length, t)[0]
 
     def noise_quantile(self, t: int) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
-        return self._bars(t)[1]
-
-    def _bars(self, t: int) -> tuple[float, float]:
-        """A full window's noise depends on its place in the trees alone."""
-        return _bars(self, t if t <= self.length else self.length + (t - self.length) % self.steps.size)
+        return self.steps.window_bars(self.length, t)[1]
 
     def summer(self, subkey: Subkeys) -> "WindowSummer":
         """The releases under a key."""
@@ -104,30 +101,28 @@ class WindowSum:
         return WindowSummer(self.length, lambda t: 0)
 
 
-@lru_cache(maxsize=1 << 16)  # the groups of a metric, and all blocks, ask for the same ones
-def _bars(sums: WindowSum, t: int) -> tuple[float, float]:
-    """Standard deviation and quantile of the noise of release t."""
-    scales = sums.steps.span_scales(max(t - sums.length, 0), t)
-    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales)
-
-
 @lru_cache(maxsize=64)
-def _best_shape(length: int) -> tuple[int, int] | None:
-    """(arity, height) of the best trees, None where a draw per step is better; the same on every machine."""
+def _best_steps(length: int) -> Callable[[int, Fraction], NoisedSteps]:
+    """Of a draw per step, the best trees and the best hats the one of least variance, the first of equals."""
     shapes = [
         (arity, height)
         for arity in _ARITIES
         for height in range(1, LARGEST.bit_length())
         if arity ** (height - 1) < max(length, 2) and arity**height <= LARGEST
     ]
-    best, shape = min((_score(shape, length), shape) for shape in shapes)
-    return shape if best < length else None
+    trees = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), length), shape))
+    ratios = best_ratios(length, ends=2)
+    makes: list[Callable[[int, Fraction], NoisedSteps]] = [
+        LaplaceSteps,
+        lambda width, epsilon: BlueSteps(width, epsilon, *trees),
+        lambda width, epsilon: HatSteps(width, epsilon, ratios),
+    ]
+    return min(makes, key=lambda make: _score(make(1, Fraction(1)), length))
 
 
-def _score(shape: tuple[int, int], length: int) -> Fraction:
-    """Half the mean variance of continuous noise at width = epsilon = 1."""
-    steps = BlueSteps(1, Fraction(1), *shape)
-    return steps.levels**2 * steps.mean_span_squares(length)
+def _score(steps: NoisedSteps, length: int) -> float:
+    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+    return six_digits(steps.levels**2 * steps.mean_window_squares(length))
 
 
 class WindowSummer:

@@ -50,6 +50,13 @@ def blue_window(length: int, arity: int, height: int) -> Case:
     return Case(f"window-{length}-blue-{arity}-{height}", make, 3 * max(length, arity**height) + 2, window(length))
 
 
+def hat_window(length: int, ratios: tuple[int, ...]) -> Case:
+    def make(width: int, epsilon: Fraction) -> DecayedSum:
+        return WindowSum(length, HatSteps(width, epsilon, ratios))
+
+    return Case(f"window-{length}-hats-{ratios}", make, 34, window(length), stated=0.12)
+
+
 def step_window(length: int) -> Case:
     return Case(
         f"window-{length}-per-step",
@@ -90,6 +97,8 @@ CASES: dict[type, list[Case]] = {
         blue_window(5, 3, 2),
         blue_window(9, 2, 2),
         blue_window(11, 2, 1),
+        hat_window(9, (3, 2)),
+        hat_window(20, (4,)),
     ],
     DyadicWindow: [dyadic_window(length) for length in (1, 2, 3, 5, 8, 12)],
     DecayedSteps: [

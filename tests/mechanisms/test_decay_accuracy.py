@@ -36,9 +36,10 @@ def in_ranges(variance: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("length", "target"), [(1 << 6, 70), (1 << 8, 142), (1 << 10, 242), (1 << 12, 431), (1 << 16, 885)]
+    ("length", "target"), [(1 << 6, 59), (1 << 8, 120), (1 << 10, 193), (1 << 12, 314), (1 << 16, 642)]
 )
-def test_sharp_windows_are_as_good_as_the_best_known(length: int, target: float) -> None:
+def test_sharp_windows_are_better_than_the_best_known(length: int, target: float) -> None:
+    """Trees of blocks come to 70, 142, 242, 431 and 885."""
     assert in_ranges(WindowSum.best(length, width=FINE, epsilon=ONE).mean_variance) <= target
 
 
@@ -290,9 +291,9 @@ def test_a_half_life_is_an_alpha_and_long_ones_have_hats() -> None:
     assert Exponential.half_life(Fraction(1, 3)).sharp(1, ONE).mechanism == "per-step"
 
 
-def test_windows_from_a_few_steps_on_have_trees() -> None:
+def test_windows_from_a_few_steps_on_have_hats() -> None:
     made = [Window(length).sharp(1, ONE).mechanism for length in (1, 2, 4, 8, 16, 32)]
-    assert made == ["per-step"] * 4 + ["blue"] * 2
+    assert made == ["per-step"] * 4 + ["hats"] * 2
 
 
 @pytest.mark.parametrize(
