@@ -27,7 +27,7 @@ from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials, half_life_alpha
 from shoal.mechanisms.polynomial_sum import PolynomialSum
-from shoal.mechanisms.running_sum import RunningSum
+from shoal.mechanisms.running_sum import Part, RunningSum
 from shoal.mechanisms.window import WindowSum
 
 
@@ -40,6 +40,25 @@ class Decay(Protocol):
 
     def sharp(self, width: int, epsilon: Fraction) -> DecayedSum:
         """The mechanism of least mean variance."""
+        ...
+
+
+class AnyWindow(DecayedSum, Protocol):
+    """A sum whose releases tell the sum over any window: `all_windows.answer`, without state or key.
+
+    Its summers have `released`, the numbers that the last step published, which `parts` names by step and place.
+    """
+
+    def parts(self, end: int, length: int) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of."""
+        ...
+
+    def window_variance(self, end: int, length: int) -> float:
+        """Variance of that sum."""
+        ...
+
+    def window_quantile(self, end: int, length: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
         ...
 
 
@@ -83,11 +102,11 @@ class AllWindows:
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
 
-    def patent(self, width: int, epsilon: Fraction) -> AllWindowSum:
+    def patent(self, width: int, epsilon: Fraction) -> AnyWindow:
         """AllWindowSum."""
         return AllWindowSum(width, epsilon)
 
-    def sharp(self, width: int, epsilon: Fraction) -> RunningSum:
+    def sharp(self, width: int, epsilon: Fraction) -> AnyWindow:
         """Differences of releases of a growing counter."""
         return RunningSum(width, epsilon, self.horizon)
 

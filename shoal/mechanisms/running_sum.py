@@ -128,21 +128,24 @@ class RunningSum:
 class RunningSummer:
     """The releases: the exact sum, and noise that is a function of t."""
 
-    __slots__ = ("_noise", "_sum", "t")
+    __slots__ = ("_noise", "_sum", "released", "t")
 
     def __init__(self, noise: Callable[[int], int]) -> None:
         self._noise = noise
         self._sum = 0
+        self.released: tuple[int, ...] = ()  # the release, once more, for `parts`
         self.t = 0
 
     def add(self, x: int) -> int:
         """One more step."""
         self.t += 1
         self._sum += x
-        return self._sum + self._noise(self.t)
+        self.released = (self._sum + self._noise(self.t),)
+        return self.released[0]
 
     def skip(self, steps: int) -> None:
-        """They need no place in a tree."""
+        """They have places in the trees, where nothing is."""
+        self.t += steps
 
     @property
     def kept(self) -> Mapping[int, int]:
