@@ -137,6 +137,14 @@ def test_any_window_is_answered_from_what_was_released(make: Any) -> None:
             assert answer(parts, released.__getitem__) == sum(steps[end - length : end])
 
 
+@pytest.mark.parametrize("exponent", [Fraction(101, 100), Fraction(5, 4), Fraction(2), Fraction(5)], ids=str)
+def test_zeta_is_an_upper_bound(exponent: Fraction) -> None:
+    """Above what the first terms sum to and the integral below the others; and not far above."""
+    s = float(exponent)
+    least = sum(j**-s for j in range(1, 5000)) + 5000 ** (1 - s) / (s - 1)
+    assert least < float(zeta(exponent)) < least * (1 + 1e-3)
+
+
 def test_all_windows_have_the_variance_they_should() -> None:
     sums = AllWindowSum(FINE, ONE)
     for end, length in ((1000, 1), (1000, 37), (999, 512), (4096, 4096), (10**7, 10**6)):

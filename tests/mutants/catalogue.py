@@ -1,12 +1,13 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, gaussians, means, noise, people, records, sharps
+from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *noise.MUTANTS,
     *counters.MUTANTS,
     *gaussians.MUTANTS,
+    *decays.MUTANTS,
     *sharps.MUTANTS,
     *means.MUTANTS,
     *people.MUTANTS,
