@@ -32,6 +32,11 @@ arrays              k          array means that vote for a prior
 prior               mu~        first estimate of the mean, the centre of clipping
 sigma               -          of subgaussian samples; no noise scale
 half_width          D_l        grid steps from the centre to the end of a clip interval
+step                t          of a decayed sum: all that came in one interval of time, as one integer
+length              W          of a window, in steps
+alpha               alpha      what is left of a step's weight one step later
+exponent            c          of a polynomial decay: a step of age a weighs (a + 1)**-c
+strides, ratios     s_i        steps between the hats of a level, and how many times the next finer ones that is
 =================== ========== =========================================================================
 """
 

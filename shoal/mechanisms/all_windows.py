@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.counter import Scales
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.decay import Node, Subkeys, text
 from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.keyed import MAX_INDEX
@@ -189,10 +189,10 @@ class AllWindowSummer:
 
     def head(self) -> list[Any]:
         """Number of the last step, and the sums of the cover's nodes."""
-        return [self.t, list(self._sums.values())]
+        return [self.t, list(map(text, self._sums.values()))]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
         """Become the summer that had this state."""
         self.t, sums = head
-        self._sums = {height: node for (height, _), node in zip(_cover(0, self.t), sums, strict=True)}
+        self._sums = {height: int(node, 16) for (height, _), node in zip(_cover(0, self.t), sums, strict=True)}
         self.released = ()

@@ -108,12 +108,21 @@ class Summer(Protocol):
         ...
 
     def head(self) -> list[Any]:
-        """The rest of the state: a bounded list of ints and lists."""
+        """The rest of the state: a bounded list of ints of 64 bits, strings and lists."""
         ...
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
         """Become the summer that had this head and these kept steps."""
         ...
+
+
+def text(number: int) -> str:
+    """An integer of any size, for the state.
+
+    >>> text(-1 << 70), int(text(-1 << 70), 16) == -1 << 70
+    ('-400000000000000000', True)
+    """
+    return f"{number:x}"
 
 
 class Kept:

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from shoal.mechanisms import check, laplace
-from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys, Summer
+from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys, Summer, text
 from shoal.mechanisms.decayed_steps import exact
 from shoal.mechanisms.exponentials import RATE_BITS, Exponentials, power
 from shoal.mechanisms.interval import noise_quantile, six_digits
@@ -179,9 +179,9 @@ class ExponentialSummer:
 
     def head(self) -> list[Any]:
         """Number of the last step, and (height, index, sum) of the nodes."""
-        return [self.t, [[height, *node] for height, node in sorted(self._nodes.items())]]
+        return [self.t, [[height, index, text(total)] for height, (index, total) in sorted(self._nodes.items())]]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
         """Become the summer that had this state."""
         self.t, nodes = head
-        self._nodes = {height: (index, total) for height, index, total in nodes}
+        self._nodes = {height: (index, int(total, 16)) for height, index, total in nodes}

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms import check
+from shoal.mechanisms.decay import text
 
 RATE_BITS = 96  # binary places of a term's factor per step
 LARGEST_HORIZON = 1 << 40
@@ -191,11 +192,11 @@ class Running:
 
     def head(self) -> list[Any]:
         """The state."""
-        return list(self._sums)
+        return [text(s) for s in self._sums]
 
     def restore(self, head: list[Any]) -> None:
         """Become the sum that had this state."""
-        self._sums = list(map(int, head))
+        self._sums = [int(s, 16) for s in head]
 
 
 def power(factor: int, exponent: int, bits: int = RATE_BITS) -> int:

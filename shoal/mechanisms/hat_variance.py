@@ -24,9 +24,9 @@ from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.noised_steps import like
 
 LARGEST = 1 << 15  # stride
-_PHASES = 61  # at which a variance is computed
+_PHASES = 37  # at which a variance is computed
 _SHORTEST = 4  # period of a second wave
-_HISTORY = 4  # times 1 / rate: what is older weighs nothing
+_HISTORY = 2  # times 1 / rate: what is older weighs so little that where it begins costs nothing
 _APART = 4  # largest strides between the ends of a window that know nothing of each other
 _ENDLESS = 1 << 60
 _MISSED = 0.122  # of a stride: what its hats miss of the energy of a step function
@@ -159,7 +159,7 @@ def _profile(ratios: Ratios, weights: Weights) -> Profile:
     """From the variances at some t, evenly over the largest stride."""
     top, before, precision = math.prod(ratios), _before(ratios, weights), _precision(ratios)
     times = [before + phase * top // _PHASES for phase in range(_PHASES)]
-    hats = Hats(ratios, begins=weights == PREFIX)
+    hats = Hats(ratios, begins=weights == PREFIX or isinstance(weights, Exponentials))
     found = np.array([hats.variance(_at(weights, t, before + 3 * top)) - weights.squares(t) / precision for t in times])
     mean, waves = float(np.mean(found)), []
     for period in _periods(ratios):

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.blue import GrowingBlue
 from shoal.mechanisms.complete import Coefficients, Complete
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.decay import Node, Subkeys, text
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.spans import span_coefficients, span_squares
 
@@ -158,8 +158,8 @@ class RunningSummer:
 
     def head(self) -> list[Any]:
         """Number of the last step, and the sum."""
-        return [self.t, self._sum]
+        return [self.t, text(self._sum)]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
         """Become the summer that had this state."""
-        self.t, self._sum = head
+        self.t, self._sum = head[0], int(head[1], 16)

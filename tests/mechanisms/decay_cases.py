@@ -1,10 +1,10 @@
 """What the tests of decayed sums share: small sums of every class, and the linear map that each of them really is."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import orjson
 import pytest
 
 from shoal.mechanisms.all_windows import AllWindowSum
@@ -245,5 +245,5 @@ def linear(case: Case) -> Linear:
 def copied(case: Case, summer: Summer, kept: Mapping[int, int]) -> Summer:
     """A fresh summer restored from what the other would have written down."""
     fresh: Summer = case.sums(1 << 20).summer(epoch_key)
-    fresh.restore(json.loads(json.dumps(summer.head())), dict(kept))
+    fresh.restore(orjson.loads(orjson.dumps(summer.head())), dict(kept))
     return fresh
