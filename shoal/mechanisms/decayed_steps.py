@@ -18,12 +18,14 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
+from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys
 from shoal.mechanisms.exponentials import Exponentials, Running
 from shoal.mechanisms.hat_steps import HatSteps
 from shoal.mechanisms.hat_variance import best_ratios
 from shoal.mechanisms.interval import six_digits
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps, equal_quantile
+from shoal.mechanisms.laplace_steps import LaplaceSteps
+from shoal.mechanisms.noised_steps import NoisedSteps, equal_quantile
 from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
@@ -37,7 +39,7 @@ class DecayedSteps:
     >>> decay = Exponentials.exponential(Fraction(99, 100))
     >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
     >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance, 1)
-    ('hats', (19,), 36.3)
+    ('hats', (19,), 36.2)
     >>> summer = DecayedSteps(decay, LaplaceSteps(1, Fraction(10**9))).summer(lambda number: bytes(32))  # no noise
     >>> [round(summer.add(x) / sums.denominator, 4) for x in (100, 0, 0)]
     [100.0, 99.0, 98.01]

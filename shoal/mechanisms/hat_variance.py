@@ -26,7 +26,7 @@ from shoal.mechanisms.noised_steps import like
 LARGEST = 1 << 15  # stride
 _PHASES = 37  # at which a variance is computed
 _SHORTEST = 4  # period of a second wave
-_HISTORY = 2  # times 1 / rate: what is older weighs so little that where it begins costs nothing
+_HISTORY = 3  # times 1 / rate: what is older weighs so little that where it begins costs nothing
 _APART = 4  # largest strides between the ends of a window that know nothing of each other
 _ENDLESS = 1 << 60
 _MISSED = 0.122  # of a stride: what its hats miss of the energy of a step function

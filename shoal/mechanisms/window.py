@@ -16,12 +16,14 @@ from functools import lru_cache
 from typing import Any
 
 from shoal.mechanisms import check
+from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.counter import rounded
 from shoal.mechanisms.decay import Kept, Node, Subkeys
 from shoal.mechanisms.hat_steps import HatSteps
 from shoal.mechanisms.hat_variance import best_ratios
 from shoal.mechanisms.interval import six_digits
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.laplace_steps import LaplaceSteps
+from shoal.mechanisms.noised_steps import NoisedSteps
 from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
@@ -33,7 +35,7 @@ class WindowSum:
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
     >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance)
-    ('hats', (16, 16), 191)
+    ('hats', (15, 16), 191)
     >>> WindowSum.best(8, width=1, epsilon=Fraction(1)).mechanism
     'per-step'
     """

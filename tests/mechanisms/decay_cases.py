@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from shoal.mechanisms.all_windows import AllWindowSum
+from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.decay import DecayedSum, Summer
 from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.decays import AnyWindow
@@ -15,7 +16,7 @@ from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.hat_steps import HatSteps
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps
+from shoal.mechanisms.laplace_steps import LaplaceSteps
 from shoal.mechanisms.polynomial_sum import PolynomialSum
 from shoal.mechanisms.running_sum import RunningSum
 from shoal.mechanisms.window import WindowSum

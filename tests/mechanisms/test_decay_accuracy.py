@@ -9,13 +9,14 @@ import pytest
 
 from shoal.mechanisms import laplace
 from shoal.mechanisms.all_windows import AllWindowSum, answer, zeta
+from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
 from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.keyed import MAX_INDEX, derive
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps
+from shoal.mechanisms.laplace_steps import LaplaceSteps
 from shoal.mechanisms.polynomial_sum import PolynomialSum
 from shoal.mechanisms.running_sum import RunningSum
 from shoal.mechanisms.window import WindowSum

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.mechanisms import laplace
+from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.decay import Kept
-from shoal.mechanisms.noised_steps import BlueSteps, LaplaceSteps, NoisedSteps
+from shoal.mechanisms.laplace_steps import LaplaceSteps
+from shoal.mechanisms.noised_steps import NoisedSteps
 from tests.mechanisms.counter_cases import Injected
 from tests.mechanisms.decay_cases import (
     ALL,

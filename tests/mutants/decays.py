@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         name="noise of the step before",
         family="decays",
-        file="mechanisms/noised_steps.py",
+        file="mechanisms/laplace_steps.py",
         old="sum(map(self.draws.draw, range(start + 1, end + 1)))",
         new="sum(map(self.draws.draw, range(start, end)))",
         breach="a step has the draw that was said to be another's; drawn as a block it has its own",
