@@ -39,7 +39,7 @@ class DecayedSteps:
     >>> decay = Exponentials.exponential(Fraction(99, 100))
     >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
     >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance, 1)
-    ('hats', (19,), 36.2)
+    ('hats', (19,), 36.3)
     >>> summer = DecayedSteps(decay, LaplaceSteps(1, Fraction(10**9))).summer(lambda number: bytes(32))  # no noise
     >>> [round(summer.add(x) / sums.denominator, 4) for x in (100, 0, 0)]
     [100.0, 99.0, 98.01]

@@ -24,7 +24,7 @@ from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.noised_steps import like
 
 LARGEST = 1 << 15  # stride
-_PHASES = 37  # at which a variance is computed
+_ALL, _PHASES = 64, 37  # phases at which a variance is computed: all of so many, or so many
 _SHORTEST = 4  # period of a second wave
 _HISTORY = 3  # times 1 / rate: what is older weighs so little that where it begins costs nothing
 _APART = 4  # largest strides between the ends of a window that know nothing of each other
@@ -158,7 +158,8 @@ def _before(ratios: Ratios, weights: Weights) -> int:
 def _profile(ratios: Ratios, weights: Weights) -> Profile:
     """From the variances at some t, evenly over the largest stride."""
     top, before, precision = math.prod(ratios), _before(ratios, weights), _precision(ratios)
-    times = [before + phase * top // _PHASES for phase in range(_PHASES)]
+    phases = top if top <= _ALL else _PHASES
+    times = [before + phase * top // phases for phase in range(phases)]
     hats = Hats(ratios, begins=weights == PREFIX or isinstance(weights, Exponentials))
     found = np.array([hats.variance(_at(weights, t, before + 3 * top)) - weights.squares(t) / precision for t in times])
     mean, waves = float(np.mean(found)), []
