@@ -42,12 +42,13 @@ class HatSteps(NoisedSteps):
     >>> steps = HatSteps(1, 1, (20,))
     >>> decay = Exponentials.half_life(69)
     >>> steps.levels, steps.scale, steps.size, round(8 * steps.mean_decayed_squares(decay))
-    (2, Fraction(2, 1), 40, 37)
+    (2, Fraction(2, 1), 240, 37)
     >>> [(node.subkey, node.place, node.coefficient) for node in steps.column(23)]
     [(0, 22, 1), (1, 1, 35), (1, 2, 5)]
     """
 
     ratios: tuple[int, ...]
+    segment: int = 256  # steps at least that are estimated together: more cost less each
 
     def __post_init__(self) -> None:
         NoisedSteps.__post_init__(self)
@@ -72,7 +73,8 @@ class HatSteps(NoisedSteps):
     @property
     def size(self) -> int:
         """Steps that are estimated together."""
-        return _OWN * self.strides[-1]
+        top = self.strides[-1]
+        return max(_OWN, self.segment // top) * top
 
     @property
     def denominator(self) -> int:

@@ -54,7 +54,7 @@ def blue_window(length: int, arity: int, height: int) -> Case:
 
 def hat_window(length: int, ratios: tuple[int, ...]) -> Case:
     def make(width: int, epsilon: Fraction) -> DecayedSum:
-        return WindowSum(length, HatSteps(width, epsilon, ratios))
+        return WindowSum(length, HatSteps(width, epsilon, ratios, segment=1))
 
     return Case(f"window-{length}-hats-{ratios}", make, 34, window(length), stated=0.12)
 
@@ -118,7 +118,9 @@ CASES: dict[type, list[Case]] = {
         ),
         Case(
             "exponential-hats",
-            lambda width, epsilon: DecayedSteps(Exponentials.exponential(ALPHA), HatSteps(width, epsilon, (3, 2))),
+            lambda width, epsilon: DecayedSteps(
+                Exponentials.exponential(ALPHA), HatSteps(width, epsilon, (3, 2), segment=1)
+            ),
             30,
             lambda age: float(ALPHA) ** age,
             stated=0.1,

@@ -78,7 +78,7 @@ def test_the_mean_variance_is_the_mean_of_the_variances(weights: Weights) -> Non
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 10**8), Fraction(1, 10**30)], ids=str)
 def test_noise_of_any_size_is_the_sum_of_its_steps(epsilon: Fraction) -> None:
     """Beyond 64 bits it is Python's integers, and the same numbers whichever part is asked for first."""
-    steps = HatSteps(1 << 20, epsilon, (4, 2))
+    steps = HatSteps(1 << 20, epsilon, (4, 2), segment=1)
     one, other = steps.drawn(epoch_key), steps.drawn(epoch_key)
     single = [one.between(t, t + 1) for t in range(100)]
     for start, end in ((0, 100), (40, 90), (31, 33), (5, 64)):
