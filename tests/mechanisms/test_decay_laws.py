@@ -38,6 +38,7 @@ from tests.mechanisms.mechanism_cases import Draws, epoch_key
 def test_every_decayed_sum_is_here() -> None:
     assert sum_classes() == set(CASES)
     assert all(type(case.sums()) in CASES for case in ALL)
+    assert {case.sums().mechanism for case in ALL} == {"per-step", "blue", "hats", "patent"}
 
 
 # ---------------------------------------------------------------- privacy
