@@ -75,6 +75,29 @@ def test_the_mean_variance_is_the_mean_of_the_variances(weights: Weights) -> Non
     assert mean_squares((4, 3), weights) == pytest.approx(mean, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("weights", "ratios"), [(Flat(64), (5, 4)), (Flat(64), (15,)), (LONG, (19,)), (LONG, (4, 5))], ids=str
+)
+def test_the_variance_stated_is_that_of_what_segments_estimate(weights: Weights, ratios: tuple[int, ...]) -> None:
+    """Each from its own steps and some around it, by dense algebra: what lies further away hardly matters."""
+    steps = HatSteps(1, Fraction(1), ratios, segment=1)
+    size, margin, segments = steps.size, 2 * steps.strides[-1], 420 // steps.size + 2
+    length = segments * size + margin
+    measured = np.concatenate((np.eye(length), *dense(ratios, length, begins=True)))
+    estimate = np.zeros((segments * size, len(measured)))
+    for start in range(0, segments * size, size):
+        first, last = max(start - margin, 0), start + size + margin
+        whole = measured.sum(axis=1) > 0
+        inside = whole & (measured[:, first:last].sum(axis=1) >= measured.sum(axis=1) - 1e-9)
+        r = measured[inside][:, first:last]
+        rows = np.linalg.inv(r.T @ r)[start - first : start - first + size] @ r.T
+        estimate[start : start + size, inside] = rows
+    covariance = estimate @ estimate.T
+    for t in range(380, 420, 3):
+        a = np.concatenate((weights.recent(t)[::-1], np.zeros(segments * size - t)))
+        assert squares(ratios, weights, t) == pytest.approx(float(a @ covariance @ a), rel=0.03)
+
+
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 10**8), Fraction(1, 10**30)], ids=str)
 def test_noise_of_any_size_is_the_sum_of_its_steps(epsilon: Fraction) -> None:
     """Beyond 64 bits it is Python's integers, and the same numbers whichever part is asked for first."""
