@@ -57,10 +57,6 @@ class DecayedSum(Protocol):
         """Parts of a grid step that a release counts in."""
         ...
 
-    def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect step 1, 2, ...; all of them, asked for or not."""
-        ...
-
     def variance(self, t: int) -> float:
         """Variance of the noise of release t, in squared grid steps, if no step was skipped; else it is no larger."""
         ...
@@ -79,6 +75,14 @@ class DecayedSum(Protocol):
 
     def counts(self) -> "Summer":
         """The same weights, without noise: for numbers that are public, such as how many contributions a step has."""
+        ...
+
+
+class PureDecayedSum(DecayedSum, Protocol):
+    """One with Laplace noise: pure epsilon-DP."""
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect step 1, 2, ...; all of them, asked for or not."""
         ...
 
 

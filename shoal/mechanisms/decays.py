@@ -8,7 +8,7 @@ gives it the same weights.
 decay           a step of age a weighs                 patent                         sharp: the best of
 =============== ====================================== ============================== ==================================
 Undecayed       1                                      none                           growing BLUE counter
-Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees, hats
+Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees, hats, root
 AllWindows      1 for a < any length, told afterwards  AllWindowSum                   growing BLUE counter, differences
 Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
 Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
@@ -19,16 +19,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from shoal.mechanisms import check
+from shoal.mechanisms import check, root_window
 from shoal.mechanisms.all_windows import AllWindowSum
 from shoal.mechanisms.decay import DecayedSum
 from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials, half_life_alpha
+from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.polynomial_sum import PolynomialSum
+from shoal.mechanisms.root_window import RootWindow
 from shoal.mechanisms.running_sum import Part, RunningSum
 from shoal.mechanisms.window import WindowSum
+
+ZERO = Fraction(0)
 
 
 class Decay(Protocol):
@@ -38,8 +42,8 @@ class Decay(Protocol):
         """The mechanism of Bolot et al."""
         ...
 
-    def sharp(self, width: int, epsilon: Fraction) -> DecayedSum:
-        """The mechanism of least mean variance."""
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSum:
+        """The mechanism of least mean variance; with a delta it may have Gaussian noise and be (epsilon, delta)-DP."""
         ...
 
 
@@ -72,7 +76,7 @@ class Undecayed:
         """There is none."""
         raise ValueError("the patent has no mechanism for a sum without decay: use the sharp one")
 
-    def sharp(self, width: int, epsilon: Fraction) -> RunningSum:
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> RunningSum:
         """A growing counter."""
         return RunningSum(width, epsilon, self.horizon)
 
@@ -91,9 +95,14 @@ class Window:
         """WindowSum."""
         return DyadicWindow(width, epsilon, self.length)
 
-    def sharp(self, width: int, epsilon: Fraction) -> WindowSum:
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> WindowSum | RootWindow:
         """Never worse than the patent's, whose nodes the binary trees have too, nor than one draw per step."""
-        return WindowSum.best(self.length, width=width, epsilon=epsilon)
+        pure = WindowSum.best(self.length, width=width, epsilon=epsilon)
+        if delta and self.length <= root_window.LARGEST:
+            gaussian = RootWindow(width, epsilon, delta, self.length)
+            if six_digits(gaussian.mean_variance) < six_digits(pure.mean_variance):
+                return gaussian
+        return pure
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,7 @@ class AllWindows:
         """AllWindowSum."""
         return AllWindowSum(width, epsilon)
 
-    def sharp(self, width: int, epsilon: Fraction) -> AnyWindow:
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> AnyWindow:
         """Differences of releases of a growing counter."""
         return RunningSum(width, epsilon, self.horizon)
 
@@ -133,7 +142,7 @@ class Exponential:
         """ExponentialSum."""
         return ExponentialSum(width, epsilon, self.alpha)
 
-    def sharp(self, width: int, epsilon: Fraction) -> DecayedSteps:
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
         """Noised steps; the patent's nodes were better for no alpha."""
         return DecayedSteps.best(Exponentials.exponential(self.alpha), width=width, epsilon=epsilon)
 
@@ -150,7 +159,7 @@ class Polynomial:
         """PolynomialSum."""
         return PolynomialSum(width, epsilon, self.exponent, self.error, self.horizon)
 
-    def sharp(self, width: int, epsilon: Fraction) -> DecayedSteps:
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
         """Noised steps."""
         decay = Exponentials.polynomial(self.exponent, self.horizon)
         return DecayedSteps.best(decay, width=width, epsilon=epsilon)

@@ -105,8 +105,19 @@ class Root:
 
         `sigma2` is the variance of each z, and `rounding` times its element's squared weight that of each error.
         """
-        row = _product(1 / self._weights[:t][::-1], self._inverse[:t])[::-1]
-        return float(np.sum(row**2 * (sigma2 + rounding * self._weights[:t] ** 2)))
+        return self.span_variance(0, t, sigma2, rounding)
+
+    def span_variance(self, start: int, end: int, sigma2: float, rounding: float) -> float:
+        """The same of the elements start + 1 .. end."""
+        row = self._row(end)
+        row[:start] -= self._row(start)
+        return float(np.sum(row**2 * (sigma2 + rounding * self._weights[:end] ** 2)))
+
+    def _row(self, t: int) -> Floats:
+        """Row t of A R**-1, 0 being none."""
+        if not t:
+            return np.zeros(0)
+        return _product(1 / self._weights[:t][::-1], self._inverse[:t])[::-1]
 
 
 def _product(one: Floats, other: Floats) -> Floats:

@@ -9,9 +9,8 @@ import pytest
 
 from shoal.mechanisms.all_windows import AllWindowSum
 from shoal.mechanisms.blue_steps import BlueSteps
-from shoal.mechanisms.decay import DecayedSum, Summer
+from shoal.mechanisms.decay import PureDecayedSum, Summer
 from shoal.mechanisms.decayed_steps import DecayedSteps
-from shoal.mechanisms.decays import AnyWindow
 from shoal.mechanisms.dyadic_window import DyadicWindow
 from shoal.mechanisms.exponential_sum import ExponentialSum
 from shoal.mechanisms.exponentials import Exponentials
@@ -30,7 +29,7 @@ class Case(NamedTuple):
     """A decayed sum, how many steps reach over its blocks' borders, and the weights that it promises."""
 
     name: str
-    make: Callable[[int, Fraction], DecayedSum]
+    make: Callable[[int, Fraction], PureDecayedSum]
     length: int
     weight: Weight
     tolerance: float = 1e-9  # relative, of the weights
@@ -46,14 +45,14 @@ def window(length: int) -> Weight:
 
 
 def blue_window(length: int, arity: int, height: int) -> Case:
-    def make(width: int, epsilon: Fraction) -> DecayedSum:
+    def make(width: int, epsilon: Fraction) -> PureDecayedSum:
         return WindowSum(length, BlueSteps(width, epsilon, arity, height))
 
     return Case(f"window-{length}-blue-{arity}-{height}", make, 3 * max(length, arity**height) + 2, window(length))
 
 
 def hat_window(length: int, ratios: tuple[int, ...]) -> Case:
-    def make(width: int, epsilon: Fraction) -> DecayedSum:
+    def make(width: int, epsilon: Fraction) -> PureDecayedSum:
         return WindowSum(length, HatSteps(width, epsilon, ratios, segment=1))
 
     return Case(f"window-{length}-hats-{ratios}", make, 34, window(length), stated=0.12)
@@ -178,7 +177,7 @@ every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL
 def sum_classes() -> set[type]:
     """Every class of decayed sums of the package, but for the protocols."""
     found = {cls for cls in classes() if hasattr(cls, "summer") and hasattr(cls, "column")}
-    return found - {DecayedSum, AnyWindow}
+    return found - {PureDecayedSum}
 
 
 def release(summer: Summer, x: int) -> tuple[int, ...]:
