@@ -72,6 +72,15 @@ class Grid:
         exact, parts = total.as_integer_ratio()
         return _rounded(lowest * parts * samples + width * exact, denominator * parts * samples)
 
+    def sum_value(self, total: int, samples: int, parts: int = 1) -> float:
+        """The sum of samples whose grid indices sum to `total`, both counted in 1 / `parts`; exact, rounded once.
+
+        >>> Grid(Fraction(-1), Fraction(1), 4).sum_value(5, 2)
+        0.5
+        """
+        lowest, width, denominator = self._affine
+        return _rounded(lowest * samples + width * total, denominator * parts)
+
     def width_value(self, steps: Fraction | int | float) -> float:
         """What `steps` grid steps are worth in units of the range.
 

@@ -67,8 +67,9 @@ class Estimate:
     noise_sd: float
     low: float
     high: float
-    samples: int  # that the value rests on
+    samples: int | float  # that the value rests on; a decayed number of them where they decay
     bounds: tuple[float, float] | None = None  # what the mean is known to lie between, for clamping; None: the range
+    nodes: tuple[int, ...] | None = None  # of sums over any window: noised sums in grid steps, for `all_windows.answer`
 
 
 @dataclass(frozen=True, slots=True)

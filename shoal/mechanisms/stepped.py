@@ -1,0 +1,189 @@
+"""Sums, counts and means that are released at every step of event time, and may forget: one decayed sum per group.
+
+    sum     low * n_t + (high - low) / steps * F_t      F_t: the decayed sum of grid indices with its noise (decays.py)
+    mean    low + (high - low) / steps * F_t / n_t      n_t: the decayed number of samples, which is public
+    count   n_t, exact: under the relation "values" it costs nothing
+
+Guarantee    that of the decayed sum: all releases of all groups together; the time and order of samples may react
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
+Unit         at most m samples, whatever groups and steps they are in: a user's, a user's of one period, or one event
+Sensitivity  L1, exact: a unit's samples move all groups' sums together by at most m * grid steps, so that groups share
+             epsilon without a split: noise of different groups is independent, and losses add up like the changes
+Noise        of the decayed sum, from subkeys of the group
+Proof        docs/proofs/decay.md
+Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+from shoal.mechanisms import check
+from shoal.mechanisms.decay import DecayedSum, Summer
+from shoal.mechanisms.decays import Decay
+from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.naive import NaiveBounder
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+
+Statistic = Literal["sum", "count", "mean"]
+ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
+SUMS, COUNTS = 0, 1  # levels under which the steps of the two are kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """All that is public about such a statistic."""
+
+    statistic: Statistic
+    decay: Decay
+    algorithm: str = "sharp"
+    grid: Grid = ONE
+    epsilon: Fraction = Fraction(0)  # 0 of a count alone
+    delta: Fraction = Fraction(0)
+    max_contributions: int = 1  # m: of a unit, in all groups together
+
+    def __post_init__(self) -> None:
+        check.positive(max_contributions=self.max_contributions)
+        if self.statistic != "count":
+            check.positive(epsilon=self.epsilon)
+
+    @cached_property
+    def sums(self) -> DecayedSum:
+        """The decayed sum of a group. Of a count the weights alone are used."""
+        width = self.max_contributions * self.grid.steps
+        epsilon = Fraction(self.epsilon) if self.epsilon else Fraction(1)
+        if self.algorithm == "patent":
+            return self.decay.patent(width, epsilon)
+        return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    @property
+    def mechanism(self) -> str:
+        """What a release says of how it was made."""
+        return "exact" if self.statistic == "count" else self.sums.mechanism
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to."""
+        return self.grid
+
+    def bounder(self) -> NaiveBounder:
+        """Every sample is a contribution of its own."""
+        return NaiveBounder(self.max_contributions)
+
+    def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
+        """One group."""
+        return StepReleaser(self, key, group)
+
+
+class StepReleaser:
+    """One group's sums, step by step: `add` within a step, `close` at its end, `skip` over steps that release nothing.
+
+    >>> from shoal.mechanisms.decays import Window
+    >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
+    >>> for samples in (3, 4, 0):
+    ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
+    ...     print(releaser.estimate().value, end=" ")
+    3 7 4
+    """
+
+    __slots__ = ("_counts", "_noisy", "_of", "_public", "_samples", "_sums", "_total")
+
+    def __init__(self, of: Stepped, key: bytes, group: bytes) -> None:
+        self._of = of
+        self._counts: Summer = of.sums.counts()
+        self._sums: Summer | None = None
+        if of.statistic != "count":
+            self._sums = of.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number))
+        self._samples = self._total = 0  # of the open step
+        self._noisy = self._public = 0  # the last step's release, and decayed number of samples
+
+    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
+        """Count the samples; nothing activates."""
+        self._samples += contribution.samples
+        self._total += contribution.total
+        return ()
+
+    def close(self) -> tuple[Activation, ...]:
+        """The step is complete."""
+        self._public = self._counts.add(self._samples)
+        if self._sums is not None:
+            self._noisy = self._sums.add(self._total)
+        self._samples = self._total = 0
+        return ()
+
+    def skip(self, steps: int) -> None:
+        """So many steps hold nothing, publicly, and release nothing."""
+        for summer in self._summers:
+            summer.skip(steps)
+
+    @property
+    def _summers(self) -> tuple[Summer, ...]:
+        return (self._counts,) if self._sums is None else (self._sums, self._counts)
+
+    # ---------------------------------------------------------------- out
+
+    def estimate(self) -> Estimate | None:
+        """The release of the last complete step; None of a mean without samples."""
+        of, sums, n = self._of, self._of.sums, self._public
+        samples = n if sums.denominator == 1 else n / sums.denominator
+        if self._sums is None:
+            return Estimate(samples, 0.0, samples, samples, samples, nodes=self._nodes())
+        sd, half = (of.grid.width_value(bar(self._sums.t)) for bar in (sums.noise_sd, sums.noise_quantile))
+        if of.statistic == "sum":
+            value = of.grid.sum_value(self._noisy, n, sums.denominator)
+        elif n:
+            value = of.grid.mean_value(self._noisy, n)
+            sd, half = sd / samples, half / samples
+        else:
+            return None
+        return Estimate(
+            value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), samples, nodes=self._nodes()
+        )
+
+    def _nodes(self) -> tuple[int, ...] | None:
+        """What the sum over any window is made of."""
+        return getattr(self._summers[0], "released", None)
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        """Steps of a window."""
+        rows = (_row(level, step, x) for level, one in self._levels for step, x in one.kept.items())
+        return {(row.level, row.pseudonym): row for row in rows}
+
+    @property
+    def _levels(self) -> Iterable[tuple[int, Summer]]:
+        return ((COUNTS, self._counts),) if self._sums is None else ((SUMS, self._sums), (COUNTS, self._counts))
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """What was added to `kept` and what was dropped, since the last call or restore."""
+        written: list[Contribution] = []
+        dropped: list[tuple[int, str]] = []
+        for level, summer in self._levels:
+            added, gone = summer.take_changes()
+            written += [_row(level, step, x) for step, x in added.items()]
+            dropped += [(level, str(step)) for step in gone]
+        return written, dropped
+
+    def head(self) -> list[Any]:
+        """[counts, sums]."""
+        return [self._counts.head(), None if self._sums is None else self._sums.head()]
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        steps: tuple[dict[int, int], dict[int, int]] = {}, {}
+        for row in kept:
+            steps[row.level][row.effective] = row.total
+        counts, sums = head
+        self._counts.restore(counts, steps[COUNTS])
+        if self._sums is not None:
+            self._sums.restore(sums, steps[SUMS])
+
+
+def _row(level: int, step: int, x: int) -> Contribution:
+    """A step's sum as something that is kept; its effective time is the number of the step."""
+    return Contribution(step, str(step), 0, level, 0, x)
