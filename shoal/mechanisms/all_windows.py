@@ -20,8 +20,8 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from shoal.mechanisms import check, laplace
-from shoal.mechanisms.counter import Scales
-from shoal.mechanisms.decay import Node, Subkeys, text
+from shoal.mechanisms.counter import Scales, Subkeys
+from shoal.mechanisms.decay import Node, text
 from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.keyed import MAX_INDEX

@@ -21,8 +21,8 @@ import numpy as np
 
 from shoal.mechanisms import laplace
 from shoal.mechanisms.complete import Draws
-from shoal.mechanisms.counter import Scales
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.counter import Scales, Subkeys
+from shoal.mechanisms.decay import Node
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.noised_steps import FAR, FEW, Floats, RowNoise, Spans, like

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Protocol
 
 Scales = tuple[tuple[Fraction, int], ...]  # (|coefficient| * scale, how many independent draws that have it)
-Subkeys = Callable[[int], bytes]  # epoch -> the subkey of its draws
+Subkeys = Callable[[int], bytes]  # number of an epoch, say -> the subkey of its draws
 
 
 class Tree(Protocol):

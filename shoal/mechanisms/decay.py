@@ -15,14 +15,14 @@ Rounding     weights are public; what rounds, rounds a function of R x + z, or m
 Silence      `skip` passes steps in which, publicly, nobody contributes and which release nothing
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
+from shoal.mechanisms.counter import Subkeys
+
 FRACTION = 40  # binary places of weights, and of sums that have them
 UNIT = 1 << FRACTION
-
-Subkeys = Callable[[int], bytes]  # a number -> the subkey of the draws that have it
 
 
 class Node(NamedTuple):
@@ -58,7 +58,7 @@ class DecayedSum(Protocol):
         ...
 
     def variance(self, t: int) -> float:
-        """Variance of the noise of release t, in squared grid steps, if no step was skipped; else it is no larger."""
+        """Variance of the noise of release t, in squared grid steps, if no step was skipped; else hardly larger."""
         ...
 
     def noise_sd(self, t: int) -> float:

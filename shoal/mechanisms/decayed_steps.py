@@ -6,9 +6,11 @@ Relation     values: two streams differ in what one unit contributed; who contri
 Unit         its changes, in one step or in many, are `width` grid steps in all
 Sensitivity  that of the noised steps; no weight enters it, so weights may round
 Noise        that of the noised steps, with the weights of the steps
-Variance     of release t: in closed form by the weights' sums in the blocks of the trees. After a skip of n steps at
-             most that, plus d**(2 n) times what it was, d being the largest factor per step
-Cost         per step one product per term of the decay (exponentials.py), whatever t is; state: one integer per term
+Variance     of release t: in closed form by the weights' sums in the blocks of the trees
+Silence      a tree, or segment, whose steps are all skipped takes no noise; other steps of 0 are noised like all: the
+             best estimates of their tree count on it, and one step alone would have several times the variance
+Cost         per step one product per term of the decay (exponentials.py), whatever t is; to skip, two trees' at most.
+             State: one integer per term
 """
 
 import math
@@ -19,7 +21,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from shoal.mechanisms.blue_steps import BlueSteps
-from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import FRACTION, UNIT, Node
 from shoal.mechanisms.exponentials import Exponentials, Running
 from shoal.mechanisms.hat_steps import HatSteps
 from shoal.mechanisms.hat_variance import best_ratios
@@ -30,6 +33,7 @@ from shoal.mechanisms.rows import LARGEST
 
 _ARITIES = range(2, 65)
 _FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
+_SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes time and memory by its inverse
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
     """Of the best trees, the best hats and a draw per step the one of least variance, the simplest of equals."""
     makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps]
     makes.append(_best_trees(decay))
-    if len(decay.factors) == 1:
+    if len(decay.factors) == 1 and decay.rates[0] > _SLOWEST:
         ratios = best_ratios(decay.squares(1 << 60), ends=1)
         makes.append(lambda width, epsilon: HatSteps(width, epsilon, ratios))
     return min(makes, key=lambda make: _score(make(1, Fraction(1)), decay))
@@ -166,9 +170,18 @@ class DecayedSummer:
         return self._running.add((x << FRACTION) + self._noise(self.t))
 
     def skip(self, steps: int) -> None:
-        """Decay alone. The next step begins a tree or a segment, whose noise owes little to the past."""
-        self._running.skip(steps)
-        self.t = -(-self.t // self._size) * self._size
+        """Through whole trees by decay alone, through parts of them step by step."""
+        end, size = self.t + steps, self._size
+        first, last = -(-self.t // size) * size, end // size * size
+        if first < last:
+            self._rest(first)
+            self._running.skip(last - first)
+            self.t = last
+        self._rest(end)
+
+    def _rest(self, t: int) -> None:
+        while self.t < t:
+            self.add(0)
 
     @property
     def kept(self) -> Mapping[int, int]:

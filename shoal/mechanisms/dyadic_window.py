@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from shoal.mechanisms import check, laplace
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import Node
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.keyed import MAX_INDEX
 from shoal.mechanisms.window import WindowSummer

@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from shoal.mechanisms import check, laplace
-from shoal.mechanisms.decay import FRACTION, UNIT, Node, Subkeys, Summer, text
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import FRACTION, UNIT, Node, Summer, text
 from shoal.mechanisms.decayed_steps import exact
 from shoal.mechanisms.exponentials import RATE_BITS, Exponentials, power
 from shoal.mechanisms.interval import noise_quantile, six_digits

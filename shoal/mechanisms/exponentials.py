@@ -128,10 +128,6 @@ class Exponentials:
         shared = (np.sinh(s) + np.expm1(-s * size) / size) / (2 * np.sinh(s / 2) ** 2)
         return float(np.sum(pairs * np.where(near, size, shared)))
 
-    def running(self) -> "Running":
-        """The decayed sum of numbers as they come."""
-        return Running(self)
-
 
 def half_life_alpha(steps: Fraction) -> Fraction:
     """What is left after a step, if half is left after `steps`, to 50 digits."""
@@ -165,7 +161,7 @@ class Running:
     """A decayed sum. Numbers and sums are in steps of 2**-40; the state is one integer per term.
 
     >>> from shoal.mechanisms.decay import FRACTION
-    >>> running = Exponentials.exponential(Fraction(1, 2)).running()
+    >>> running = Running(Exponentials.exponential(Fraction(1, 2)))
     >>> [running.add(8 << FRACTION) >> FRACTION for _ in range(3)], running.skip(2), running.value >> FRACTION
     ([8, 12, 14], None, 3)
     """

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms import hat_variance, laplace
 from shoal.mechanisms.complete import Draws
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import Node
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.hat_variance import LARGEST, Flat, strides_of
 from shoal.mechanisms.hats import Floats, Hats

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from shoal.mechanisms import laplace
-from shoal.mechanisms.counter import Scales
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.counter import Scales, Subkeys
+from shoal.mechanisms.decay import Node
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.noised_steps import FAR, FEW, Spans, like
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.complete import Prefixes
-from shoal.mechanisms.counter import Scales
-from shoal.mechanisms.decay import Node, Subkeys
+from shoal.mechanisms.counter import Scales, Subkeys
+from shoal.mechanisms.decay import Node
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 

@@ -23,7 +23,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 from shoal.mechanisms import check
-from shoal.mechanisms.decay import FRACTION, UNIT, Kept, Node, Subkeys
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import FRACTION, UNIT, Kept, Node
 from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.dyadic_window import DyadicNoise, DyadicWindow
 from shoal.mechanisms.interval import noise_quantile, six_digits
@@ -62,7 +63,7 @@ class PolynomialSum:
     horizon: int  # largest age that matters
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon, horizon=self.horizon)
+        check.positive(width=self.width, epsilon=self.epsilon, exponent=self.exponent, horizon=self.horizon)
         check.probability(error=self.error)
         check.below(LARGEST_HORIZON, horizon=self.horizon)
         if not 1 < self.exponent <= 16:
@@ -139,6 +140,7 @@ class PolynomialSum:
 
 def _number(window: int, block: int) -> int:
     """Of a subkey."""
+    check.below(MAX_INDEX, block=block)  # beyond it is the next window's
     return window * MAX_INDEX + block
 
 

@@ -21,7 +21,7 @@ from statistics import NormalDist
 from typing import ClassVar
 
 from shoal.mechanisms import check
-from shoal.mechanisms.decay import Subkeys
+from shoal.mechanisms.counter import Subkeys
 from shoal.mechanisms.interval import COVERAGE, six_digits
 from shoal.mechanisms.noised_steps import RowNoise
 from shoal.mechanisms.root import LAG_BITS, STEP_BITS

@@ -20,7 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.blue import GrowingBlue
 from shoal.mechanisms.complete import Coefficients, Complete
-from shoal.mechanisms.decay import Node, Subkeys, text
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import Node, text
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.spans import span_coefficients, span_squares
 

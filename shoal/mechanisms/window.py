@@ -17,8 +17,8 @@ from typing import Any
 
 from shoal.mechanisms import check
 from shoal.mechanisms.blue_steps import BlueSteps
-from shoal.mechanisms.counter import rounded
-from shoal.mechanisms.decay import Kept, Node, Subkeys
+from shoal.mechanisms.counter import Subkeys, rounded
+from shoal.mechanisms.decay import Kept, Node
 from shoal.mechanisms.hat_steps import HatSteps
 from shoal.mechanisms.hat_variance import best_ratios
 from shoal.mechanisms.interval import six_digits

@@ -1,6 +1,6 @@
 """What the tests of decayed sums share: small sums of every class, and the linear map that each of them really is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -186,13 +186,30 @@ def release(summer: Summer, x: int) -> tuple[int, ...]:
     return (value, *getattr(summer, "released", ()))
 
 
-def outputs(case: Case, steps: Sequence[int], draws: Mapping[Name, int], width: int = 1) -> list[tuple[int, ...]]:
+Rests = Mapping[int, int]  # how many steps are skipped after so many others
+NEVER: Rests = {}
+
+
+def outputs(case: Case, steps: Sequence[int], draws: Mapping[Name, int], rests: Rests = NEVER) -> list[tuple[int, ...]]:
     """All that is published about these steps, if the draws are these, and 0 where none is named."""
     injected = Injected()
     injected.values = dict(draws)
     with injected.instead():
-        summer = case.sums(width).summer(epoch_key)
-        return [release(summer, x) for x in steps]
+        return [published for _, published in run(case.sums().summer(epoch_key), steps, rests)]
+
+
+def places(case: Case, rests: Rests) -> list[int]:
+    """The numbers of a case's steps, which a rest has too."""
+    return [t for t, _ in run(case.sums().summer(epoch_key), [0] * case.length, rests)]
+
+
+def run(summer: Summer, steps: Sequence[int], rests: Rests) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The number of each step, and what it publishes."""
+    for count, x in enumerate(steps):
+        if count in rests:
+            summer.skip(rests[count])
+        published = release(summer, x)
+        yield summer.t, published
 
 
 def name(number: int, place: int) -> Name:
@@ -200,10 +217,10 @@ def name(number: int, place: int) -> Name:
     return epoch_key(number), place
 
 
-def moved(case: Case, draws: Mapping[Name, int], change: Sequence[int], width: int = 1) -> dict[Name, int]:
+def moved(case: Case, draws: Mapping[Name, int], change: Mapping[int, int]) -> dict[Name, int]:
     """z + R d."""
-    sums, found = case.sums(width), dict(draws)
-    for step, d in enumerate(change, start=1):
+    sums, found = case.sums(), dict(draws)
+    for step, d in change.items():
         for node in sums.column(step):
             at = name(node.subkey, node.place)
             found[at] = found.get(at, 0) + node.coefficient * d
@@ -229,18 +246,16 @@ class Linear(NamedTuple):
 _UNIT = 10**40
 
 
-def linear(case: Case) -> Linear:
+def linear(case: Case, rests: Rests = NEVER) -> Linear:
     """The map, found by one draw at a time."""
     injected, length = Injected(), case.length
     with injected.instead():
-        summer = case.sums().summer(epoch_key)
-        for _ in range(length):
-            summer.add(0)
+        places(case, rests)
     scales = {at: next(iter(injected.scales[at[0]])) for at in injected.asked}
     denominator = case.sums().denominator * _UNIT
     found = {}
     for at in injected.asked:
-        found[at] = [row[0] / denominator for row in outputs(case, [0] * length, {at: _UNIT})]
+        found[at] = [row[0] / denominator for row in outputs(case, [0] * length, {at: _UNIT}, rests)]
     return Linear(scales, found)
 
 

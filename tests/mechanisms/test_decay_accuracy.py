@@ -265,10 +265,15 @@ def test_the_state_stays_small_after_ten_million_steps(case: Case) -> None:
 
 
 def test_steps_beyond_the_last_name_of_a_draw_are_refused() -> None:
-    for sums in (AllWindowSum(1, ONE), ExponentialSum(1, ONE, Fraction(1, 2))):
+    for sums in (
+        AllWindowSum(1, ONE),
+        ExponentialSum(1, ONE, Fraction(1, 2)),
+        PolynomialSum(1, ONE, Fraction(2), Fraction(1, 2), 1),
+    ):
         summer = sums.summer(epoch_key)
-        with pytest.raises(ValueError, match="t must be at least 0 and below"):
-            [summer.skip(MAX_INDEX - 1), summer.add(1)]
+        summer.skip(MAX_INDEX - 1)
+        with pytest.raises(ValueError, match="must be at least 0 and below"):
+            [summer.add(x) for x in (1, 2)]
 
 
 # ---------------------------------------------------------------- decays by name
@@ -298,6 +303,11 @@ def test_a_half_life_is_an_alpha_and_long_ones_have_hats() -> None:
     assert Exponential.half_life(Fraction(1)).alpha == pytest.approx(Fraction(1, 2))
     assert Exponential.half_life(Fraction(24)).sharp(1, ONE).mechanism == "hats"
     assert Exponential.half_life(Fraction(1, 3)).sharp(1, ONE).mechanism == "per-step"
+
+
+def test_what_is_hardly_forgotten_takes_no_more_planning() -> None:
+    sums = Exponential(1 - Fraction(1, 10**12)).sharp(1, ONE)
+    assert (sums.mechanism, 5 < sums.noise_sd(10**6) < 50) == ("blue", True)
 
 
 def test_windows_from_a_few_steps_on_have_hats() -> None:

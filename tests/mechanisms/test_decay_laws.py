@@ -29,6 +29,7 @@ from tests.mechanisms.decay_cases import (
     moved,
     name,
     outputs,
+    places,
     release,
     sum_classes,
 )
@@ -48,16 +49,21 @@ def test_every_decayed_sum_is_here() -> None:
 @settings(max_examples=6)
 @given(data=st.data())
 def test_what_is_released_is_a_function_of_noised_numbers(case: Case, data: st.DataObject) -> None:
-    """Steps x + d with draws z, or steps x with draws z + R d: the same releases, bit for bit, for all integers."""
+    """Steps x + d with draws z, or steps x with draws z + R d: the same releases, bit for bit, for all integers.
+
+    So it is if public silence lies between the steps.
+    """
     size = data.draw(st.sampled_from([3, 10**3, 10**18, 10**25]))
+    rests = data.draw(st.dictionaries(st.integers(0, case.length - 1), st.integers(1, 25), max_size=3))
     random = data.draw(st.randoms(use_true_random=False))
-    sums = case.sums()
-    names = {(node.subkey, node.place) for step in range(1, case.length + 1) for node in sums.column(step)}
+    sums, times = case.sums(), places(case, rests)
+    names = {(node.subkey, node.place) for step in range(1, times[-1] + 1) for node in sums.column(step)}
     draws = {name(*at): random.randint(-size, size) for at in names}
     steps = [random.randint(-size, size) for _ in range(case.length)]
     change = [random.randint(-size, size) for _ in range(case.length)]
     other = [x + d for x, d in zip(steps, change, strict=True)]
-    assert outputs(case, other, draws) == outputs(case, steps, moved(case, draws, change))
+    noised = moved(case, draws, dict(zip(times, change, strict=True)))
+    assert outputs(case, other, draws, rests) == outputs(case, steps, noised, rests)
 
 
 @every_case
@@ -85,9 +91,9 @@ def test_the_worst_step_costs_epsilon(case: Case, width: int, epsilon: Fraction)
 def test_a_unit_with_several_contributions_pays_no_more(case: Case) -> None:
     """Three contributions, all in one step or over blocks and their borders, up or down by 1 each."""
     costs, worst = losses(case, 3, Fraction(1)), Fraction(0)
-    for places in itertools.combinations_with_replacement(range(min(case.length, 12)), 3):
+    for spread in itertools.combinations_with_replacement(range(min(case.length, 12)), 3):
         for signs in ((1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)):
-            worst = max(worst, loss(costs, places, signs))
+            worst = max(worst, loss(costs, spread, signs))
     assert worst <= 1
     assert worst == 1 or not case.spends_all
 
@@ -154,7 +160,7 @@ def test_error_bars_follow_the_variance(case: Case, t: int) -> None:
 @every_case
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_restart_changes_no_release(case: Case, every: int) -> None:
-    """After each step, and now and then: from what was written, in the order in which it was."""
+    """After each step, and now and then, silence between: from what was written, in the order in which it was."""
     steady, kept = case.sums(1 << 20).summer(epoch_key), dict[int, int]()
     stopping = case.sums(1 << 20).summer(epoch_key)
     for place, x in enumerate([3, 0, 0, -4, 1, 0, 5, 9, 0, 0, 0, 0, 2] * 3):
@@ -163,6 +169,9 @@ def test_a_restart_changes_no_release(case: Case, every: int) -> None:
             kept = {step: y for step, y in kept.items() if step not in set(dropped)} | added
             assert kept == dict(stopping.kept)
             stopping = copied(case, stopping, kept)
+        if place in {8, 20, 30}:
+            stopping.skip(place)
+            steady.skip(place)
         assert release(stopping, x) == release(steady, x)
         assert stopping.t == steady.t
 
@@ -215,7 +224,17 @@ def test_skipped_steps_hold_nothing(case: Case, silent: int) -> None:
             adding.add(0)
         for x in (3 << 30, 0, 1 << 30):
             assert skipping.add(x) / denominator == pytest.approx(adding.add(x) / denominator, rel=1e-6)
-    assert skipping.t >= before + 3  # no step has the noise of one before
+    assert skipping.t == adding.t == before + silent + 3
+
+
+@every_case
+def test_silence_makes_no_variance_larger_than_is_stated(case: Case) -> None:
+    """Often and for long, in parts of trees and over whole ones: each release has the variance of its number."""
+    rests = {1: 1, 2: 2, 4: 7, 10: 35, 12: 1, 13: 1}
+    found, sums = linear(case, rests), case.sums()
+    for count, t in enumerate(places(case, rests)):
+        exact = sum(found.coefficients[at][count] ** 2 * laplace.variance(b) for at, b in found.scales.items())
+        assert exact <= sums.variance(t) * (1 + case.stated)
 
 
 @every_case

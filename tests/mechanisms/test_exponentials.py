@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shoal.mechanisms.decimals import most, power
-from shoal.mechanisms.exponentials import RATE_BITS, Exponentials
+from shoal.mechanisms.exponentials import RATE_BITS, Exponentials, Running
 
 EXPONENTS = [Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(101, 100), Fraction(3, 2), Fraction(2), Fraction(16)]
 
@@ -26,7 +26,7 @@ def test_polynomial_weights_are_right_to_a_millionth_up_to_the_horizon(exponent:
 def test_a_running_sum_is_what_its_weights_say() -> None:
     decay = Exponentials.polynomial(Fraction(3, 2), 1000)
     steps = [(5 * t) % 17 << 60 for t in range(200)]
-    running = decay.running()
+    running = Running(decay)
     for t, x in enumerate(steps):
         value = running.add(x)
         exact = sum(steps[s] * (t - s + 1) ** -1.5 for s in range(t + 1))
@@ -36,14 +36,14 @@ def test_a_running_sum_is_what_its_weights_say() -> None:
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 1000])
 def test_to_skip_is_to_add_nothing(steps: int) -> None:
     decay = Exponentials.exponential(Fraction(999, 1000))
-    one, other = decay.running(), decay.running()
+    one, other = Running(decay), Running(decay)
     for running in (one, other):
         running.add(1 << 70)
     one.skip(steps)
     for _ in range(steps):
         other.add(0)
     assert one.value == pytest.approx(other.value, rel=1e-12)
-    again = decay.running()
+    again = Running(decay)
     again.restore(json.loads(json.dumps(one.head())))
     assert again.add(3) == one.add(3)
 
