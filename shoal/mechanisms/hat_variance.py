@@ -5,7 +5,7 @@ each stride, and what lies between, which costs its energy (the sum of the squar
 1 + s_1 + s_2 + ... The first is a mean and two waves per stride, found at some phases with the solver of hats.py. The
 ends of a window that is longer than a few of the largest strides do not know how far apart they are.
 
-Accuracy     3 % of the variance; 12 % until t is several times the largest stride
+Accuracy     3 % of the variance; 15 % until t is several times the largest stride
 Proof        docs/proofs/hats.md
 """
 
