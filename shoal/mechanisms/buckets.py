@@ -34,7 +34,8 @@ class Buckets:
         return tuple(sorted(found))
 
     @cached_property
-    def _inner(self) -> tuple[int, ...]:
+    def inner(self) -> tuple[int, ...]:
+        """Boundaries between two buckets."""
         return self.boundaries[1:-1]
 
     @cached_property
@@ -53,7 +54,7 @@ class Buckets:
         >>> Buckets(64).of(0), Buckets(64).of(63), Buckets(64).of(64)
         (0, 63, 63)
         """
-        return bisect_right(self._inner, value)
+        return bisect_right(self.inner, value)
 
     def clipped(self, bucket: int, samples: int, total: int, low: int, high: int) -> int:
         """The sum of a bucket's samples after clipping to the boundaries number `low` and `high`.

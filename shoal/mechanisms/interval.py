@@ -23,6 +23,7 @@ from shoal.mechanisms.statistic import Estimate
 
 COVERAGE = 0.95
 _TERMS = 1500
+_STRIDE = 50  # looks for the last term that is needed
 _K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
 
 Scales = tuple[tuple[Fraction | int, int], ...]
@@ -72,12 +73,18 @@ def _quantile(scales: list[tuple[float, int]]) -> float:
     sd = math.sqrt(sum(2 * count * scale * scale for scale, count in scales))
     far = 6 * sd + 10
     frequencies: NDArray[np.float64] = _K / far
-    log_phi: NDArray[np.float64] = np.zeros(_TERMS)
-    for scale, count in scales:
-        log_phi = log_phi - count * np.log1p((scale * frequencies) ** 2)
+    few = max(8, int(np.searchsorted(-_log_phi(scales, frequencies[::_STRIDE]), 30.0)) * _STRIDE)
+    log_phi = _log_phi(scales, frequencies[:few])
     used = max(8, int(np.searchsorted(-log_phi, 30.0)))  # the terms beyond are below 1e-13
     phi: NDArray[np.float64] = np.exp(log_phi[:used])
     return _solve(phi, frequencies[:used], far, 1.96 * sd)
+
+
+def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.zeros(len(frequencies))
+    for scale, count in scales:
+        found = found - count * np.log1p((scale * frequencies) ** 2)
+    return found
 
 
 def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:

@@ -12,6 +12,7 @@ or 16: a sixty-fourth of the cap, where that is one of them, so that units have 
 of a unit's samples are in its open block.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,7 +88,6 @@ class Shape:
         return end if end <= self.singles else self.singles + 1 + block
 
 
-@dataclass(frozen=True)
 class SharpBounder:
     """The account is the open block's sum, 0 while samples are in none, and the number of samples.
 
@@ -98,33 +98,33 @@ class SharpBounder:
     True
     """
 
-    shape: Shape
-    buckets: Buckets
-    merges: bool = True
+    __slots__ = ("_alone", "_bits", "_ends", "_inner", "_levels", "_shape", "_singles", "max_contributions", "merges")
 
-    @property
-    def max_contributions(self) -> int:
-        """The cap."""
-        return self.shape.max_contributions
+    def __init__(self, shape: Shape, buckets: Buckets) -> None:
+        self.max_contributions = shape.max_contributions
+        self.merges = True
+        self._shape = shape
+        # Called for every sample, so looked up once.
+        self._singles, self._alone, self._ends = shape.singles, shape.alone, shape.ends
+        self._inner, self._bits = buckets.inner, buckets.bits
+        self._levels = [(count - 1).bit_length() for count in range(shape.singles + 1)]
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample."""
-        count, shape = (account & COUNT_MASK) + 1, self.shape
-        if count > shape.max_contributions:
+        count = (account & COUNT_MASK) + 1
+        if count <= self._alone:
+            return count, Block(count, self._levels[count], 1, value, bisect_right(self._inner, value))
+        if count > self.max_contributions:
             raise over_cap()
-        if count <= shape.alone:
-            return count, Block(count, (count - 1).bit_length(), 1, value, self.buckets.of(value))
-        total = (account >> COUNT_BITS) + value
-        block = shape.ends.get(count)
-        if block is not None:
-            return count, self._closed(block, count, total, value)
-        if count > shape.singles:
-            return total << COUNT_BITS | count, None
-        single = Block(count, (count - 1).bit_length(), 1, value, self.buckets.of(value))
-        return total << COUNT_BITS | count, single
+        if count in self._ends:
+            return count, self._closed(self._ends[count], count, (account >> COUNT_BITS) + value, value)
+        after = account + (value << COUNT_BITS) + 1
+        if count > self._singles:
+            return after, None
+        return after, Block(count, self._levels[count], 1, value, bisect_right(self._inner, value))
 
     def _closed(self, block: int, count: int, total: int, value: int) -> Block:
-        shape = self.shape
+        shape = self._shape
         if count > shape.singles:
             return Block(shape.number(block), shape.levels + block, shape.weight(block), total)
-        return Block(count, shape.levels + block, 1, total << self.buckets.bits | value)
+        return Block(count, shape.levels + block, 1, total << self._bits | value)

@@ -28,13 +28,14 @@ class SharpReleaser:
     """Waits, then clips and counts."""
 
     __slots__ = (
-        "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high",
-        "_low", "_mean", "_previous", "_samples", "_ticks", "_total", "_tree_key", "_units", "_waited", "_waiting",
-        "_width", "_written",
+        "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high", "_levels",
+        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_tree_key", "_units", "_waited",
+        "_waiting", "_width", "_written",
     )  # fmt: skip
 
     def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
         self._mean = mean
+        self._levels = mean.shape.levels
         self._tree_key = partial(derive, key, group, "tree", "mean", coordinate, 0)  # of an epoch
         self._choices = Choices(mean, key, group, coordinate)
         self._waiting: dict[tuple[int, int], list[int]] = {}  # (level, bucket) -> [samples, total], until activation
@@ -53,8 +54,9 @@ class SharpReleaser:
         self._dropped: list[tuple[int, str]] = []
 
     def _count(self, beginning: Beginning) -> None:
-        """Make the counter for the clip ranges; it is the same whenever it is made again."""
+        """Make the counter for the clip ranges, the same whenever it is made again; which samples count one by one."""
         self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._tree_key)
+        self._top = ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
 
     def _most(self, beginning: Beginning) -> int:
         """What a unit can move in all, in grid steps."""
@@ -65,13 +67,14 @@ class SharpReleaser:
     def add(self, contribution: Contribution) -> Sequence[Activation]:
         """Take it in; nothing activates before the tick is complete."""
         _, pseudonym, number, level, samples, total = contribution
-        shape, buckets = self._mean.shape, self._mean.buckets
-        block = level - shape.levels
-        if block < 0:
-            self._units += 0 if level else samples
+        buckets = self._mean.buckets
+        if level < self._levels:
+            if not level:
+                self._units += samples
             # One sample by itself, or a partial.
             self._add_single(level, buckets.of(total) if pseudonym else number, samples, total)
             return ()
+        shape, block = self._mean.shape, level - self._levels
         end = shape.end(block)
         if end <= shape.singles:
             total, value = divmod(total, 1 << buckets.bits)
@@ -86,16 +89,9 @@ class SharpReleaser:
             held = self._waiting.setdefault((level, bucket), [0, 0])
             held[0] += samples
             held[1] += total
-        elif level <= self._top(beginning):
-            self._count_singles(bucket, samples, total)
-
-    def _top(self, beginning: Beginning) -> int:
-        """The last level whose samples count one by one."""
-        return ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
-
-    def _count_singles(self, bucket: int, samples: int, total: int) -> None:
-        self._samples += samples
-        self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
+        elif level <= self._top:
+            self._samples += samples
+            self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
 
     def _add_block(self, contribution: Contribution, block: int, total: int) -> None:
         if block < len(self._clips):

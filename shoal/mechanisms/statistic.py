@@ -15,6 +15,8 @@ from shoal.mechanisms.grid import Grid
 
 COUNT_BITS = 32
 COUNT_MASK = (1 << COUNT_BITS) - 1  # account = open sum << COUNT_BITS | samples so far; 0 is a new one
+PART_BITS = 8
+PART_MASK = (1 << PART_BITS) - 1  # cell = level << PART_BITS | part: what is summed over units has one number
 LEAST_EPSILON = Fraction(1, 10**60)
 
 
@@ -25,7 +27,7 @@ class Block(NamedTuple):
     level: int
     samples: int
     total: int  # grid steps
-    part: int | None = None  # in a tick, blocks of one level and part are summed over units; None: it stands alone
+    part: int | None = None  # below 256; in a tick, blocks of one level and part are summed over units; None: alone
 
 
 class Contribution(NamedTuple):

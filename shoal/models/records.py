@@ -19,9 +19,11 @@ from shoal.models.times import iso
 MAX_DEAD_LETTER_BYTES = 64 * 1024
 CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
 
-# [effective, pseudonym, number, level, samples, total]; a partial merged over users has pseudonym "". Of a value with
-# several coordinates the total is a list with one for each.
+# [effective, pseudonym, number, level, samples, total]. Of a value with several coordinates the total is a list with
+# one for each.
 Row = tuple[int, str, int, int, int, Any]
+# [start of the tick, [cell, samples, total, cell, samples, total, ...]]: what was merged over users in a tick.
+Partial = tuple[int, list[Any]]
 
 
 @dataclass(slots=True)
@@ -40,13 +42,14 @@ class Message:
     watermarks: dict[str, int | None] | None = None  # by clock label; None: nothing moved
     idle: bool = False  # at `wall`, the source partition had nothing more
     contributions: dict[str, list[Row]] = field(default_factory=dict)  # by `name/version|group`
+    partials: dict[str, list[Partial]] = field(default_factory=dict)  # by the same; one for each tick
 
     def encode(self) -> bytes:
         """JSON with one-letter keys: contributions are the bulk of what shoal writes."""
         return orjson.dumps(
             {
                 "t": self.topic, "p": self.partition, "n": self.number, "o": self.offset, "w": self.wall,
-                "m": self.watermarks, "i": self.idle, "c": self.contributions,
+                "m": self.watermarks, "i": self.idle, "c": self.contributions, "s": self.partials,
             }
         )  # fmt: skip
 
@@ -55,7 +58,7 @@ class Message:
         """The message again; its rows are lists where they were tuples."""
         found = orjson.loads(raw)
         return cls(
-            found["t"], found["p"], found["n"], found["o"], found["w"], found["m"], found["i"], found["c"]
+            found["t"], found["p"], found["n"], found["o"], found["w"], found["m"], found["i"], found["c"], found["s"]
         )  # fmt: skip
 
 

@@ -4,26 +4,29 @@ In come blocks and watermarks; out come numbered messages of bounded size for th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from shoal.mechanisms.statistic import Block
-from shoal.models.records import Message, Row, record_key
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
+from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.plan import Metric, TopicPlan
 
 MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
 ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
+CELL_BYTES = 35
 TOTAL_BYTES = 21  # more, for each of several coordinates
 
 
 class Outlet:
-    """What one metric has to send: its rows by group. Blocks with a part become a count and a sum per tick."""
+    """What one metric has to send, by group: its rows, and a count and a sum per tick and cell of blocks that merge."""
 
     def __init__(self, plan: TopicPlan, metric: Metric) -> None:
         self._plan, self._metric = plan, metric
         self._pseudonym, self._every = metric.pseudonym, metric.every or 0
         self._homes: dict[str | None, tuple[str, int]] = {}
         self._rows: dict[str | None, list[Row]] = {}
-        self._partials: dict[tuple[str | None, int, int, int], list[int]] = {}
+        # (group, tick) -> cell -> sum << COUNT_BITS | samples
+        self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
         self.send: Callable[[str | None, int, bytes, Block], None]
         """Queue a block of a user's, closed at an effective time."""
         self.send = self._merge if metric.merges and metric.every is not None else self._append
@@ -42,25 +45,35 @@ class Outlet:
         if part is None:
             self._append(group, effective, user, block)
             return
-        place = group, effective // self._every, part, level
-        partial = self._partials.get(place)
-        if partial is None:
-            self._partials[place] = [samples, total]
-        else:
-            partial[0] += samples
-            partial[1] += total
+        place = group, effective // self._every
+        cells = self._partials.get(place)
+        if cells is None:
+            cells = self._partials[place] = {}
+        cell = level << PART_BITS | part
+        cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
 
-    def take(self) -> Iterator[tuple[int, str, list[Row]]]:
-        """(contributions partition, key in the message, rows) of every group that has some."""
-        for (group, tick, part, level), (samples, total) in self._partials.items():
-            self._rows.setdefault(group, []).append((tick * self._every, "", part, level, samples, total))
-        rows, self._rows, self._partials = self._rows, {}, {}
-        unpack = self._metric.unpack
-        for group, found in rows.items():
+    def take(self) -> Iterator[tuple[int, str, list[Row], list[Partial]]]:
+        """(contributions partition, key in the message, rows, partials) of every group that has some."""
+        rows, self._rows = self._rows, {}
+        partials: dict[str | None, list[Partial]] = {}
+        for (group, tick), cells in self._partials.items():
+            partials.setdefault(group, []).append((tick * self._every, self._flat(cells)))
+        self._partials = {}
+        for group in rows | partials:
             key, home = self._home(group)
-            if unpack is not None:
-                found = [(*row[:5], unpack(row[5], row[4])) for row in found]
-            yield home, key, found
+            yield home, key, self._unpacked(rows.get(group, [])), partials.get(group, [])
+
+    def _unpacked(self, rows: list[Row]) -> list[Row]:
+        unpack = self._metric.unpack
+        return rows if unpack is None else [(*row[:5], unpack(row[5], row[4])) for row in rows]
+
+    def _flat(self, cells: dict[int, int]) -> list[Any]:
+        """[cell, samples, total, ...] of a tick."""
+        unpack, flat = self._metric.unpack, list[Any]()
+        for cell, held in cells.items():
+            samples, total = held & COUNT_MASK, held >> COUNT_BITS
+            flat += cell, samples, total if unpack is None else unpack(total, samples)
+        return flat
 
     def _home(self, group: str | None) -> tuple[str, int]:
         home = self._homes.get(group)
@@ -85,16 +98,16 @@ class Outgoing:
         self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
     ) -> list[tuple[int, Message]]:
         """(home, message) pairs for everything queued; every home hears of a clock that entered a new step."""
-        by_home: list[dict[str, list[Row]]] = [{} for _ in self.numbers]
+        by_home = [Parts() for _ in self.numbers]
         for outlet in self.outlets:
-            for home, key, found in outlet.take():
-                by_home[home][key] = found
+            for home, key, rows, partials in outlet.take():
+                by_home[home].add(key, rows, partials)
         speaks = self._entered_step(watermarks) or idle
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
-        for home, rows in enumerate(by_home):
-            if rows or speaks:
-                parts = [self._message(home, next_offset, wall, part) for part in _split(rows)]
+        for home, found in enumerate(by_home):
+            if found or speaks:
+                parts = [self._message(home, next_offset, wall, *part) for part in found.parts]
                 # The clock stands in the last one: it covers the whole transaction.
                 parts[-1].watermarks, parts[-1].idle = clock, idle
                 messages += [(home, part) for part in parts]
@@ -113,25 +126,48 @@ class Outgoing:
                 entered = True
         return entered and self._plan.has_ticks
 
-    def _message(self, home: int, next_offset: int, wall: int, rows: dict[str, list[Row]]) -> Message:
+    def _message(
+        self, home: int, next_offset: int, wall: int, rows: dict[str, list[Row]], partials: dict[str, list[Partial]]
+    ) -> Message:
         self.numbers[home] += 1
-        return Message(self._plan.topic, self._partition, self.numbers[home], next_offset, wall, contributions=rows)
+        return Message(
+            self._plan.topic, self._partition, self.numbers[home], next_offset, wall,
+            contributions=rows, partials=partials,
+        )  # fmt: skip
 
 
-def _split(rows: dict[str, list[Row]]) -> list[dict[str, list[Row]]]:
-    """The same rows in parts of bounded size; one empty part if there are none."""
-    parts: list[dict[str, list[Row]]] = [{}]
-    size = 0
-    for key, found in rows.items():
-        total = found[0][5]
-        each = ROW_BYTES + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)
-        most = MESSAGE_BYTES // each
-        for begin in range(0, len(found), most):
-            part = found[begin : begin + most]
-            cost = len(part) * each + 6 * len(key)
-            if parts[-1] and (size + cost > MESSAGE_BYTES or key in parts[-1]):
-                parts.append({})
-                size = 0
-            parts[-1][key] = part
-            size += cost
-    return parts
+class Parts:
+    """Rows and partials for one home, in parts of bounded size; one empty part if there are none."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[dict[str, list[Row]], dict[str, list[Partial]]]] = [({}, {})]
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return any(self.parts[0])
+
+    def add(self, key: str, rows: list[Row], partials: list[Partial]) -> None:
+        """A group's."""
+        if rows:
+            each = _cost(ROW_BYTES, rows[0][5])
+            most = MESSAGE_BYTES // each
+            for begin in range(0, len(rows), most):
+                part = rows[begin : begin + most]
+                self._open(6 * len(key) + len(part) * each)[0].setdefault(key, []).extend(part)
+        for partial in partials:
+            cells = partial[1]
+            cost = 6 * len(key) + ROW_BYTES + len(cells) // 3 * _cost(CELL_BYTES, cells[2])
+            self._open(cost)[1].setdefault(key, []).append(partial)
+
+    def _open(self, cost: int) -> tuple[dict[str, list[Row]], dict[str, list[Partial]]]:
+        """The part that has room for so much."""
+        if self and self._size + cost > MESSAGE_BYTES:
+            self.parts.append(({}, {}))
+            self._size = 0
+        self._size += cost
+        return self.parts[-1]
+
+
+def _cost(least: int, total: Any) -> int:
+    """Bytes of a row or cell."""
+    return least + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)

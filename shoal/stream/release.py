@@ -21,7 +21,7 @@ import orjson
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
-from shoal.models.records import Message, Row
+from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
 from shoal.stream.plan import Metric, TopicPlan
@@ -44,10 +44,6 @@ class Released:
     changelog: list[tuple[bytes, bytes | None]]
     next_offset: int
     events: int
-
-
-def _row_key(key: str, tick: int, row: Row) -> bytes:
-    return b"w" + orjson.dumps([key, tick, *row[:4]])
 
 
 def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
@@ -88,7 +84,7 @@ class ReleasePartition:
         self._clear()
 
     def _clear(self) -> None:
-        self._closed: list[bytes] = []  # names of waiting rows in the changelog that wait no more
+        self._closed: list[bytes] = []  # names of what waited in the changelog and waits no more
         self._changed: dict[str, GroupState] = {}
         self._releases: list[Release] = []
         self._activations: list[Activated] = []
@@ -138,29 +134,22 @@ class ReleasePartition:
     def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
         kept: dict[str, list[Contribution]] = {}
         heads: dict[str, Any] = {}
-        waiting: list[tuple[list[Any], list[int]]] = []
         for name, value in items.items():
             if name == MARK:
                 continue
-            kind, place = name[:1], orjson.loads(name[1:])
+            kind, key = name[:1], orjson.loads(name[1:])[0]
             if kind == b"h":
-                heads[place[0]] = json.loads(value)
+                heads[key] = json.loads(value)
             elif kind == b"k":
-                kept.setdefault(place[0], []).append(Contribution(*orjson.loads(value)))
-            else:
-                waiting.append((place, orjson.loads(value)))
+                kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
+            elif (waits := self._group(key)) is not None:
+                self._waiting.restore(waits.metric.label, name, value)
         for key, head in heads.items():
             state = self._group(key)
             if state is None:
                 continue
             state.seq, state.chain = head["seq"], bytes.fromhex(head["chain"])
             state.releaser.restore(head["releaser"], kept.get(key, ()))
-        for (key, tick, effective, pseudonym, number, level), (samples, total) in waiting:
-            state = self._group(key)
-            if state is not None:
-                row = (effective, pseudonym, number, level, samples, total)
-                self._waiting.add(state.metric.label, key, tick, [row], merges=state.metric.merges)
-        self._waiting.take_changes()  # they are in the changelog
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -272,6 +261,8 @@ class ReleasePartition:
         source.number = message.number
         for key, rows in message.contributions.items():
             self._contribute(key, rows)
+        for key, partials in message.partials.items():
+            self._add_partials(key, partials)
         clocks.hear(message)
         if message.watermarks is not None:
             self._advance(message.topic)
@@ -285,16 +276,27 @@ class ReleasePartition:
             for row in rows:
                 self._add(key, state, [Contribution(*row)], row[0])
             return
-        label, merges = state.metric.label, state.metric.merges
-        acted = self._clock_of.get(label)
-        open_tick = None if acted is None else acted // every
+        label = state.metric.label
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
-            if open_tick is not None and tick < open_tick:
-                # Samples, not rows: how many parts a tick has may depend on values.
-                self.counters["woke_late"] += sum(row[4] for row in run)
-                tick = open_tick
-            self._waiting.add(label, key, tick, run, merges=merges)
+            self._waiting.add(label, key, self._open_tick(label, tick, every, [row[4] for row in run]), run)
+
+    def _add_partials(self, key: str, partials: list[Partial]) -> None:
+        state = self._group(key)
+        if state is None:
+            return
+        every, label = state.metric.every or 1, state.metric.label
+        for start, flat in partials:
+            self._waiting.add_cells(label, key, self._open_tick(label, start // every, every, flat[1::3]), flat)
+
+    def _open_tick(self, label: str, tick: int, every: int, samples: Iterable[int]) -> int:
+        """The tick, or the one that is open now if it is past: its partition was held to be idle."""
+        acted = self._clock_of.get(label)
+        if acted is None or tick >= acted // every:
+            return tick
+        # Samples, not rows: how many parts a tick has may depend on values.
+        self.counters["woke_late"] += sum(samples)
+        return acted // every
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""
@@ -329,10 +331,9 @@ class ReleasePartition:
         if first is None or acted is None or (first + 1) * every > acted:
             self._due.discard(label)
             return
-        tick, key, rows, written = self._waiting.pop(label)
-        if self._durable:
-            self._closed += [_row_key(key, tick, row) for row in written]
-        self._add(key, self._groups[key], list(map(Contribution._make, rows)), (tick + 1) * every)
+        due = self._waiting.pop(label, every)
+        self._closed += due.written
+        self._add(due.key, self._groups[due.key], due.contributions, (due.tick + 1) * every)
 
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
@@ -372,9 +373,7 @@ class ReleasePartition:
         if not self._durable:
             return []
         entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
-        entries += [
-            (_row_key(key, tick, row), orjson.dumps(row[4:])) for key, tick, row in self._waiting.take_changes()
-        ]
+        entries += self._waiting.take_changes()
         for key, state, written, dropped in groups:
             entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
             entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]

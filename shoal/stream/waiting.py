@@ -1,64 +1,150 @@
 """What waits for its tick: contributions by (metric, tick, group), and which of them is due next.
 
-Partials of one part and level become one row, whatever pieces they came in. Ticks come out in time order, their groups
-in the order of their names.
+Rows wait one by one; partials add up, cell by cell, whatever pieces they came in. Ticks come out in time order, their
+groups in the order of their names.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
+
+from shoal.mechanisms.statistic import PART_BITS, PART_MASK, Contribution
 from shoal.models.records import Row
 
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
+CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
 
 Place = tuple[str, int]  # a group's key in messages, and a tick
-Part = tuple[int, int]  # part and level of merged partials
+ROW, CHUNK = b"w", b"p"  # first bytes of their names in the changelog
+
+
+def _row_name(place: Place, row: Row) -> bytes:
+    return ROW + orjson.dumps([*place, *row[:4]])
+
+
+def _chunk_name(place: Place, chunk: int) -> bytes:
+    return CHUNK + orjson.dumps([*place, chunk])
+
+
+class Cells:
+    """Count and sum of each cell of one group's tick."""
+
+    __slots__ = ("held", "_stale", "_written")
+
+    def __init__(self) -> None:
+        self.held: dict[int, list[Any]] = {}  # cell -> [samples, total]
+        self._stale: set[int] = set()  # chunks that the changelog lacks, or has in an older state
+        self._written: set[int] = set()  # those that it has in some state
+
+    def add(self, flat: list[Any]) -> None:
+        """[cell, samples, total, ...]"""
+        held, stale = self.held, self._stale
+        parts = iter(flat)
+        for cell, samples, total in zip(parts, parts, parts, strict=True):
+            old = held.get(cell)
+            if old is None:
+                held[cell] = [samples, total]
+            else:
+                old[0] += samples
+                old[1] = _sum(old[1], total)
+            stale.add(cell >> CHUNK_BITS)
+
+    def restore(self, chunk: int, flat: list[Any]) -> None:
+        """Take over what the changelog has."""
+        self.add(flat)
+        self._stale.discard(chunk)
+        self._written.add(chunk)
+
+    def take_changes(self) -> Iterator[tuple[int, list[Any]]]:
+        """Chunks with their cells that changed since the last call."""
+        held = self.held
+        for chunk in sorted(self._stale):
+            flat: list[Any] = []
+            first = chunk << CHUNK_BITS
+            for cell in filter(held.__contains__, range(first, first + (1 << CHUNK_BITS))):
+                flat.append(cell)
+                flat += held[cell]
+            yield chunk, flat
+        self._written |= self._stale
+        self._stale = set()
+
+    @property
+    def written(self) -> list[int]:
+        """Chunks that the changelog has."""
+        return sorted(self._written)
+
+    def contributions(self, start: int) -> list[Contribution]:
+        """Of the tick that starts then, in canonical order."""
+        return [
+            Contribution(start, "", cell & PART_MASK, cell >> PART_BITS, samples, total)
+            for cell, (samples, total) in sorted(self.held.items())
+        ]
+
+
+class Due(NamedTuple):
+    """One group's tick, complete."""
+
+    tick: int
+    key: str
+    contributions: list[Contribution]  # in canonical order
+    written: list[bytes]  # names of what the changelog may have of it
 
 
 class Waiting:
     """The waiting contributions of all metrics and groups of one partition."""
 
     def __init__(self, labels: Iterable[str]) -> None:
-        self.count = 0  # rows that wait
+        self.count = 0  # rows and cells that wait
         self._rows: dict[Place, list[Row]] = {}
+        self._cells: dict[Place, Cells] = {}
         self._unwritten: dict[Place, int] = {}  # index of the first row that the changelog lacks
-        self._parts: dict[Place, dict[Part, int]] = {}  # index of each merged row
-        self._stale: dict[Place, set[int]] = {}  # indices of merged rows that the changelog has in an older state
+        self._changed: dict[Place, Cells] = {}
         self._ticks: dict[str, list[int]] = {label: [] for label in labels}  # heaps
         self._keys: dict[tuple[str, int], list[str]] = {}  # (label, tick) -> keys of its groups
         self._closing: dict[str, int] = {}  # label -> the tick whose keys are sorted, last first
 
-    def add(self, label: str, key: str, tick: int, rows: list[Row], *, merges: bool) -> None:
-        """Let contributions wait, or what they merge into."""
+    def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
+        """Let contributions wait."""
         place = key, tick
-        waiting = self._rows.get(place)
-        if waiting is None:
-            waiting = self._open(label, place)
-        before = len(waiting)
-        if merges:
-            self._merge(place, waiting, rows)
-        else:
-            waiting += rows
-        self.count += len(waiting) - before
-        self._unwritten.setdefault(place, before)
+        waiting = self._open(label, place)
+        self._unwritten.setdefault(place, len(waiting))
+        waiting += rows
+        self.count += len(rows)
 
-    def _merge(self, place: Place, waiting: list[Row], rows: list[Row]) -> None:
-        parts = self._parts.setdefault(place, {})
-        written = self._unwritten.get(place, len(waiting))
-        for row in rows:
-            effective, pseudonym, number, level, samples, total = row
-            index = len(waiting) if pseudonym else parts.setdefault((number, level), len(waiting))
-            if index == len(waiting):
-                waiting.append(row)
-                continue
-            old = waiting[index]
-            waiting[index] = old[0], "", number, level, old[4] + samples, _sum(old[5], total)
-            if index < written:
-                self._stale.setdefault(place, set()).add(index)
+    def add_cells(self, label: str, key: str, tick: int, flat: list[Any]) -> None:
+        """Add partials to those that wait: [cell, samples, total, ...]."""
+        cells = self._cells_of(label, key, tick)
+        before = len(cells.held)
+        cells.add(flat)
+        self.count += len(cells.held) - before
+        self._changed[key, tick] = cells
+
+    def restore(self, label: str, name: bytes, value: bytes) -> None:
+        """Take over what the changelog has."""
+        key, tick, *rest = orjson.loads(name[1:])
+        held = orjson.loads(value)
+        if name.startswith(CHUNK):
+            self._cells_of(label, key, tick).restore(rest[0], held)
+            self.count += len(held) // 3
+        else:
+            self.add(label, key, tick, [(*rest, *held)])
+            del self._unwritten[key, tick]
+
+    def _cells_of(self, label: str, key: str, tick: int) -> Cells:
+        place = key, tick
+        cells = self._cells.get(place)
+        if cells is None:
+            self._open(label, place)
+            cells = self._cells[place] = Cells()
+        return cells
 
     def _open(self, label: str, place: Place) -> list[Row]:
+        rows = self._rows.get(place)
+        if rows is not None:
+            return rows
         key, tick = place
         keys = self._keys.get((label, tick))
         if keys is None:
@@ -66,14 +152,22 @@ class Waiting:
             heapq.heappush(self._ticks[label], tick)
         else:
             keys.append(key)
-        opened = self._rows[key, tick] = []
+        opened = self._rows[place] = []
         return opened
 
-    def take_changes(self) -> list[tuple[str, int, Row]]:
-        """(key, tick, row) of all that still waits and was not in an earlier call: most rows close before one."""
-        changes = [(*place, row) for place, first in self._unwritten.items() for row in self._rows[place][first:]]
-        changes += [(*place, self._rows[place][i]) for place, stale in self._stale.items() for i in sorted(stale)]
-        self._unwritten, self._stale = {}, {}
+    def take_changes(self) -> list[tuple[bytes, bytes]]:
+        """For the changelog: all that still waits and is not what an earlier call gave; most closes before one."""
+        changes = [
+            (_row_name(place, row), orjson.dumps(row[4:]))
+            for place, first in self._unwritten.items()
+            for row in self._rows[place][first:]
+        ]
+        changes += [
+            (_chunk_name(place, chunk), orjson.dumps(flat))
+            for place, cells in self._changed.items()
+            for chunk, flat in cells.take_changes()
+        ]
+        self._unwritten, self._changed = {}, {}
         return changes
 
     def first(self, label: str) -> int | None:
@@ -85,8 +179,8 @@ class Waiting:
         """The metric's latest tick with something waiting."""
         return max(self._ticks[label], default=None)
 
-    def pop(self, label: str) -> tuple[int, str, list[Row], list[Row]]:
-        """The earliest tick's next group: (tick, key, rows in canonical order, those the changelog may have)."""
+    def pop(self, label: str, every: int) -> Due:
+        """The earliest tick's next group; a tick is so long."""
         tick = self._ticks[label][0]
         keys = self._keys[label, tick]
         if self._closing.get(label) != tick:
@@ -97,13 +191,15 @@ class Waiting:
             heapq.heappop(self._ticks[label])
             del self._keys[label, tick]
             del self._closing[label]
-        rows = self._rows.pop((key, tick))
-        self.count -= len(rows)
-        written = rows[: self._unwritten.pop((key, tick), len(rows))]
-        self._parts.pop((key, tick), None)
-        self._stale.pop((key, tick), None)
+        place = key, tick
+        rows, cells = self._rows.pop(place), self._cells.pop(place, None) or Cells()
+        self._changed.pop(place, None)
+        self.count -= len(rows) + len(cells.held)
+        written = [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
+        written += [_chunk_name(place, chunk) for chunk in cells.written]
         rows.sort(key=CANONICAL)
-        return tick, key, rows, written
+        # What was merged has no pseudonym, and comes first.
+        return Due(tick, key, cells.contributions(tick * every) + list(map(Contribution._make, rows)), written)
 
 
 def _sum(one: Any, other: Any) -> Any:

@@ -273,10 +273,10 @@ SUMS = (
         name="merged samples counted twice",
         family="sums",
         file="stream/waiting.py",
-        old="old[4] + samples,",
-        new="old[4] + 2 * samples,",
+        old="old[0] += samples",
+        new="old[0] += 2 * samples",
         breach="where blocks of a tick are merged a sample is two elements of the counter",
-        tests=("stream/test_waiting.py::test_blocks_of_a_part_merge_to_their_exact_sum",),
+        tests=("stream/test_waiting.py::test_partials_add_up_to_their_exact_sums",),
     ),
 )
 

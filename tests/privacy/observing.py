@@ -12,13 +12,15 @@ from typing import Any
 import orjson
 from hypothesis import strategies as st
 
+from shoal.mechanisms.statistic import PART_BITS
 from shoal.models.config import Config
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import FileRun, Line
-from tests.stream.simulation import SECRET, STAMP, Cluster, Home, Source, config
+from shoal.stream.waiting import CHUNK_BITS
+from tests.stream.simulation import SECRET, STAMP, Cluster, Home, Source, config, rows_of
 
 CHARGED = {"value", "low", "high", "prior"}  # the fields of what is published that a value may move, through noise
 
@@ -60,31 +62,27 @@ def without_record(letter: bytes) -> dict[str, Any]:
 
 def without_totals(message: Message) -> tuple[Any, ...]:
     """A message but for the exact sums in it, and for how samples that were summed over units are spread over parts."""
-    rows = [(key, merged(found), alone(found)) for key, found in message.contributions.items()]
+    alone = [(key, *row[:-1]) for key, row in rows_of(message) if row[1]]
     clock = (message.watermarks, message.idle)
-    return (message.topic, message.partition, message.number, message.offset, message.wall, clock, rows)
+    place = message.topic, message.partition, message.number, message.offset, message.wall
+    return (*place, clock, alone, merged(message))
 
 
-def merged(rows: Iterable[Any]) -> Counter[tuple[int, int]]:
-    """Samples by (time, level)."""
-    found: Counter[tuple[int, int]] = Counter()
-    for effective, pseudonym, _, level, samples, _ in rows:
-        found[effective, level] += 0 if pseudonym else samples
+def merged(message: Message) -> Counter[tuple[str, int, int]]:
+    """Samples by (group, time, level)."""
+    found: Counter[tuple[str, int, int]] = Counter()
+    for key, (effective, pseudonym, _, level, samples, _) in rows_of(message):
+        found[key, effective, level] += 0 if pseudonym else samples
     return found
 
 
-def alone(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Rows of one unit each, without their sum."""
-    return [tuple(row[:-1]) for row in rows if row[1]]
-
-
 def without_parts(keys: Iterable[tuple[bytes, bool]]) -> tuple[Any, ...]:
-    """Changelog keys and whether they are tombstones; of rows that are summed over units (group, tick, level) alone."""
+    """Changelog keys and whether they are tombstones; of what is summed over units (group, tick, level) alone."""
     others, summed = [], set()
     for key, gone in keys:
-        place = orjson.loads(key[1:]) if key.startswith(b"w") else [None] * 4
-        if place[3] == "":
-            summed.add((place[0], place[1], place[5], gone))
+        if key.startswith(b"p"):
+            group, tick, chunk = orjson.loads(key[1:])
+            summed.add((group, tick, chunk << CHUNK_BITS >> PART_BITS, gone))
         else:
             others.append((key, gone))
     return others, summed

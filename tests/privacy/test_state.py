@@ -9,7 +9,7 @@ from shoal.models.errors import FailStop
 from shoal.stream.bound import MARK, BoundPartition
 from shoal.stream.runner import Line
 from tests.privacy.observing import WatchedCluster
-from tests.stream.simulation import STAMP, Cluster, config
+from tests.stream.simulation import STAMP, Cluster, config, rows_of
 
 CFG = config(
     {"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "max_contributions": 2}, {"max_contributions": 4}
@@ -78,10 +78,10 @@ def test_counts_and_groups_survive_any_restart_and_are_nobody_elses(pairs, every
             expected[user, group] = min(2, expected.get((user, group), 0) + 1)
     sums: dict[str, int] = {}
     for _, message in cluster.seen.messages:
-        for key, rows in message.contributions.items():
+        for key, row in rows_of(message):
             label, _, name = key.partition("|")
             if label == "m0/1":
-                sums[name] = sums.get(name, 0) + sum(row[4] for row in rows)
+                sums[name] = sums.get(name, 0) + row[4]
     by_group: dict[str, int] = {}
     for (_, group), count in expected.items():
         by_group[group] = by_group.get(group, 0) + count

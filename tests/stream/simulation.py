@@ -11,7 +11,9 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.statistic import PART_BITS, PART_MASK
 from shoal.models.config import Config
+from shoal.models.records import Message, Row
 from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
@@ -171,6 +173,16 @@ class Cluster:
         """All releases, in the order of a file run."""
         found = [value for home in self.homes for value in home.releases]
         return sorted(found, key=order)
+
+
+def rows_of(message: Message) -> list[tuple[str, Row]]:
+    """Group and row of all that a message brings; of partials a row for each cell, without a pseudonym."""
+    rows = [(key, row) for key, found in message.contributions.items() for row in found]
+    for key, partials in message.partials.items():
+        for start, flat in partials:
+            cells = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+            rows += [(key, (start, "", cell & PART_MASK, cell >> PART_BITS, *held)) for cell, *held in cells]
+    return rows
 
 
 def apply(changelog: dict[bytes, bytes], entries: Iterable[tuple[bytes, bytes | None]]) -> None:

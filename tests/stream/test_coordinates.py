@@ -14,7 +14,7 @@ from shoal.stream.bound import BoundPartition
 from shoal.stream.outgoing import MESSAGE_BYTES
 from shoal.stream.plan import plan_topic
 from shoal.stream.runner import FileRun, Line
-from tests.stream.simulation import SECRET, STAMP, apply, config, event, run_file
+from tests.stream.simulation import SECRET, STAMP, apply, config, event, rows_of, run_file
 
 TWO: dict[str, Any] = {"value": ("x", "y"), "range": ((0, 1), (-5, 5)), "every": "10s"}
 
@@ -35,7 +35,7 @@ def rows(machine: BoundPartition) -> list[list[Any]]:
     taken = machine.take(wall=1)
     assert taken is not None
     messages = [Message.decode(message.encode()) for _, message in taken.messages]
-    return [list(row) for message in messages for found in message.contributions.values() for row in found]
+    return [list(row) for message in messages for _, row in rows_of(message)]
 
 
 def test_the_mechanism_is_one_mean_for_each_coordinate():

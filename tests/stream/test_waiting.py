@@ -20,27 +20,39 @@ def test_values_have_no_say_in_the_order_of_a_tick(rows: list[tuple[tuple[int, s
         shuffle.shuffle(arrived)
         waiting = Waiting(["basket"])
         if arrived:
-            waiting.add("basket", "basket|", 0, arrived, merges=False)
-            orders.append([row[:4] for row in waiting.pop("basket")[2]])
+            waiting.add("basket", "basket|", 0, arrived)
+            orders.append([row[:4] for row in waiting.pop("basket", 1).contributions])
     # then both come out alike, by time, pseudonym, number and level
     assert all(order == sorted(place for place, *_ in rows) for order in orders)
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2), st.integers(0, 10**20)), min_size=1),
-    st.lists(st.booleans(), min_size=50),
-)
-def test_blocks_of_a_part_merge_to_their_exact_sum(blocks: list[tuple[int, int, int]], pauses: list[bool]):
-    # given blocks that merge by part and level, in pieces, between which a transaction may end
+cells = st.tuples(st.integers(0, 300), st.integers(1, 9), st.integers(0, 10**15))
+
+
+@given(st.lists(st.tuples(cells, st.booleans()), min_size=1))
+def test_partials_add_up_to_their_exact_sums(blocks: list[tuple[tuple[int, int, int], bool]]):
+    # given partials in pieces, between which a transaction may end
     waiting = Waiting(["basket"])
-    for (part, level, total), pause in zip(blocks, pauses, strict=False):
-        waiting.add("basket", "basket|", 0, [(0, "", part, level, 1, total)], merges=True)
+    changelog: dict[bytes, bytes] = {}
+    for flat, pause in blocks:
+        waiting.add_cells("basket", "basket|", 6, list(flat))
         if pause:
-            waiting.take_changes()
-    # then each row holds every sample and every grid step once
-    expected: dict[tuple[int, int], list[int]] = {}
-    for part, level, total in blocks[: len(pauses)]:
-        count, old = expected.get((part, level), [0, 0])
-        expected[part, level] = [count + 1, old + total]
-    found = {(row[2], row[3]): list(row[4:]) for row in waiting.pop("basket")[2]}
-    assert found == expected
+            changelog |= waiting.take_changes()
+    # then each cell holds every sample and every grid step once
+    expected: dict[int, list[int]] = {}
+    for (cell, samples, total), _ in blocks:
+        count, old = expected.get(cell, [0, 0])
+        expected[cell] = [count + samples, old + total]
+    assert waiting.count == len(expected)
+    # and those that a changelog has do so too, when it is read again
+    again = Waiting(["basket"])
+    for name, value in (changelog | dict(waiting.take_changes())).items():
+        again.restore("basket", name, value)
+    assert again.take_changes() == []
+    found, due = waiting.pop("basket", every=10), again.pop("basket", every=10)
+    assert found.contributions == due.contributions
+    assert {one.level << 8 | one.number: list(one[4:]) for one in due.contributions} == expected
+    assert {one[:2] for one in due.contributions} == {(60, "")}
+    # and they leave nothing there
+    assert set(changelog) <= set(due.written) == set(found.written)
+    assert (waiting.count, again.count) == (0, 0)

@@ -61,11 +61,13 @@ def home_of(clone: Clone) -> int:
 
 
 def with_rows(clone: Clone, name: str) -> tuple[int, int, dict[str, Any]]:
-    """Home, number and content of a message with at least two rows of a metric."""
+    """Home, number and content of a message with at least two rows, or a partial, of a metric."""
     for home in range(clone.original.homes):
         for number in range(len(clone.records["contributions", home])):
             message = clone.contribution(home, number)
             if any(key.startswith(f"{name}/") and len(rows) > 1 for key, rows in message["c"].items()):
+                return home, number, message
+            if any(key.startswith(f"{name}/") for key in message["s"]):
                 return home, number, message
     raise AssertionError(name)
 
@@ -78,7 +80,8 @@ def lose_row(clone: Clone) -> None:
 
 def change_partial(clone: Clone) -> None:
     home, number, message = with_rows(clone, "city")
-    next(rows for key, rows in message["c"].items() if key.startswith("city/"))[0][5] += 1
+    _, flat = next(partials for key, partials in message["s"].items() if key.startswith("city/"))[0]
+    flat[2] += 1
     clone.put_contribution(home, number, message)
 
 

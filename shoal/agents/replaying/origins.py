@@ -4,9 +4,9 @@ In come two sets of messages, those that the events yield and those of the topic
 either is a fingerprint per source partition, contributions partition and group, not the rows:
 
     blocks    digest of the rows, in order; where a message ends does not matter
-    partials  sum over rows of samples * a(tick) + total * b(tick) mod 2**127 - 1, with a and b drawn for this audit:
-              how a tick's samples are split into partials does not matter, and any other sums give another
-              fingerprint but for a chance of 2**-127
+    partials  sum over cells of samples * a(tick, cell) + total * b(tick, cell) mod 2**127 - 1, with a and b drawn for
+              this audit (of several coordinates, each has a b of its own): how a tick's samples are split into partials
+              does not matter, and any other sums give another fingerprint but for a chance of 2**-127
     clocks    never go back, and have entered the step that the last event entered
 """
 
@@ -17,7 +17,7 @@ from hashlib import blake2b
 import orjson
 
 from shoal.agents.replaying.matching import Findings
-from shoal.models.records import Message, Row
+from shoal.models.records import Message, Partial, Row
 from shoal.stream.plan import Clock, TopicPlan
 
 PRIME = 2**127 - 1
@@ -36,6 +36,8 @@ class Blocks:
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows."""
         rows = list(rows)  # of one group, all of one message
+        if not rows:
+            return
         self.samples += sum(row[4] for row in rows)
         self._digest.update(orjson.dumps(rows)[1:-1] + b",")
 
@@ -46,13 +48,13 @@ class Blocks:
 
 
 class Partials:
-    """Rows whose sums per tick count.
+    """Partials, whose sums per tick and cell count.
 
     >>> split, whole = Partials(), Partials()
-    >>> split.add([(60, "", 0, 0, 2, 30), (0, "", 0, 0, 1, 5), (60, "", 0, 0, 1, 12)])
-    >>> whole.add([(0, "", 0, 0, 1, 5), (60, "", 0, 0, 3, 42)])
+    >>> split.add([(60, [0, 2, 30]), (0, [0, 1, 5, 7, 1, 2]), (60, [0, 1, 12])])
+    >>> whole.add([(0, [7, 1, 2, 0, 1, 5]), (60, [0, 3, 42])])
     >>> split.print == whole.print, split.samples
-    (True, 4)
+    (True, 5)
     """
 
     __slots__ = ("_sum", "samples")
@@ -61,14 +63,14 @@ class Partials:
         self.samples = 0
         self._sum = 0
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Add rows."""
-        for time, pseudonym, number, level, samples, total in rows:
-            name = orjson.dumps([time, pseudonym, number, level])
-            drawn = blake2b(name, key=_SALT, digest_size=32).digest()
-            a, b = int.from_bytes(drawn[:16], "big"), int.from_bytes(drawn[16:], "big")
-            self._sum = (self._sum + a * samples + b * total) % PRIME
-            self.samples += samples
+    def add(self, partials: Iterable[Partial]) -> None:
+        """Add partials."""
+        for start, flat in partials:
+            numbers = iter(flat)
+            for cell, samples, total in zip(numbers, numbers, numbers, strict=True):
+                self.samples += samples
+                for lane, number in enumerate([samples, *total] if isinstance(total, list) else [samples, total]):
+                    self._sum = (self._sum + _coefficient(start, cell, lane) * number) % PRIME
 
     @property
     def print(self) -> bytes:
@@ -76,27 +78,48 @@ class Partials:
         return self._sum.to_bytes(16, "big")
 
 
+def _coefficient(start: int, cell: int, lane: int) -> int:
+    drawn = blake2b(orjson.dumps([start, cell, lane]), key=_SALT, digest_size=16)
+    return int.from_bytes(drawn.digest(), "big")
+
+
+class GroupSent:
+    """What was sent of one group."""
+
+    __slots__ = ("blocks", "partials")
+
+    def __init__(self) -> None:
+        self.blocks, self.partials = Blocks(), Partials()
+
+    @property
+    def print(self) -> tuple[bytes, bytes]:
+        """Equal for equal contributions."""
+        return self.blocks.print, self.partials.print
+
+    @property
+    def samples(self) -> int:
+        """In both together."""
+        return self.blocks.samples + self.partials.samples
+
+
 class Sent:
     """What one source partition sent to one contributions partition."""
 
     def __init__(self, plan: TopicPlan) -> None:
         self.messages = 0
-        self.groups: dict[str, Blocks | Partials] = {}
+        self.groups: dict[str, GroupSent] = {}
         self.told: dict[str, int | None] = {}
         self.went_back = False
-        self._merges = {metric.label: metric.merges and metric.every is not None for metric in plan.metrics}
         self._retired = plan.retired
 
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
-        for key, rows in message.contributions.items():
-            label = key.partition("|")[0]
-            if label not in self._retired:
-                found = self.groups.get(key)
-                if found is None:
-                    found = self.groups[key] = Partials() if self._merges.get(label) else Blocks()
-                found.add(rows)
+        for key in message.contributions | message.partials:
+            if key.partition("|")[0] not in self._retired:
+                found = self.groups.setdefault(key, GroupSent())
+                found.blocks.add(message.contributions.get(key, ()))
+                found.partials.add(message.partials.get(key, ()))
         for clock, watermark in (message.watermarks or {}).items():
             before = self.told.get(clock)
             self.went_back |= before is not None and (watermark is None or watermark < before)
