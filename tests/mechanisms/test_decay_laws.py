@@ -160,7 +160,7 @@ def test_error_bars_follow_the_variance(case: Case, t: int) -> None:
 @every_case
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_restart_changes_no_release(case: Case, every: int) -> None:
-    """After each step, and now and then: from what was written, in the order in which it was."""
+    """After each step, and now and then, silence between: from what was written, in the order in which it was."""
     steady, kept = case.sums(1 << 20).summer(epoch_key), dict[int, int]()
     stopping = case.sums(1 << 20).summer(epoch_key)
     for place, x in enumerate([3, 0, 0, -4, 1, 0, 5, 9, 0, 0, 0, 0, 2] * 3):
@@ -169,6 +169,9 @@ def test_a_restart_changes_no_release(case: Case, every: int) -> None:
             kept = {step: y for step, y in kept.items() if step not in set(dropped)} | added
             assert kept == dict(stopping.kept)
             stopping = copied(case, stopping, kept)
+        if place in {8, 20, 30}:
+            stopping.skip(place)
+            steady.skip(place)
         assert release(stopping, x) == release(steady, x)
         assert stopping.t == steady.t
 
