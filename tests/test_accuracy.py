@@ -21,7 +21,7 @@ from shoal.mechanisms.blue import BlueTree
 from shoal.mechanisms.keyed import derive
 from shoal.mechanisms.laplace import variance
 from shoal.mechanisms.statistic import MeanParameters
-from shoal.models.config import WITH_PRIOR
+from shoal.models.metric import WITH_PRIOR
 from shoal.stream.plan import Metric, plan_topic
 from shoal.stream.published import GroupState
 from tests.stream.simulation import SECRET, config, event, run_file

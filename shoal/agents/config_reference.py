@@ -16,18 +16,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from shoal.models.config import (
-    ENVIRONMENT,
-    NOT_BUILT,
-    RESERVED,
-    AuditSection,
-    KafkaSection,
-    MetricSection,
-    PrivacySection,
-    WebSection,
-)
+from shoal.models.config import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
 from shoal.models.durations import format_duration
 from shoal.models.exact import exact_text
+from shoal.models.metric import NOT_BUILT, RESERVED, MetricSection
 
 DURATIONS = frozenset({"idle_after", "every", "lateness", "max_ahead"})
 

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from shoal.mechanisms.coordinates import Coordinates
 from shoal.mechanisms.statistic import MeanParameters
-from shoal.models.config import ALGORITHMS, ON_BLOCKS, WITH_PRIOR, MetricSection
 from shoal.models.errors import ConfigError
+from shoal.models.metric import ALGORITHMS, ON_BLOCKS, WITH_PRIOR, MetricSection
 from shoal.stream.plan import mean_parameters
 
 LOOKS = 40  # at most
@@ -153,13 +153,13 @@ def with_cadence(section: MetricSection, every: int | str, over: int | None) -> 
 
 def caps(section: MetricSection, samples: float) -> list[int]:
     """Powers of two around the samples of a user, and the configured cap."""
-    most = max(section.max_contributions, min(1 << 20, math.ceil(4 * samples)))
-    return sorted({*(1 << level for level in range(most.bit_length())), section.max_contributions})
+    most = max(section.cap, min(1 << 20, math.ceil(4 * samples)))
+    return sorted({*(1 << level for level in range(most.bit_length())), section.cap})
 
 
 def cadences(section: MetricSection, over: int | None) -> list[int | str]:
     """The configured cadence and usual ones with at least a few releases, the finest first."""
-    found: set[int] = set() if section.every == "contribution" else {int(section.every)}
+    found: set[int] = {section.every} if isinstance(section.every, int) else set()
     if over is not None:
         found |= {every for every in CADENCES if FEWEST * every <= over}
     per_contribution: list[int | str] = ["contribution"] if section.every == "contribution" else []
@@ -278,7 +278,7 @@ def _halved(best: Outlook, coordinate: int, workload: Workload, what: str) -> Co
     for factor in HALVING:
         for scaled, section in workload.scaled(best.section, what, factor):
             if scaled.final(section, coordinate).error <= best.error / 2 * CLOSE:
-                return Cost(factor, _amount(scaled, section, coordinate, what), section.max_contributions)
+                return Cost(factor, _amount(scaled, section, coordinate, what), section.cap)
     return None
 
 

@@ -160,10 +160,10 @@ def _by_cap(panel: Axes, plan: MetricPlan) -> None:
     biases = [abs(look.bias) if abs(look.bias) > low else math.nan for look in looks]
     panel.plot(caps, biases, color=QUIET, linewidth=1.2, linestyle=(0, (5, 2)), label="bias")
     panel.plot(caps, errors, color=color, linewidth=2.2, marker="o", markersize=4, label="error")
-    best = next(look for cap, look in plan.caps if cap == plan.advised.max_contributions)
+    best = next(look for cap, look in plan.caps if cap == plan.advised.cap)
     if not math.isinf(best.error):
         panel.plot(
-            plan.advised.max_contributions,
+            plan.advised.cap,
             best.error,
             "o",
             markersize=9,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from shoal.agents.planning import LOOKS, About, Look, Outlook, Workload, is_useful, one_mean
 from shoal.mechanisms.planning import Expected, Pattern, Prospect, bias, prospect
-from shoal.models.config import MetricSection
+from shoal.models.metric import MetricSection
 
 YEAR = 365  # ticks, where nothing says how long it will last
 INSTANTS = 1 << 14  # of a time without ticks
@@ -27,7 +27,7 @@ class Stated:
 
     def settled(self, section: MetricSection) -> "Stated":
         """With the metric's own cap, horizon and cadence where nothing else was stated."""
-        samples = section.max_contributions if self.samples is None else self.samples
+        samples = section.cap if self.samples is None else self.samples
         return replace(self, samples=samples, over=self._over(section))
 
     def outlook(self, section: MetricSection, coordinate: int) -> Outlook:
@@ -69,13 +69,13 @@ class Stated:
             self, samples=self._samples(section) * factor, over=None if over is None else round(over * factor)
         )
         horizon = None if section.horizon is None else round(section.horizon * factor)
-        caps = {section.max_contributions, min(1 << 20, round(section.max_contributions * factor))}
+        caps = {section.cap, min(1 << 20, round(section.cap * factor))}
         return [
             (longer, section.model_copy(update={"horizon": horizon, "max_contributions": cap})) for cap in sorted(caps)
         ]
 
     def _samples(self, section: MetricSection) -> float:
-        return section.max_contributions if self.samples is None else self.samples
+        return section.cap if self.samples is None else self.samples
 
     def _pattern(self, section: MetricSection) -> Pattern:
         return (Pattern.skewed if self.skewed else Pattern.even)(self.users, self._samples(section))

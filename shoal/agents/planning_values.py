@@ -24,9 +24,10 @@ from shoal.mechanisms.full import Full
 from shoal.mechanisms.naive import Naive
 from shoal.mechanisms.sharp import Sharp
 from shoal.mechanisms.statistic import COUNT_MASK, Block, Contribution, MeanParameters, Releaser
-from shoal.models.config import Config, MetricSection
+from shoal.models.config import Config
 from shoal.models.errors import ConfigError, InputError
 from shoal.models.events import Refused, getter, parse, read_group, read_time, read_user, read_value
+from shoal.models.metric import MetricSection
 
 NOT_PRIVATE = "NOT PRIVATE: made from real values; treat it like the events themselves"
 FACTORS = (2.0, 4.0, 8.0)  # of epsilon that are tried for half the error: each is a run over all events

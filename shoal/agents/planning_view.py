@@ -30,7 +30,7 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
         **({} if plan.private else {"warning": NOT_PRIVATE}),
         "range": [float(end) for end in section.ranges[plan.coordinate]],
         "epsilon": float(section.epsilon),
-        "max_contributions": section.max_contributions,
+        "max_contributions": section.cap,
         "every": cadence(section.every),
         "workload": {
             "users": about.users,
@@ -43,7 +43,7 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
         "algorithms": [_outlook(one, section.algorithm) for one in plan.outlooks],
         "recommended": {
             "algorithm": plan.advised.algorithm,
-            "max_contributions": plan.advised.max_contributions,
+            "max_contributions": plan.advised.cap,
             "every": cadence(plan.advised.every),
             **dict(missing(plan)),
             "outcome": _look(plan.outcome),
@@ -115,13 +115,13 @@ def duration(microseconds: int) -> str:
     return f"{seconds:.3g}s"
 
 
-def cadence(every: int | str) -> str:
+def cadence(every: int | str | None) -> str:
     """As the configuration has it.
 
     >>> cadence(3_600_000_000), cadence("contribution")
     ('1h', 'contribution')
     """
-    return every if isinstance(every, str) else duration(every)
+    return duration(every) if isinstance(every, int) else "contribution"
 
 
 def when(look: Look) -> str:
@@ -159,7 +159,7 @@ def title(plan: MetricPlan) -> str:
     fields = f" for {len(section.values)} values together" if len(section.values) > 1 else ""
     return (
         f"{section.name}: mean of {section.values[plan.coordinate]} in {float(low):g} .. {float(high):g}, "
-        f"epsilon {exact_text(section.epsilon)}{fields}{groups}, max_contributions {section.max_contributions}, "
+        f"epsilon {exact_text(section.epsilon)}{fields}{groups}, max_contributions {section.cap}, "
         f"a release every {often}"
     )
 
@@ -278,7 +278,7 @@ def _remarks(plan: MetricPlan) -> Iterator[str]:
 def recommended(plan: MetricPlan) -> str:
     """Algorithm, cap and cadence."""
     advised = plan.advised
-    text = f"{advised.algorithm}, max_contributions {advised.max_contributions}, every {cadence(advised.every)}"
+    text = f"{advised.algorithm}, max_contributions {advised.cap}, every {cadence(advised.every or 'contribution')}"
     return text + "".join(f", {name} {value}" for name, value in missing(plan))
 
 
@@ -294,7 +294,7 @@ def _advice(plan: MetricPlan) -> Iterator[str]:
             continue
         amount = duration(round(cost.amount * 1e6)) if what == "time" else number(cost.amount)
         cap = f" and max_contributions {cost.max_contributions}" if (
-            cost.max_contributions != plan.best.section.max_contributions
+            cost.max_contributions != plan.best.section.cap
         ) else ""  # fmt: skip
         said.append(f"{units[what].format(amount)}{cap} (x {cost.factor:.3g})")
     yield f"half the error would take: {', or '.join(said)}" if said else "half the error cannot be had this way"
@@ -312,19 +312,19 @@ def _caps(plan: MetricPlan) -> Table:
     )
     for cap, look in plan.caps:
         mark = _marks(
-            (cap == plan.section.max_contributions, "configured"),
-            (cap == plan.advised.max_contributions, "recommended"),
+            (cap == plan.section.cap, "configured"),
+            (cap == plan.advised.cap, "recommended"),
         )
         table.add_row(
             str(cap), percent(look.left_out), number(look.noise_sd), number(look.bias), number(look.error), mark,
-            style="bold" if cap == plan.advised.max_contributions else "",
+            style="bold" if cap == plan.advised.cap else "",
         )  # fmt: skip
     table.columns[-1].justify = "left"
     return table
 
 
 def _cadences(plan: MetricPlan) -> Table:
-    settings = f"{plan.best.section.algorithm} and max_contributions {plan.advised.max_contributions}"
+    settings = f"{plan.best.section.algorithm} and max_contributions {plan.advised.cap}"
     table = _table(f"cadence, with {settings}", "every", "left out", "noise", "error", "")
     for every, look in plan.cadences:
         mark = _marks((every == plan.section.every, "configured"), (every == plan.advised.every, "recommended"))

@@ -11,9 +11,10 @@ from shoal.agents.key_file import Key
 from shoal.agents.ledger import Ledger
 from shoal.agents.registration import Agreement, Registration
 from shoal.models.chain import parameters_digest
-from shoal.models.config import Config, MetricSection, load
+from shoal.models.config import Config, load
 from shoal.models.errors import ConfigError
-from shoal.stream.plan import mean_parameters, parameters_of
+from shoal.models.metric import MetricSection
+from shoal.stream.plan import mechanism_of, parameters_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Session:
             "budget_delta": self.config.privacy.delta,
             "key_fingerprint": self.key.fingerprint,
             "partitions": partitions,
-            "unit": self.config.privacy.unit,
+            "unit": self.config.unit,
             "file_run": file_run,
         }
 
@@ -82,7 +83,7 @@ def load_config(path: Path) -> Config:
     config = load(path)
     for metric in config.metric:
         try:
-            mean_parameters(metric)
+            mechanism_of(metric)
         except ValueError as error:
             raise ConfigError(f'{path}: metric "{metric.name}": {error}') from None
     return config

@@ -128,7 +128,7 @@ class Estimates:
     noise_sd: list[float | None]
     low: list[float | None]
     high: list[float | None]
-    samples: int  # that the value of every coordinate rests on at least
+    samples: int | float  # that the value of every coordinate rests on at least
     bounds: list[tuple[float, float] | None]  # what the mean is known to lie between, for clamping; None: the range
 
 

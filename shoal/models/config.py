@@ -29,6 +29,7 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
 
+
 class KafkaSection(Section):
     """`[kafka]`: brokers, names and how events are partitioned."""
 
@@ -99,6 +100,12 @@ class Config(Section):
     def has_kafka(self) -> bool:
         """Whether the file speaks of Kafka at all; `shoal run` needs no [kafka]."""
         return "kafka" in self.model_fields_set
+
+    @property
+    def unit(self) -> str:
+        """Whom the ledger protects."""
+        units = {metric.unit for metric in self.metric}
+        return self.privacy.unit or (units.pop() if len(units) == 1 else "user")
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """The `decay` of a metric: how its sums forget.
 
-    { kind = "none" }                              everything counts, for ever
-    { kind = "window", length = "7d" }             the last seven days
-    { kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
-    { kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
-    { kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
+{ kind = "none" }                              everything counts, for ever
+{ kind = "window", length = "7d" }             the last seven days
+{ kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
+{ kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
+{ kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
 """
 
 from typing import Literal
@@ -26,9 +26,7 @@ class DecaySection(Section):
     length: Duration | None = Field(None, gt=0, description="window: how long; a multiple of step")
     half_life: Duration | None = Field(None, gt=0, description="exponential: a step counts half after so long")
     alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: what a step counts one step later")
-    exponent: Exact | None = Field(
-        None, gt=0, description="polynomial: a step of age a counts (a + 1) ** -exponent"
-    )
+    exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a counts (a + 1) ** -exponent")
 
     @model_validator(mode="after")
     def _complete(self) -> "DecaySection":

@@ -52,7 +52,10 @@ class MetricSection(Section):
         ..., ge=0, description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
     )
     delta: Exact = Field(
-        Fraction(0), ge=0, lt=1, description="0: pure differential privacy; above: sharp windows may have Gaussian noise"
+        Fraction(0),
+        ge=0,
+        lt=1,
+        description="0: pure differential privacy; above: sharp windows may have Gaussian noise",
     )
     max_contributions: int | None = Field(
         None, ge=1, le=2**20, description="m: samples of a unit that count; of a mean with every: in each group"

@@ -4,6 +4,7 @@ A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan`
 A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,20 +12,27 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms import decays
 from shoal.mechanisms.coordinates import Coordinates, CoordinatesReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
+from shoal.mechanisms.stepped import Stepped, StepReleaser
 from shoal.models.chain import parameters_digest
-from shoal.models.config import Config, MetricSection
+from shoal.models.config import Config
+from shoal.models.decay import DecaySection
 from shoal.models.events import getter, read_value
+from shoal.models.metric import MetricSection
 from shoal.stream.partitioning import PARTITIONERS
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
 REVISION = 1
 ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
 # Keys of a later version: unset, they leave the digest as it was.
-LATER = frozenset({"prior", "sigma", "horizon", "clamp"})
+LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay"})
+
+Mechanism = MeanParameters | Coordinates | Stepped
+AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class Metric:
     section: MetricSection
     index: int  # among its topic's metrics
     clock: int
-    parameters: MeanParameters | Coordinates
+    parameters: Mechanism
     digest: str
     key: bytes = field(repr=False)
     clip: Callable[[int | float], int]
@@ -66,14 +74,15 @@ class Metric:
     get_group: Callable[[dict[str, Any]], Any] | None
     name: str
     max_contributions: int
-    every: int | None  # microseconds; None: a release per contribution
+    every: int | None  # microseconds of a tick or step; None: a release per contribution
+    rest: int | None  # of what is released at every step: how many steps of silence there are before it rests
 
     @property
     def label(self) -> str:
         """Name and version: what the state calls it."""
         return f"{self.section.name}/{self.section.version}"
 
-    def releaser(self, group: str | None) -> Releaser | CoordinatesReleaser:
+    def releaser(self, group: str | None) -> AnyReleaser:
         """A fresh releaser for one group."""
         return self.parameters.releaser(self.key, (group or "").encode())
 
@@ -112,6 +121,10 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
     """
     fields = {name: _plain(value) for name, value in metric if name not in ("name", "version")}
     fields = {name: value for name, value in fields.items() if value is not None or name not in LATER}
+    mechanism = mechanism_of(metric)
+    if isinstance(mechanism, Stepped):
+        # Chosen by floats: another machine that chose another one would draw other noise under the same names.
+        fields["mechanism"] = [mechanism.mechanism, hashlib.sha256(repr(mechanism.sums).encode()).hexdigest()]
     fields |= {
         "partitioner": config.kafka.partitioner,
         "idle_after": config.kafka.idle_after,
@@ -125,11 +138,56 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
+    if isinstance(value, DecaySection):
+        return {name: _plain(part) for name, part in value if part is not None}
     return value
 
 
+def mechanism_of(metric: MetricSection) -> Mechanism:
+    """A metric's mechanism.
+
+    Raises:
+        ValueError: the mechanism refuses the combination; its message names the parameter.
+    """
+    if metric.is_stepped:
+        return _stepped(metric)
+    return mean_parameters(metric)
+
+
+def _stepped(metric: MetricSection) -> Stepped:
+    grids = [Grid(low, high, metric.grid) for low, high in metric.ranges] if metric.statistic != "count" else []
+    found = Stepped(
+        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
+        decay=_decay(metric),
+        algorithm=metric.algorithm,
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        max_contributions=metric.cap,
+        **({"grid": grids[0]} if grids else {}),
+    )
+    found.sums.noise_sd(1)  # whatever it refuses, it refuses now
+    return found
+
+
+def _decay(metric: MetricSection) -> decays.Decay:
+    said, step = metric.forgets, metric.cadence or 1
+    match said.kind:
+        case "window":
+            return decays.Window((said.length or step) // step)
+        case "all-windows":
+            return decays.AllWindows(metric.expected_releases)
+        case "exponential":
+            if said.half_life is not None:
+                return decays.Exponential.half_life(Fraction(said.half_life, step))
+            return decays.Exponential(said.alpha or Fraction(1, 2))
+        case "polynomial":
+            return decays.Polynomial(said.exponent or Fraction(1))
+        case _:
+            return decays.Undecayed(metric.expected_releases)
+
+
 def mean_parameters(metric: MetricSection) -> MeanParameters | Coordinates:
-    """A metric's mechanism; with several coordinates, those of all.
+    """The mechanism of a mean without decay; with several coordinates, those of all.
 
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
@@ -148,7 +206,7 @@ def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
     return ALGORITHMS[metric.algorithm](
         grid=Grid(low, high, metric.grid),
         epsilon=metric.epsilon / len(metric.values),
-        max_contributions=metric.max_contributions,
+        max_contributions=metric.cap,
         users=_users(metric),
         groups=metric.max_groups_per_user,
         failure=metric.failure,
@@ -198,8 +256,8 @@ def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
     cadences: dict[tuple[str | None, int, bool, int], set[int]] = {}
     for section in sections:
         found = cadences.setdefault(_clock_identity(section), set())
-        if isinstance(section.every, int):
-            found.add(section.every)
+        if section.cadence is not None:
+            found.add(section.cadence)
     return tuple(
         Clock(index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path))
         for index, ((path, lateness, drops, ahead), every) in enumerate(cadences.items())
@@ -209,7 +267,7 @@ def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
     digest = parameters_digest(parameters_of(config, section))
     key = metric_key(secret, section.name, section.version, digest)
-    mechanism = mean_parameters(section)
+    mechanism = mechanism_of(section)
     bounder = mechanism.bounder()
     clip, get_value = _reading(section, mechanism)
     return Metric(
@@ -226,21 +284,32 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         get_user=getter(section.user),
         get_value=get_value,
         unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
-        account_bytes=ACCOUNT_BYTES if len(section.values) == 1 else 4 + 8 * len(section.values),
+        account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
         get_group=None if section.group is None else getter(section.group),
         name=section.name,
-        max_contributions=section.max_contributions,
-        every=section.every if isinstance(section.every, int) else None,
+        max_contributions=section.cap,
+        every=section.cadence,
+        rest=_rest(section, mechanism),
     )
 
 
+def _rest(section: MetricSection, mechanism: Mechanism) -> int | None:
+    """max_gap, but never while a window still has something in it."""
+    if not isinstance(mechanism, Stepped):
+        return None
+    window = mechanism.decay.length if isinstance(mechanism.decay, decays.Window) else 1
+    return max(section.max_gap, window)
+
+
 def _reading(
-    section: MetricSection, mechanism: MeanParameters | Coordinates
+    section: MetricSection, mechanism: Mechanism
 ) -> tuple[Callable[[int | float], int], Callable[[dict[str, Any]], Any]]:
     """(what makes a grid index of a value, what finds the value in an event).
 
     Several coordinates are clipped and packed where they are found, so that they take the way of a single value.
     """
+    if not section.values:
+        return int, lambda event: 0
     if not isinstance(mechanism, Coordinates):
         return mechanism.sample_grid.clip, getter(section.values[0])
     pack = mechanism.pack

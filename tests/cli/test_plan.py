@@ -16,8 +16,9 @@ from shoal.agents.planning import plan_metric
 from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_values import NOT_PRIVATE, read_values
 from shoal.agents.planning_view import recommended
-from shoal.models.config import ALGORITHMS, load
+from shoal.models.config import load
 from shoal.models.errors import ConfigError, InputError
+from shoal.models.metric import ALGORITHMS
 from shoal.stream.plan import plan_topic
 from shoal.stream.runner import FileRun, Line
 

@@ -24,8 +24,8 @@ from shoal.agents.cli.main import app
 from shoal.agents.ledger import Ledger
 from shoal.agents.session import open_session
 from shoal.mechanisms.keyed import Bits
-from shoal.models.config import MetricSection
 from shoal.models.errors import AuditError, KeyFileError, LedgerError, ShoalError
+from shoal.models.metric import MetricSection
 from shoal.stream import runner
 from shoal.stream.plan import plan_topic
 from tests.privacy.observing import Row, raws, watch_file

@@ -57,7 +57,7 @@ def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
 
 def _unused(said: Config) -> BudgetReport:
     """What the first registration will store."""
-    return BudgetReport(said.privacy.epsilon, said.privacy.delta, said.privacy.unit, ())
+    return BudgetReport(said.privacy.epsilon, said.privacy.delta, said.unit, ())
 
 
 def _fields(book: BudgetReport) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from shoal.agents.domain import refuse_absent
 from shoal.agents.registration import Agreement
 from shoal.agents.session import Session, open_session
 from shoal.agents.topics import Verified, verify_topics
-from shoal.models.config import Config, MetricSection
+from shoal.models.config import Config
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
+from shoal.models.metric import MetricSection
 
 
 def check(config: ConfigPath, as_json: AsJson = False) -> None:

@@ -15,9 +15,10 @@ from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
 from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_values import NOT_PRIVATE, read_values
-from shoal.models.config import Config, MetricSection, load
+from shoal.models.config import Config, load
 from shoal.models.durations import parse_duration
 from shoal.models.errors import ConfigError, InputError
+from shoal.models.metric import MetricSection
 
 MOST_USERS = 2**40
 

@@ -10,8 +10,8 @@ from shoal.agents.demo.processes import Audited
 from shoal.agents.demo.purchases import Purchases
 from shoal.agents.demo.streaming import Progress, Seen
 from shoal.mechanisms.full import Full
-from shoal.models.config import MetricSection
 from shoal.models.exact import exact_text
+from shoal.models.metric import MetricSection
 from shoal.models.times import iso
 from shoal.stream.plan import mean_parameters
 
@@ -100,7 +100,7 @@ def summary(progress: Progress, found: list[Outcome], audited: Audited) -> Itera
 
 def sentences(one: Outcome) -> Iterator[str]:
     """What was left out, what activated and what did not."""
-    m = one.section.max_contributions
+    m = one.section.cap
     if one.section.algorithm == "sharp":
         yield from _sharp_sentences(one)
         return
@@ -134,7 +134,7 @@ def heading(one: Outcome) -> str:
     section = one.section
     kind = {"sharp": "the default", "full": "blocks, a counter per level"}.get(section.algorithm, "")
     return (
-        f"{section.algorithm} ({kind}), at most {section.max_contributions} purchases per customer, "
+        f"{section.algorithm} ({kind}), at most {section.cap} purchases per customer, "
         f"epsilon {exact_text(section.epsilon)} per customer"
     )
 

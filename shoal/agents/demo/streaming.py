@@ -20,8 +20,9 @@ from shoal.agents.ledger import Ledger
 from shoal.agents.producing import produce_file
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.topics import create_sources, verify_topics
-from shoal.models.config import Config, MetricSection
+from shoal.models.config import Config
 from shoal.models.errors import KafkaError
+from shoal.models.metric import MetricSection
 from shoal.models.times import time_of_text
 from shoal.stream.runner import Line
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 
-from shoal.models.config import Config, MetricSection
+from shoal.models.config import Config
+from shoal.models.metric import MetricSection
 from shoal.models.records import Message
 from shoal.stream.bound import MARK, BoundPartition, Record
 from shoal.stream.plan import TopicPlan
