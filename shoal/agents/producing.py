@@ -18,7 +18,7 @@ from shoal.models.config import Config
 from shoal.models.errors import KafkaError
 from shoal.models.events import Refused, getter, parse, read_time, read_user
 from shoal.models.records import CLOCK_HEADER
-from shoal.models.times import iso
+from shoal.models.times import end_of_tick, iso
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.runner import Line
 
@@ -137,8 +137,7 @@ class _Sending:
         for metric in self._metrics:
             latest = int(time.time() * 1e6) if metric.time is None else self._latest.get(metric.time)
             if latest is not None:
-                every = metric.every if isinstance(metric.every, int) else 1
-                ends.append((latest // every + 1) * every)
+                ends.append(end_of_tick(latest, metric.cadence or 1))
         if not ends:
             return
         await self.flush()

@@ -30,7 +30,6 @@ from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 Statistic = Literal["sum", "count", "mean"]
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
-SUMS, COUNTS = 0, 1  # levels under which the steps of the two are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,23 +150,19 @@ class StepReleaser:
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Steps of a window."""
-        rows = (_row(level, step, x) for level, one in self._levels for step, x in one.kept.items())
+        """Steps of a window in which something came: how many samples, and their sum."""
+        sums = {} if self._sums is None else self._sums.kept
+        rows = (_row(step, n, sums.get(step, 0)) for step, n in self._counts.kept.items())
         return {(row.level, row.pseudonym): row for row in rows}
 
-    @property
-    def _levels(self) -> Iterable[tuple[int, Summer]]:
-        return ((COUNTS, self._counts),) if self._sums is None else ((SUMS, self._sums), (COUNTS, self._counts))
-
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """What was added to `kept` and what was dropped, since the last call or restore."""
-        written: list[Contribution] = []
-        dropped: list[tuple[int, str]] = []
-        for level, summer in self._levels:
-            added, gone = summer.take_changes()
-            written += [_row(level, step, x) for step, x in added.items()]
-            dropped += [(level, str(step)) for step in gone]
-        return written, dropped
+        """What was added to `kept` and what was dropped, since the last call or restore.
+
+        Which steps there are goes by their samples: whether a sum is 0 would tell of values.
+        """
+        added, dropped = self._counts.take_changes()
+        sums = {} if self._sums is None else self._sums.take_changes()[0]
+        return [_row(step, n, sums.get(step, 0)) for step, n in added.items()], [(0, str(step)) for step in dropped]
 
     def head(self) -> list[Any]:
         """[counts, sums]."""
@@ -175,15 +170,13 @@ class StepReleaser:
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         """Take the state over."""
-        steps: tuple[dict[int, int], dict[int, int]] = {}, {}
-        for row in kept:
-            steps[row.level][row.effective] = row.total
+        rows = list(kept)
         counts, sums = head
-        self._counts.restore(counts, steps[COUNTS])
+        self._counts.restore(counts, {row.effective: row.samples for row in rows})
         if self._sums is not None:
-            self._sums.restore(sums, steps[SUMS])
+            self._sums.restore(sums, {row.effective: row.total for row in rows if row.total})
 
 
-def _row(level: int, step: int, x: int) -> Contribution:
-    """A step's sum as something that is kept; its effective time is the number of the step."""
-    return Contribution(step, str(step), 0, level, 0, x)
+def _row(step: int, samples: int, total: int) -> Contribution:
+    """A step as something that is kept; its effective time is its number."""
+    return Contribution(step, str(step), 0, 0, samples, total)

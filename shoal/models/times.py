@@ -54,6 +54,15 @@ def valid(time: int) -> int | None:
     return time if EARLIEST <= time < LATEST else None
 
 
+def end_of_tick(time: int, every: int) -> int:
+    """When the tick of such a length that holds this time ends.
+
+    >>> end_of_tick(59, 60), end_of_tick(60, 60)
+    (60, 120)
+    """
+    return (time // every + 1) * every
+
+
 def iso(time: int) -> str:
     """ISO 8601, UTC, with `Z`; microseconds only where there are any.
 

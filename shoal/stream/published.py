@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from shoal.mechanisms.coordinates import CoordinatesReleaser, Estimates, JointActivation
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, Releaser
+from shoal.mechanisms.coordinates import Estimates, JointActivation
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.stepped import Stepped, StepReleaser
 from shoal.models.chain import FIRST, chain
-from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
+from shoal.models.records import activation_bytes, node_text, record_key, release_bytes, release_id
 from shoal.models.times import iso
-from shoal.stream.plan import Metric
+from shoal.stream.plan import AnyReleaser, Metric
 
 
 class Release(NamedTuple):
@@ -42,9 +43,38 @@ class GroupState:
 
     metric: Metric
     group: str | None
-    releaser: Releaser | CoordinatesReleaser
+    releaser: AnyReleaser
     seq: int = 0
     chain: bytes = FIRST
+    tick: int | None = None  # of what is released at every step: the last one that was
+    active: int = 0  # and the last one in which something came
+
+    def head(self) -> dict[str, Any]:
+        """The state, but for what the releaser keeps."""
+        steps = {"tick": self.tick, "active": self.active} if self.metric.rest else {}
+        return {"seq": self.seq, "chain": self.chain.hex(), "releaser": self.releaser.head()} | steps
+
+    def restore(self, head: dict[str, Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        self.seq, self.chain = head["seq"], bytes.fromhex(head["chain"])
+        self.tick, self.active = head.get("tick"), head.get("active", 0)
+        self.releaser.restore(head["releaser"], kept)
+
+    def step_to(self, tick: int, *, active: bool) -> None:
+        """The next step to be released is this one; steps between, in which the group rested, hold nothing."""
+        if not isinstance(self.releaser, StepReleaser):
+            return
+        if self.tick is not None and tick > self.tick + 1:
+            self.releaser.skip(tick - self.tick - 1)
+        self.tick, self.active = tick, tick if active else self.active
+
+    @property
+    def next_tick(self) -> int | None:
+        """The step that is due even if nothing comes in it; None: there is none."""
+        rest = self.metric.rest
+        if rest is None or self.tick is None or self.tick - self.active >= rest:
+            return None
+        return self.tick + 1
 
     def add(self, contributions: Iterable[Contribution], at: int) -> list[Activated]:
         """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
@@ -67,26 +97,29 @@ class GroupState:
         estimate = self.releaser.estimate()
         section = self.metric.section
         self.seq += 1
-        release = release_bytes(
-            {
-                "metric": section.name,
-                "group": self.group,
-                "seq": self.seq,
-                "id": release_id(section.name, section.version, self.group, self.seq),
-                "at": iso(at),
-                "value": None if estimate is None else self._value(estimate),
-                "noise_sd": None if estimate is None else estimate.noise_sd,
-                "low": None if estimate is None else estimate.low,
-                "high": None if estimate is None else estimate.high,
-                "samples": 0 if estimate is None else estimate.samples,
-                "epsilon": float(section.epsilon),
-                "delta": float(section.delta),
-                "unit": section.unit,
-                "relation": section.relation,
-                "algorithm": section.algorithm,
-                "version": section.version,
-            }
-        )
+        fields: dict[str, Any] = {
+            "metric": section.name,
+            "group": self.group,
+            "seq": self.seq,
+            "id": release_id(section.name, section.version, self.group, self.seq),
+            "at": iso(at),
+            "value": None if estimate is None else self._value(estimate),
+            "noise_sd": None if estimate is None else estimate.noise_sd,
+            "low": None if estimate is None else estimate.low,
+            "high": None if estimate is None else estimate.high,
+            "samples": 0 if estimate is None else estimate.samples,
+            "epsilon": float(section.epsilon),
+            "delta": float(section.delta),
+            "unit": section.unit,
+            "relation": section.relation,
+            "algorithm": section.algorithm,
+            "version": section.version,
+        }
+        if isinstance(self.metric.parameters, Stepped):
+            fields["mechanism"] = self.metric.parameters.mechanism
+        if isinstance(estimate, Estimate) and estimate.nodes is not None:
+            fields["nodes"] = [node_text(node) for node in estimate.nodes]
+        release = release_bytes(fields)
         self.chain = chain(self.chain, release)
         return release
 

@@ -148,8 +148,8 @@ class ReleasePartition:
             state = self._group(key)
             if state is None:
                 continue
-            state.seq, state.chain = head["seq"], bytes.fromhex(head["chain"])
-            state.releaser.restore(head["releaser"], kept.get(key, ()))
+            state.restore(head, kept.get(key, ()))
+            self._expect(state, key)
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -308,12 +308,11 @@ class ReleasePartition:
                 self._clock_of[label] = clock
                 self._due.add(label)
 
-    def finish(self) -> None:
-        """The input has ended: every waiting tick is due."""
+    def finish(self, end: int) -> None:
+        """The input has ended, and every tick until then is due."""
         for label, (_, metric) in self._metrics.items():
-            last = self._waiting.last(label)
-            if last is not None and metric.every is not None:
-                self._clock_of[label] = max(self._clock_of.get(label, 0), (last + 1) * metric.every)
+            if metric.every is not None:
+                self._clock_of[label] = max(self._clock_of.get(label, end), end)
                 self._due.add(label)
 
     def clock_of(self, label: str) -> int | None:
@@ -333,7 +332,16 @@ class ReleasePartition:
             return
         due = self._waiting.pop(label, every)
         self._closed += due.written
-        self._add(due.key, self._groups[due.key], due.contributions, (due.tick + 1) * every)
+        state = self._groups[due.key]
+        state.step_to(due.tick, active=bool(due.contributions))
+        self._add(due.key, state, due.contributions, (due.tick + 1) * every)
+        self._expect(state, due.key)
+
+    def _expect(self, state: GroupState, key: str) -> None:
+        """Of what is released at every step, the next one is due."""
+        tick = state.next_tick
+        if tick is not None:
+            self._waiting.expect(state.metric.label, key, tick)
 
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
@@ -377,8 +385,7 @@ class ReleasePartition:
         for key, state, written, dropped in groups:
             entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
             entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
-            head = {"seq": state.seq, "chain": state.chain.hex(), "releaser": state.releaser.head()}
-            entries.append((b"h" + orjson.dumps([key]), json.dumps(head).encode()))
+            entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
         entries.append((MARK, self._mark()))
         return entries
 

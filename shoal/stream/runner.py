@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from shoal.models.times import end_of_tick
 from shoal.stream.bound import BoundPartition, Record
 from shoal.stream.plan import TopicPlan
 from shoal.stream.published import Release
@@ -63,8 +64,15 @@ class FileRun:
             self.bound.process(chunk, chunk[-1].offset + 1)
             yield self._drain(last=False)
         if end:
-            self.release.finish()
+            self._finish()
         yield self._drain(last=True)
+
+    def _finish(self) -> None:
+        """All metrics' last ticks close, as clock records in all partitions would close them."""
+        times = [(self.bound.watermark(metric.clock), metric.every or 1) for metric in self.plan.metrics]
+        ends = [end_of_tick(time, every) for time, every in times if time is not None]
+        if ends:
+            self.release.finish(max(ends))
 
     def _drain(self, *, last: bool) -> Output:
         output = Output([], [], [], [], 0)

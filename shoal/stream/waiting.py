@@ -1,7 +1,7 @@
 """What waits for its tick: contributions by (metric, tick, group), and which of them is due next.
 
 Rows wait one by one; partials add up, cell by cell, whatever pieces they came in. Ticks come out in time order, their
-groups in the order of their names.
+groups in the order of their names. What is released at every step is due in ticks, too, in which nothing came.
 """
 
 import heapq
@@ -102,9 +102,7 @@ class Waiting:
         self._cells: dict[Place, Cells] = {}
         self._unwritten: dict[Place, int] = {}  # index of the first row that the changelog lacks
         self._changed: dict[Place, Cells] = {}
-        self._ticks: dict[str, list[int]] = {label: [] for label in labels}  # heaps
-        self._keys: dict[tuple[str, int], list[str]] = {}  # (label, tick) -> keys of its groups
-        self._closing: dict[str, int] = {}  # label -> the tick whose keys are sorted, last first
+        self._due: dict[str, list[tuple[int, str]]] = {label: [] for label in labels}  # heaps of (tick, key)
 
     def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
         """Let contributions wait."""
@@ -145,15 +143,13 @@ class Waiting:
         rows = self._rows.get(place)
         if rows is not None:
             return rows
-        key, tick = place
-        keys = self._keys.get((label, tick))
-        if keys is None:
-            self._keys[label, tick] = [key]
-            heapq.heappush(self._ticks[label], tick)
-        else:
-            keys.append(key)
+        self.expect(label, *place)
         opened = self._rows[place] = []
         return opened
+
+    def expect(self, label: str, key: str, tick: int) -> None:
+        """A group's tick is due in its turn, whatever comes in it."""
+        heapq.heappush(self._due[label], (tick, key))
 
     def take_changes(self) -> list[tuple[bytes, bytes]]:
         """For the changelog: all that still waits and is not what an earlier call gave; most closes before one."""
@@ -171,28 +167,18 @@ class Waiting:
         return changes
 
     def first(self, label: str) -> int | None:
-        """The metric's earliest tick with something waiting."""
-        ticks = self._ticks[label]
-        return ticks[0] if ticks else None
-
-    def last(self, label: str) -> int | None:
-        """The metric's latest tick with something waiting."""
-        return max(self._ticks[label], default=None)
+        """The metric's earliest tick in which a group is due."""
+        due = self._due[label]
+        return due[0][0] if due else None
 
     def pop(self, label: str, every: int) -> Due:
         """The earliest tick's next group; a tick is so long."""
-        tick = self._ticks[label][0]
-        keys = self._keys[label, tick]
-        if self._closing.get(label) != tick:
-            self._closing[label] = tick
-            keys.sort(reverse=True)
-        key = keys.pop()
-        if not keys:
-            heapq.heappop(self._ticks[label])
-            del self._keys[label, tick]
-            del self._closing[label]
+        due = self._due[label]
+        first = tick, key = heapq.heappop(due)
+        while due and due[0] == first:  # expected, and something came
+            heapq.heappop(due)
         place = key, tick
-        rows, cells = self._rows.pop(place), self._cells.pop(place, None) or Cells()
+        rows, cells = self._rows.pop(place, []), self._cells.pop(place, None) or Cells()
         self._changed.pop(place, None)
         self.count -= len(rows) + len(cells.held)
         written = [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]

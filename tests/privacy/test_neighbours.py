@@ -78,15 +78,7 @@ def run_cluster(cfg, rows, sources, homes, schedule):
         cluster.produce_as(row.user, row.raw())
     cluster.end(b"2000-01-01T00:00:00Z")
     for action, where, amount in schedule:
-        match action:
-            case "bound":
-                cluster.bound(where % sources, amount)
-            case "release":
-                cluster.release(where % homes, amount, steps=amount)
-            case "crash_bound":
-                cluster.crash_bound(where % sources)
-            case "crash_release":
-                cluster.crash_release(where % homes)
+        cluster.act(action, where, amount)
     cluster.drain()
     return cluster.watched()
 

@@ -14,6 +14,7 @@ import orjson
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK
 from shoal.models.config import Config
 from shoal.models.records import Message, Row
+from shoal.models.times import end_of_tick, iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
@@ -24,14 +25,18 @@ STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is 
 
 
 def config(*metrics: dict[str, Any], **kafka: Any) -> Config:
-    """A configuration with the usual fields filled in."""
+    """A configuration with the usual fields filled in; what has a step gets those of sums."""
     usual = {
         "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "range": (0, 1),
-        "epsilon": 1, "max_contributions": 8, "users": 4, "algorithm": "full", "every": "10s", "failure": "0.999",
-        "grid": 16,
+        "epsilon": 1, "max_contributions": 8, "grid": 16,
     }  # fmt: skip
-    named = [usual | {"name": f"m{index}"} | metric for index, metric in enumerate(metrics)]
-    return Config.model_validate({"privacy": {"epsilon": Fraction(100)}, "metric": named, "kafka": kafka})
+    of_means = {"users": 4, "algorithm": "full", "every": "10s", "failure": "0.999"}
+    named = [
+        usual | ({} if "step" in metric else of_means) | {"name": f"m{index}"} | metric
+        for index, metric in enumerate(metrics)
+    ]
+    said = [{key: value for key, value in one.items() if value is not None} for one in named]
+    return Config.model_validate({"privacy": {"epsilon": Fraction(100)}, "metric": said, "kafka": kafka})
 
 
 def event(user: str, value: float, time: int, **more: Any) -> bytes:
@@ -83,6 +88,14 @@ class Cluster:
             user = orjson.loads(raw)["u"]
             log = self.sources[self.plan.partition_of(user.encode(), len(self.sources))].log
             log.append(Line(len(log), raw, timestamp=STAMP))
+
+    def end_last_ticks(self) -> None:
+        """The clock records with which the last tick of every metric is complete, as `shoal produce --end` has them."""
+        times = [orjson.loads(line.value)["t"] for source in self.sources for line in source.log if line.value]
+        if times:
+            latest = max(times) * 10**6
+            ends = [end_of_tick(latest, metric.every or 1) for metric in self.plan.metrics]
+            self.end(iso(max(ends)).encode())
 
     def end(self, iso_time: bytes) -> None:
         """The clock records that close the last tick."""
@@ -158,6 +171,18 @@ class Cluster:
     def crash_release(self, index: int) -> None:
         """Its state is gone, and what it had not committed."""
         self.homes[index].machine = None
+
+    def act(self, action: str, where: int, amount: int) -> None:
+        """One of what may happen, somewhere."""
+        match action:
+            case "bound":
+                self.bound(where % len(self.sources), amount)
+            case "release":
+                self.release(where % len(self.homes), amount, steps=amount)
+            case "crash_bound":
+                self.crash_bound(where % len(self.sources))
+            case "crash_release":
+                self.crash_release(where % len(self.homes))
 
     def drain(self) -> None:
         """Run everything to its end."""

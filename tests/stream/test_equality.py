@@ -86,15 +86,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     cluster.produce(events)
     cluster.end(b"2000-01-01T00:00:00Z")
     for action, where, amount in schedule:
-        match action:
-            case "bound":
-                cluster.bound(where % sources, amount)
-            case "release":
-                cluster.release(where % homes, amount, steps=amount)
-            case "crash_bound":
-                cluster.crash_bound(where % sources)
-            case "crash_release":
-                cluster.crash_release(where % homes)
+        cluster.act(action, where, amount)
     cluster.drain()
     # then the releases are the same bytes
     assert cluster.releases() == expected

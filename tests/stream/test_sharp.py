@@ -42,15 +42,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(expec
     for _ in range(60):
         where, amount = chance.randrange(24), chance.randrange(1, 60)
         action = chance.choice(["bound", "bound", "release", "crash_bound", "crash_release"])
-        match action:
-            case "bound":
-                cluster.bound(where % sources, amount)
-            case "release":
-                cluster.release(where % homes, amount, steps=amount)
-            case "crash_bound":
-                cluster.crash_bound(where % sources)
-            case "crash_release":
-                cluster.crash_release(where % homes)
+        cluster.act(action, where, amount)
     cluster.drain()
     assert cluster.releases() == expected
 

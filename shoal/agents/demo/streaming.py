@@ -23,7 +23,7 @@ from shoal.agents.topics import create_sources, verify_topics
 from shoal.models.config import Config
 from shoal.models.errors import KafkaError
 from shoal.models.metric import MetricSection
-from shoal.models.times import time_of_text
+from shoal.models.times import end_of_tick, time_of_text
 from shoal.stream.runner import Line
 
 TOPIC = "purchases"
@@ -69,8 +69,7 @@ class Progress:
 
     def end_of(self, metric: MetricSection) -> int:
         """When the tick of the very last purchase ends: the last release is due then."""
-        every = metric.every if isinstance(metric.every, int) else 1
-        return (self.purchases.times[-1] // every + 1) * every
+        return end_of_tick(self.purchases.times[-1], metric.cadence or 1)
 
     @property
     def complete(self) -> bool:
