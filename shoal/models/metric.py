@@ -49,7 +49,7 @@ class MetricSection(Section):
         None, description="values are clipped to it; public; one for each coordinate; count has no use for it"
     )
     epsilon: Exact = Field(
-        ..., ge=0, description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
+        ..., description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
     )
     delta: Exact = Field(
         Fraction(0),
@@ -127,7 +127,7 @@ class MetricSection(Section):
     @field_validator("epsilon")
     @classmethod
     def _costs(cls, value: Fraction, info: Any) -> Fraction:
-        if value == 0 and info.data.get("statistic") != "count":
+        if value <= 0 and info.data.get("statistic") != "count":
             raise ValueError("must be greater than 0")
         return value
 

@@ -73,7 +73,8 @@ class Marksman:
 
 
 def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
-    with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:
+    often = {"group": "city", "every": "10m"}  # so many ticks that five of them are met between the two
+    with Deployment(kafka, tmp_path, often, sources={"events": 1}, partitions=1) as shoals:
         # given one partition of everything, so that a clock record alone says which ticks are over
         events = visits(4_000, people=400, step=30, cities=[f"c{n}" for n in range(50)])
         shoals.oracle.run(events)
