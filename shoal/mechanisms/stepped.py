@@ -84,8 +84,10 @@ class StepReleaser:
     >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
     >>> for samples in (3, 4, 0):
     ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
-    ...     print(releaser.estimate().value, end=" ")
-    3 7 4
+    ...     print(releaser.estimate().value)
+    3
+    7
+    4
     """
 
     __slots__ = ("_counts", "_noisy", "_of", "_public", "_samples", "_sums", "_total")

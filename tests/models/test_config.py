@@ -210,7 +210,9 @@ def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
     for given in ("epsilon = 0.1\n", ""):
         metric = load(written(tmp_path, text.replace("epsilon = 0.1\n", given))).metric[0]
         assert metric.epsilon == 0
-        assert not (metric.clamps or metric.values or metric.ranges)
+        assert not metric.clamps
+        assert not metric.values
+        assert not metric.ranges
 
 
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):

@@ -226,6 +226,8 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
     return [row.raw() for row in rows]
 
 
+SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
+WINDOW = {"kind": "window", "length": "15s"}
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
     config({"epsilon": 4000}),  # so much that every level of `full` activates
