@@ -13,7 +13,7 @@ from typing import Protocol
 from shoal.mechanisms.coordinates import Coordinates
 from shoal.mechanisms.statistic import MeanParameters
 from shoal.models.errors import ConfigError
-from shoal.models.metric import ALGORITHMS, ON_BLOCKS, WITH_PRIOR, MetricSection
+from shoal.models.metric import MEANS, ON_BLOCKS, WITH_PRIOR, MetricSection
 from shoal.stream.plan import mean_parameters
 
 LOOKS = 40  # at most
@@ -31,7 +31,7 @@ class Look:
 
     part: float  # of the time, or of the events of a file
     at: int | None  # microseconds since the start, where that is known
-    samples: int
+    samples: float  # that count; decayed ones are parts of one
     noise_sd: float | None
     half_interval: float | None
     left_out: float  # part of the samples
@@ -125,7 +125,7 @@ def one_mean(section: MetricSection, coordinate: int) -> MeanParameters:
 
 def algorithms(section: MetricSection, users: int | None) -> Iterator[MetricSection]:
     """The metric under every algorithm that its values allow, the most accurate one first."""
-    for name in ALGORITHMS:
+    for name in MEANS:
         if section.sigma is None or name in ON_BLOCKS:
             yield with_algorithm(section, name, users)
 

@@ -37,7 +37,7 @@ class Stated:
         except ValueError as refused:
             return Outlook(section, (), None, str(refused))
         width = self._width(section, coordinate)
-        looks = tuple(self._look(section, ahead, tick, ticks, width) for tick in _spaced(ticks))
+        looks = tuple(self._look(section, ahead, tick, ticks, width) for tick in spaced(ticks))
         return Outlook(section, looks, self._useful(section, ahead, looks, ticks, width), likely=ahead.likely(1))
 
     def final(self, section: MetricSection, coordinate: int) -> Look:
@@ -128,7 +128,7 @@ def look(part: float, at: int | None, found: Expected, bias: float) -> Look:
     return Look(part, at, found.samples, found.noise_sd, found.half_interval, found.left_out, bias)
 
 
-def _spaced(ticks: int) -> list[int]:
+def spaced(ticks: int) -> list[int]:
     """Some of 1 .. ticks: half of them equally far apart, half of them in equal ratios."""
     if ticks <= LOOKS:
         return list(range(1, ticks + 1))

@@ -18,7 +18,7 @@ from shoal.agents.planning_values import NOT_PRIVATE, read_values
 from shoal.agents.planning_view import recommended
 from shoal.models.config import load
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.metric import ALGORITHMS
+from shoal.models.metric import MEANS
 from shoal.stream.plan import plan_topic
 from shoal.stream.runner import FileRun, Line
 
@@ -132,7 +132,7 @@ def test_a_table_names_every_algorithm_and_nothing_is_written_or_needed(folder: 
     before = sorted(folder.iterdir())
     result = shoal(folder / "shoal.toml", "--users", 20000)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert all(name in result.stdout for name in ALGORITHMS)
+    assert all(name in result.stdout for name in MEANS)
     assert "recommended: sharp, max_contributions" in result.stdout
     assert "* needs a prior, which this configuration lacks." in result.stdout
     assert NOT_PRIVATE not in result.stdout
@@ -254,7 +254,7 @@ def test_real_values_are_marked_and_their_bias_is_measured(folder: Path) -> None
     assert "from the file" in text
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", MEANS)
 def test_the_bias_of_real_values_is_what_a_release_without_noise_has(folder: Path, algorithm: str) -> None:
     prior = "\nprior = 2" if algorithm in ("wishful", "single-tree", "multi-tree") else ""
     config = said(folder, {'"naive"': f'"{algorithm}"{prior}', "epsilon = 1\n": "epsilon = 1000000000\n"})
