@@ -2,7 +2,8 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from shoal.agents.demo.picture import INK, QUIET, STYLE
 from shoal.agents.planning import MetricPlan, Outlook
+from shoal.agents.planning_steps import StepPlan
 from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.agents.planning_view import duration, number, percent, recommended, title, workload
 
@@ -23,6 +25,7 @@ COLORS = {
     "single-tree": "#7b5ea7",
     "multi-tree": "#3f8f5f",
     "full": "#b0567f",
+    "patent": "#c8553d",
 }
 WIDTH, ROW, MARGIN, DPI = 12.0, 5.4, 0.75, 110  # inches
 HEADING, FOOT = 1.15, 1.25  # inches above and below the panels of a row
@@ -39,35 +42,57 @@ MARKS = 8
 LABEL = 0.052  # of a panel's height, between two labels
 
 
-def draw(plans: Sequence[MetricPlan], path: Path) -> None:
+@dataclass(frozen=True)
+class Row:
+    """A metric: what is written about it, and two panels."""
+
+    name: str
+    said: str  # what is planned
+    workload: str
+    recommended: str
+    private: bool
+    left: Callable[[Axes], None]
+    right: Callable[[Axes], None] | None
+
+
+def row(plan: MetricPlan) -> Row:
+    """Error over time, and error by cap."""
+    return Row(
+        plan.section.name, title(plan), workload(plan), recommended(plan), plan.private,
+        lambda panel: _over_time(panel, plan), lambda panel: by_cap(panel, plan),
+    )  # fmt: skip
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
     """Write the picture as PNG."""
     with matplotlib.rc_context(STYLE):
-        private = all(plan.private for plan in plans)
+        private = all(one.private for one in rows)
         margin = MARGIN / 2 if private else MARGIN
-        height = margin + ROW * len(plans)
+        height = margin + ROW * len(rows)
         figure = Figure(figsize=(WIDTH, height), dpi=DPI)
-        for row, plan in enumerate(plans):
-            top = height - margin - ROW * row
-            _row(figure, plan, top, height)
+        for index, one in enumerate(rows):
+            _row(figure, one, height - margin - ROW * index, height)
         if not private:
             figure.text(LEFT, 1 - 0.3 / height, NOT_PRIVATE, color="#b00020", weight="bold", size=12, va="center")
         figure.savefig(path, format="png", facecolor="white")
 
 
-def _row(figure: Figure, plan: MetricPlan, top: float, height: float) -> None:
-    text = textwrap.fill(title(plan), TITLE)
-    figure.text(LEFT, (top - 0.02) / height, plan.section.name, size=14, weight="bold", va="center")
-    below = f"{text.partition(': ')[2]}\n{textwrap.fill('for ' + workload(plan), TITLE)}"
+def _row(figure: Figure, one: Row, top: float, height: float) -> None:
+    text = textwrap.fill(one.said, TITLE)
+    figure.text(LEFT, (top - 0.02) / height, one.name, size=14, weight="bold", va="center")
+    below = f"{text.partition(': ')[2]}\n{textwrap.fill('for ' + one.workload, TITLE)}"
     figure.text(LEFT, (top - 0.22) / height, below, color=QUIET, va="top", linespacing=1.4)
     figure.text(
-        LEFT, (top - ROW + 0.7) / height, f"recommended: {recommended(plan)}", color=INK, weight="bold", va="center"
+        LEFT, (top - ROW + 0.7) / height, f"recommended: {one.recommended}", color=INK, weight="bold", va="center"
     )
     bottom, tall = (top - ROW + FOOT + 0.2) / height, (ROW - HEADING - FOOT) / height
-    _over_time(figure.add_axes((LEFT, bottom, 0.50, tall)), plan)
-    _by_cap(figure.add_axes((LEFT + 0.50 + 0.155, bottom, RIGHT - LEFT - 0.655, tall)), plan)
+    one.left(figure.add_axes((LEFT, bottom, 0.50 if one.right else RIGHT - LEFT - 0.155, tall)))
+    if one.right is not None:
+        one.right(figure.add_axes((LEFT + 0.50 + 0.155, bottom, RIGHT - LEFT - 0.655, tall)))
 
 
-def _limits(plan: MetricPlan, errors: Sequence[float]) -> tuple[float, float]:
+def limits(plan: MetricPlan | StepPlan, errors: Sequence[float]) -> tuple[float, float]:
+    """Of an axis of errors."""
     known = [error for error in errors if error and not math.isinf(error)]
     top = min(max(known, default=plan.width), HIGHEST * plan.width)
     low = min(min(known, default=plan.width), top)
@@ -77,22 +102,28 @@ def _limits(plan: MetricPlan, errors: Sequence[float]) -> tuple[float, float]:
 def _over_time(panel: Axes, plan: MetricPlan) -> None:
     """A line for each algorithm; a ring where its releases become useful."""
     shown = [one for one in plan.outlooks if any(not math.isinf(look.error) for look in one.looks)]
-    low, high = _limits(plan, [look.error for one in shown for look in one.looks])
+    low, high = limits(plan, [look.error for one in shown for look in one.looks])
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_ylim(low, high)
     panel.margins(x=0.01)
     for one in shown:
         _line(panel, plan, one)
-    _style(panel, high / low)
+    style_axes(panel, high / low)
     panel.set_title("error over time (noise and bias)", loc="left", size=10, pad=8)
     timed = bool(shown) and shown[0].looks[-1].at is not None
-    _time_axis(panel, timed=timed)
+    time_axis(panel, timed=timed)
     panel.set_xlabel(f"{'since the start' if timed else 'part of the time'}; ring: the first useful release")
-    _label_ends(panel, shown, low, high)
+    names = [one.section.algorithm + ("*" if one.needs_prior else "") for one in shown]
+    ends = [(name, one.error, COLORS[one.section.algorithm]) for name, one in zip(names, shown, strict=True)]
+    label_ends(panel, ends, low, high)
+    if any(one.needs_prior for one in shown):
+        panel.annotate(
+            "* needs a prior", (1, 0), (8, -8), "axes fraction", textcoords="offset points", color=QUIET, size=8
+        )
 
 
-def _time_axis(panel: Axes, *, timed: bool) -> None:
+def time_axis(panel: Axes, *, timed: bool = True) -> None:
     """Marks at times that people use, not too many of them."""
     first, last = panel.get_xlim()
     marks = [float(time) for time in TIMES] if timed else [10.0**power for power in range(-5, 1)]
@@ -121,36 +152,30 @@ def _line(panel: Axes, plan: MetricPlan, one: Outlook) -> None:
         )  # fmt: skip
 
 
-def _label_ends(panel: Axes, shown: Sequence[Outlook], low: float, high: float) -> None:
-    """Names and last errors beside the ends, kept apart where the lines meet."""
+def label_ends(panel: Axes, ends: Sequence[tuple[str, float, str]], low: float, high: float) -> None:
+    """Names and last errors beside the ends of lines, in their colors, kept apart where the lines meet."""
     scale = math.log(high / low)
-    order = sorted(shown, key=lambda one: one.error)
-    heights = [math.log(min(max(one.error, low), high) / low) / scale for one in order]
+    order = sorted(ends, key=lambda end: end[1])
+    heights = [math.log(min(max(error, low), high) / low) / scale for _, error, _ in order]
     for index in range(1, len(heights)):
         heights[index] = max(heights[index], heights[index - 1] + LABEL)
     over = max(0.0, heights[-1] - 1.0) if heights else 0.0
     for index in reversed(range(len(heights))):  # push down what went out at the top
         most = 1.0 if index == len(heights) - 1 else heights[index + 1] - LABEL
         heights[index] = min(heights[index], most) if over else heights[index]
-    for height, one in zip(heights, order, strict=True):
-        prior = "*" if one.needs_prior else ""
-        text = f"{one.section.algorithm}{prior}  {number(one.error)}"
+    for height, (name, error, color) in zip(heights, order, strict=True):
         panel.annotate(
-            text, (1, height), (8, 0), "axes fraction", textcoords="offset points", va="center",
-            color=COLORS[one.section.algorithm], weight="bold", annotation_clip=False,
+            f"{name}  {number(error)}", (1, height), (8, 0), "axes fraction", textcoords="offset points", va="center",
+            color=color, weight="bold", annotation_clip=False,
         )  # fmt: skip
-    if any(one.needs_prior for one in shown):
-        panel.annotate(
-            "* needs a prior", (1, 0), (8, -8), "axes fraction", textcoords="offset points", color=QUIET, size=8
-        )
 
 
-def _by_cap(panel: Axes, plan: MetricPlan) -> None:
+def by_cap(panel: Axes, plan: MetricPlan | StepPlan) -> None:
     """Noise, bias and both at the end, by max_contributions."""
     caps = [cap for cap, _ in plan.caps]
     looks = [look for _, look in plan.caps]
     errors = [look.error for look in looks]
-    low, high = _limits(plan, [*errors, *(look.noise_sd or math.inf for look in looks)])
+    low, high = limits(plan, [*errors, *(look.noise_sd or math.inf for look in looks)])
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
     panel.set_ylim(low, high)
@@ -171,7 +196,7 @@ def _by_cap(panel: Axes, plan: MetricPlan) -> None:
             markeredgecolor=color,
             markeredgewidth=2,
         )
-    _style(panel, high / low)
+    style_axes(panel, high / low)
     algorithm = plan.best.section.algorithm
     panel.set_title(f"error at the end by max_contributions, {algorithm}", loc="left", size=10, pad=8)
     panel.set_xticks(caps, [f"{cap:,}" for cap in caps], size=8, rotation=0 if len(caps) < 9 else 60)
@@ -180,7 +205,8 @@ def _by_cap(panel: Axes, plan: MetricPlan) -> None:
     panel.legend(loc="best", frameon=False, fontsize=8, labelcolor=INK)
 
 
-def _style(panel: Axes, ratio: float) -> None:
+def style_axes(panel: Axes, ratio: float) -> None:
+    """Marks and lines of an axis of errors whose ends have this ratio."""
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio < FEW_DECADES else (1,)))
     panel.grid(axis="y", color="#eceff2", linewidth=0.8)
     panel.set_axisbelow(True)

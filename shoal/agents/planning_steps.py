@@ -19,6 +19,7 @@ from shoal.stream.plan import mechanism_of
 
 LENGTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))  # times the configured one
 REACH = 4  # windows or half-lives that the time has at least, where nothing says how long it will last
+STAGES = 4  # how often `plan_steps` advances
 MOST_WINDOWS = 9  # lengths of any window that are shown
 
 
@@ -85,6 +86,12 @@ class StepPlan:
     private = True
 
     @property
+    def width(self) -> float:
+        """Of what errors are seen against; a sum has no range."""
+        low, high = self.section.ranges[0] if self.section.statistic == "mean" else (0.0, math.inf)
+        return float(high - low)
+
+    @property
     def size(self) -> float:
         """What a value is expected to be, regardless of its sign."""
         return typical(self.section, self.workload.spread)
@@ -113,9 +120,6 @@ def plan_steps(section: MetricSection, stated: Stated, advance: Callable[[], Non
         section, work, outlooks, _by_hand(section, stated, work), best, tuple(tried), lengths,
         tuple(_windows(outlooks, stated, work)), advised, outcome, halving,
     )  # fmt: skip
-
-
-STAGES = 4  # how often it advances
 
 
 def settled(section: MetricSection, stated: Stated) -> StepWorkload:
@@ -163,19 +167,20 @@ def _tuned(section: MetricSection, work: StepWorkload) -> MetricSection:
 
 
 def _lengths(section: MetricSection) -> Iterator[tuple[Fraction, MetricSection]]:
-    """Shorter and longer windows or half-lives."""
+    """Shorter and longer windows or half-lives, and how many times as long they are."""
     said, step, seen = section.forgets, section.cadence or 1, set()
-    for factor in LENGTHS if section.statistic != "count" else ():
+    for times in LENGTHS if section.statistic != "count" else ():
+        factor = times
         change: dict[str, int | Fraction] = {}
         if said.length is not None:
             change["length"] = max(1, round(said.length // step * factor)) * step
+            factor = Fraction(change["length"], said.length)
         elif said.half_life is not None:
             change["half_life"] = max(1, round(said.half_life * factor))
         elif said.alpha is not None:
             change["alpha"] = said.alpha if factor == 1 else _root(said.alpha, factor)
-        key = tuple(change.values())
-        if change and key not in seen:
-            seen.add(key)
+        if change and factor not in seen:
+            seen.add(factor)
             yield factor, section.model_copy(update={"decay": said.model_copy(update=change)})
 
 
@@ -283,13 +288,13 @@ def _windows(
 
 
 def _halved(advised: MetricSection, outcome: Look, tried: list[int], stated: Stated, work: StepWorkload) -> Cost | None:
-    """The least of the factors that are tried at which more epsilon, with the advised cap or a larger one, is enough."""
+    """The least of the factors of epsilon that are tried that is enough, with the advised cap or a larger one."""
     if math.isinf(outcome.error) or not outcome.noise_sd:
         return None
-    larger = [cap for cap in tried if cap >= advised.cap] or [advised.max_contributions]
+    larger: list[int | None] = [cap for cap in tried if cap >= advised.cap]
     for factor in HALVING:
         epsilon = advised.epsilon * Fraction(factor).limit_denominator(1 << 20)
-        for cap in larger:
+        for cap in larger or [advised.max_contributions]:
             more = _capped(advised, cap).model_copy(update={"epsilon": epsilon})
             if _final(more, stated, work).error <= outcome.error / 2 * CLOSE:
                 return Cost(factor, float(epsilon), more.cap)

@@ -1,11 +1,11 @@
 """A plan for the eye and for programs: JSON, and tables for a terminal of any width."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,7 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "metric": section.name,
         "field": section.values[plan.coordinate],
+        "statistic": section.statistic,
         "private": plan.private,
         **({} if plan.private else {"warning": NOT_PRIVATE}),
         "range": [float(end) for end in section.ranges[plan.coordinate]],
@@ -46,10 +47,10 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
             "max_contributions": plan.advised.cap,
             "every": cadence(plan.advised.every),
             **dict(missing(plan)),
-            "outcome": _look(plan.outcome),
+            "outcome": look_as_json(plan.outcome),
         },
-        "by_max_contributions": [{"max_contributions": cap, **_look(look)} for cap, look in plan.caps],
-        "by_cadence": [{"every": cadence(every), **_look(look)} for every, look in plan.cadences],
+        "by_max_contributions": [{"max_contributions": cap, **look_as_json(look)} for cap, look in plan.caps],
+        "by_cadence": [{"every": cadence(every), **look_as_json(look)} for every, look in plan.cadences],
         "half_the_error": {
             what: cost and {"factor": cost.factor, what: cost.amount, "max_contributions": cost.max_contributions}
             for what, cost in plan.halving.items()
@@ -64,13 +65,14 @@ def _outlook(one: Outlook, configured: str) -> dict[str, Any]:
         "configured": one.section.algorithm == configured,
         "needs_prior": one.needs_prior,
         "refused": one.refused,
-        "first_useful": one.useful and _look(one.useful),
+        "first_useful": one.useful and look_as_json(one.useful),
         "last_noise_sd_likely": one.likely and list(one.likely),
-        "over_time": [_look(look) for look in one.looks],
+        "over_time": [look_as_json(look) for look in one.looks],
     }
 
 
-def _look(look: Look) -> dict[str, Any]:
+def look_as_json(look: Look) -> dict[str, Any]:
+    """A release to come."""
     return {
         "part": look.part,
         "seconds": look.at if look.at is None else look.at / 1e6,
@@ -198,15 +200,8 @@ def tables(plan: MetricPlan, width: int) -> Group:
     return Group(*parts)
 
 
-def show(plans: Sequence[MetricPlan], console: Console) -> None:
-    """All plans."""
-    for index, plan in enumerate(plans):
-        if index:
-            console.print()
-        console.print(tables(plan, console.width))
-
-
-def _table(title: str, *columns: str) -> Table:
+def plain_table(title: str, *columns: str) -> Table:
+    """A table whose first column is text, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", pad_edge=True, padding=(0, 1))
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
@@ -230,7 +225,7 @@ def _algorithms(plan: MetricPlan, width: int) -> Table:
     looks = [look for index, look in enumerate(looks) if look not in looks[:index]]
     parts = [look.part for look in looks]
     end = "" if len(parts) > 1 else f" after {when(looks[-1])}"
-    table = _table(
+    table = plain_table(
         f"noise (standard deviation){end}", "algorithm",
         *(when(look) for look in looks) if len(parts) > 1 else ("noise",), "left out", "error", "useful from",
     )  # fmt: skip
@@ -302,16 +297,17 @@ def _advice(plan: MetricPlan) -> Iterator[str]:
         yield "more time alone would not do it: who has given max_contributions samples adds nothing more"
 
 
-def _marks(*marks: tuple[bool, str]) -> str:
-    return ", ".join(text for holds, text in marks if holds)
+def marks(*said: tuple[bool, str]) -> str:
+    """Those that hold."""
+    return ", ".join(text for holds, text in said if holds)
 
 
 def _caps(plan: MetricPlan) -> Table:
-    table = _table(
+    table = plain_table(
         f"max_contributions, with {plan.best.section.algorithm}", "m", "left out", "noise", "bias", "error", ""
     )
     for cap, look in plan.caps:
-        mark = _marks(
+        mark = marks(
             (cap == plan.section.cap, "configured"),
             (cap == plan.advised.cap, "recommended"),
         )
@@ -325,9 +321,9 @@ def _caps(plan: MetricPlan) -> Table:
 
 def _cadences(plan: MetricPlan) -> Table:
     settings = f"{plan.best.section.algorithm} and max_contributions {plan.advised.cap}"
-    table = _table(f"cadence, with {settings}", "every", "left out", "noise", "error", "")
+    table = plain_table(f"cadence, with {settings}", "every", "left out", "noise", "error", "")
     for every, look in plan.cadences:
-        mark = _marks((every == plan.section.every, "configured"), (every == plan.advised.every, "recommended"))
+        mark = marks((every == plan.section.every, "configured"), (every == plan.advised.every, "recommended"))
         table.add_row(
             cadence(every), percent(look.left_out), number(look.noise_sd), number(look.error), mark,
             style="bold" if every == plan.advised.every else "",

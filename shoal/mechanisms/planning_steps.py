@@ -27,7 +27,7 @@ from shoal.mechanisms.stepped import Stepped
 from shoal.mechanisms.window import WindowSum
 
 FOREVER = 1 << 40  # steps
-PHASES, STRIDE = 1000, 7919  # releases whose variances are averaged where no formula has the mean, and how far apart
+PHASES, STRIDE = 256, 7919  # releases whose variances are averaged where no formula has the mean, and how far apart
 ENDS = 24  # of windows of one length, likewise
 
 

@@ -1,19 +1,22 @@
 """`shoal plan`: what the metrics would be like, and with what settings they would be better; nothing is spent."""
 
 import sys
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents import planning_view
+from shoal.agents import planning_steps_json, planning_steps_view, planning_view
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
 from shoal.agents.planning_stated import Stated
+from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
 from shoal.agents.planning_values import NOT_PRIVATE, read_values
 from shoal.models.config import Config, load
 from shoal.models.durations import parse_duration
@@ -21,6 +24,7 @@ from shoal.models.errors import ConfigError, InputError
 from shoal.models.metric import MetricSection
 
 MOST_USERS = 2**40
+AnyPlan = MetricPlan | StepPlan
 
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
 Users = Annotated[
@@ -55,9 +59,9 @@ def plan(
     """Predict the error of every algorithm over time, before a cent of budget is spent.
 
     For a stated number of users and samples: noise, what is left out, when the first useful release comes; which
-    algorithm, max_contributions and cadence would be best; what half the error would cost. No key is needed, nothing is
-    registered, charged or written. With --values the same for real events, which makes the result as secret as they
-    are.
+    algorithm, max_contributions and cadence would be best, or what other windows would do; what half the error would
+    cost. No key is needed, nothing is registered, charged or written. With --values the same for real events, which
+    makes the result as secret as they are.
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
@@ -66,7 +70,7 @@ def plan(
     stated = None if values is not None else _stated(users, samples, over, pattern, spread)
     if values is not None:
         _refuse_stated(users, samples, over, pattern, spread)
-        chosen = _of_one_topic(chosen, values)
+        chosen = _of_one_topic(_without_steps(chosen), values)
         say(f"shoal: {NOT_PRIVATE}")
     plans = [one for section in chosen for one in _plans(said, section, stated, values)]
     if plot is not None:
@@ -75,11 +79,23 @@ def plan(
         fields = {
             "private": stated is not None,
             **({} if stated is not None else {"warning": NOT_PRIVATE}),
-            "metrics": [planning_view.as_json(one) for one in plans],
+            "metrics": [_as_json(one) for one in plans],
         }
         print(orjson.dumps(fields).decode(), flush=True)
     else:
-        planning_view.show(plans, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
+        _show(plans, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
+
+
+def _as_json(one: AnyPlan) -> dict[str, Any]:
+    return planning_steps_json.as_json(one) if isinstance(one, StepPlan) else planning_view.as_json(one)
+
+
+def _show(plans: list[AnyPlan], console: Console) -> None:
+    for index, one in enumerate(plans):
+        if index:
+            console.print()
+        tables = planning_steps_view.tables if isinstance(one, StepPlan) else planning_view.tables
+        console.print(tables(one, console.width))  # type: ignore[arg-type]  # of the same kind
 
 
 def _metrics(config: Config, name: str | None) -> list[MetricSection]:
@@ -117,29 +133,46 @@ def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]
     return chosen
 
 
-def _plans(config: Config, section: MetricSection, stated: Stated | None, values: str | None) -> list[MetricPlan]:
+def _without_steps(chosen: list[MetricSection]) -> list[MetricSection]:
+    """Refuse what a file is not read for."""
+    stepped = ", ".join(section.name for section in chosen if section.is_stepped)
+    if stepped:
+        raise ConfigError(
+            f"--values is for means without a decay, not for {stepped}: "
+            "state the workload with --users, --samples and --over; name one of the others with --metric"
+        )
+    return chosen
+
+
+def _plans(config: Config, section: MetricSection, stated: Stated | None, values: str | None) -> list[AnyPlan]:
     """One for each coordinate."""
+    if stated is not None and section.is_stepped:
+        return [_advancing(section, STAGES, partial(plan_steps, section, _with_users(stated, section)))]
     workload: Workload
     if stated is None:
         with progress(f"reading {values}", size_of(str(values))) as advance:
             workload = read_values(config, section, str(values), advance)
     else:
         workload = _with_users(stated, section)
-    plans = []
-    for coordinate in range(len(section.values)):
-        with progress(f"planning {section.name}", steps(section, workload)) as advance:
-            done = 0
+    count = steps(section, workload)
+    makes = [partial(plan_metric, section, coordinate, workload) for coordinate in range(len(section.values))]
+    return [_advancing(section, count, make) for make in makes]
 
-            def step() -> None:
-                nonlocal done
-                done += 1
-                advance(done)
 
-            try:
-                plans.append(plan_metric(section, coordinate, workload, step))
-            except ValueError as error:
-                raise ConfigError(f'metric "{section.name}": {error}') from None
-    return plans
+def _advancing(section: MetricSection, count: int, make: Callable[[Callable[[], None]], AnyPlan]) -> AnyPlan:
+    """The plan that is made, with a progress bar."""
+    done = 0
+    with progress(f"planning {section.name}", count) as advance:
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            advance(done)
+
+        try:
+            return make(step)
+        except ValueError as error:
+            raise ConfigError(f'metric "{section.name}": {error}') from None
 
 
 def _with_users(stated: Stated, section: MetricSection) -> Stated:
@@ -153,11 +186,14 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
     return Stated(users, stated.samples, stated.over, stated.skewed, stated.spread)
 
 
-def _draw(plans: list[MetricPlan], path: Path) -> None:
-    from shoal.agents import planning_picture  # half a second of matplotlib
+def _draw(plans: list[AnyPlan], path: Path) -> None:
+    from shoal.agents import planning_picture, planning_steps_picture  # half a second of matplotlib
 
+    rows = [
+        planning_steps_picture.row(one) if isinstance(one, StepPlan) else planning_picture.row(one) for one in plans
+    ]
     try:
-        planning_picture.draw(plans, path)
+        planning_picture.draw(rows, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
     say(f"shoal: the picture is in {path}")

@@ -1,0 +1,260 @@
+"""`shoal plan` of sums, counts and decayed means: what it foretells is what is then released."""
+
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from shoal.agents.cli.main import app
+from shoal.mechanisms.statistic import Contribution
+from shoal.mechanisms.stepped import Stepped
+from shoal.models.config import load
+from shoal.models.errors import ConfigError
+from shoal.stream.plan import mechanism_of, plan_topic
+from shoal.stream.runner import FileRun, Line
+from tests.cli.test_plan import METRIC as MEAN
+
+HOUR, DAY = 3_600_000_000, 86_400_000_000
+BEGIN = 1_704_067_200_000_000  # a midnight
+HOURS, PER_HOUR, USERS = 32, 5, 40  # so that each user has 4 samples
+SUM = """
+[[metric]]
+name = "spend"
+topic = "sales"
+user = "who"
+value = "amount"
+time = "at"
+statistic = "sum"
+range = [0, 10]
+epsilon = 1
+max_contributions = 4
+step = "1h"
+"""
+WINDOW = 'decay = { kind = "window", length = "8h" }\n'
+HALF = 'decay = { kind = "exponential", half_life = "6h" }\n'
+ALPHA = 'decay = { kind = "exponential", alpha = 0.9 }\n'
+POLYNOMIAL = 'decay = { kind = "polynomial", exponent = 1.5 }\n'
+ALL = 'decay = { kind = "all-windows" }\n'
+PATENT, MEANS = 'algorithm = "patent"\n', ('"sum"', '"mean"')
+STATED = ("--users", USERS, "--over", f"{HOURS}h")
+
+
+def said(folder: Path, more: str, *changes: tuple[str, str], others: str = "") -> Path:
+    text = SUM
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    (folder / "shoal.toml").write_text("[privacy]\nepsilon = 100\n" + text + more + others)
+    return folder / "shoal.toml"
+
+
+def shoal(*arguments: object, columns: int = 200) -> Result:
+    return CliRunner().invoke(app, ["plan", *map(str, arguments)], env={"COLUMNS": str(columns)})
+
+
+def planned(*arguments: object) -> list[dict[str, Any]]:
+    result = shoal(*arguments, "--json")
+    if result.exception is not None:
+        raise result.exception
+    metrics: list[dict[str, Any]] = orjson.loads(result.stdout)["metrics"]
+    return metrics
+
+
+def of(plan: dict[str, Any], algorithm: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in plan["algorithms"] if one["algorithm"] == algorithm)
+    return found
+
+
+def run(config: Path) -> list[dict[str, Any]]:
+    """The releases of a file run with as many events in each hour."""
+    plan = plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1)
+    lines = []
+    for index in range(HOURS * PER_HOUR):
+        at = BEGIN // 1000 + index // PER_HOUR * HOUR // 1000 + index % PER_HOUR
+        lines.append(Line(index, orjson.dumps({"who": f"u{index % USERS}", "amount": index % 11, "at": at})))
+    return [orjson.loads(one.value) for output in FileRun(plan).outputs(lines) for one in output.releases]
+
+
+@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, ALL])
+@pytest.mark.parametrize("algorithm", ["", PATENT])
+@pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
+def test_the_noise_foretold_is_that_of_every_release(
+    tmp_path: Path, decay: str, algorithm: str, statistic: str
+) -> None:
+    if algorithm and not decay:
+        return  # the patent has none
+    # given a workload that is stated, and a file that is like it
+    config = said(tmp_path, (decay or 'decay = { kind = "none" }\n') + algorithm, ('"sum"', f'"{statistic}"'))
+    (plan,) = planned(config, *STATED)
+    found = of(plan, "patent" if algorithm else "sharp")
+    # when its releases are made
+    releases = run(config)
+    # then each has that noise, at that time, over so many samples, by that mechanism
+    foretold = {look["seconds"]: look for look in found["over_time"]}
+    assert len(foretold) == len(releases) == HOURS
+    for release in releases:
+        look = foretold[datetime.fromisoformat(release["at"]).timestamp() - BEGIN / 1e6]
+        assert look["samples"] == pytest.approx(release["samples"], rel=1e-5)
+        assert look["noise_sd"] == (release["noise_sd"] if statistic == "sum" else pytest.approx(release["noise_sd"]))
+        if statistic == "sum":
+            assert 2 * look["half_interval"] == pytest.approx(release["high"] - release["low"])
+        assert found["mechanism"] == release["mechanism"]
+        assert look["left_out"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "changes"),
+    [
+        ("", ()),
+        (WINDOW, ()),
+        (WINDOW + PATENT, ()),
+        (WINDOW.replace("8h", "24h"), ()),
+        (WINDOW.replace("8h", "24h") + 'delta = "1e-6"\n', ()),
+        (HALF, (MEANS,)),
+        (POLYNOMIAL, ()),
+        (ALL + PATENT, ()),
+    ],
+)
+def test_the_noise_measured_over_many_keys_is_that_foretold(
+    tmp_path: Path, more: str, changes: tuple[tuple[str, str], ...]
+) -> None:
+    config = said(tmp_path, more + ("clamp = false\n" if changes else ""), *changes)
+    (plan,) = planned(config, *STATED)
+    foretold = of(plan, "patent" if PATENT in more else "sharp")["over_time"][-2]
+    mechanism = mechanism_of(load(config).metric[0])
+    assert isinstance(mechanism, Stepped)
+    # Releases of nothing but noise: all samples are 0, the low end of the range.
+    errors: list[float] = []
+    for key in range(500):
+        releaser = mechanism.releaser(bytes([key % 256, key // 256] * 16), b"")
+        for _ in range(HOURS - 1):  # more draws than the patent's one at a power of two
+            releaser.add(Contribution(0, "", 0, 0, PER_HOUR, 0))
+            releaser.close()
+        estimate = releaser.estimate()
+        assert estimate is not None
+        assert estimate.value is not None
+        errors.append(estimate.value)
+    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(foretold["noise_sd"], rel=0.1)
+
+
+def test_what_a_lifetime_cap_leaves_out_is_told_with_the_bias_and_what_to_do(tmp_path: Path) -> None:
+    # given users with 8 samples in 32 hours, of which the first 4 count: none of the last 16 hours
+    config = said(tmp_path, WINDOW)
+    (plan,) = planned(config, *STATED, "--samples", 8)
+    looks = {look["seconds"] / 3600: look for look in of(plan, "sharp")["over_time"]}
+    assert [looks[hour]["left_out"] for hour in (16, 20, 24, 32)] == pytest.approx([0, 0.5, 1, 1])
+    assert looks[20]["bias"] == pytest.approx(-40 * 5), "a value is 5 on average"
+    assert of(plan, "sharp")["long_run"]["left_out"] == pytest.approx(0.5), "if users come and go"
+    # then 8 of them are advised, and a unit that starts anew
+    advised = plan["recommended"]
+    assert (advised["algorithm"], advised["max_contributions"], advised["outcome"]["bias"]) == ("sharp", 8, 0)
+    text = shoal(config, *STATED, "--samples", 8).stdout
+    assert "100 % of the samples in the last release are left out, 400 of the sum" in text
+    assert "unit user-week renews it, but guarantees less" in text
+    # and with a cap of each period, a part of each is left out; of events, nothing
+    (daily,) = planned(said(tmp_path, 'unit = "user-8h"\n' + WINDOW, ("= 4", "= 1")), *STATED, "--samples", 8)
+    assert daily["workload"]["samples_per_unit"] == 2
+    assert {round(look["left_out"], 9) for look in of(daily, "sharp")["over_time"]} == {0.5}
+    (free,) = planned(said(tmp_path, 'unit = "event"\n' + WINDOW, ("max_contributions = 4\n", "")), *STATED)
+    assert (free["by_max_contributions"], free["recommended"]["max_contributions"]) == ([], None)
+    assert {look["left_out"] for look in of(free, "sharp")["over_time"]} == {0}
+
+
+def test_the_epsilon_that_halves_the_error_does(tmp_path: Path) -> None:
+    (plan,) = planned(said(tmp_path, HALF, MEANS), *STATED)
+    half = plan["half_the_error"]["epsilon"]
+    assert half["epsilon"] == pytest.approx(2, rel=0.1)
+    changes = (MEANS, ("epsilon = 1", f"epsilon = {half['epsilon']:.9f}"), ("= 4", f"= {half['max_contributions']}"))
+    (better,) = planned(said(tmp_path, HALF, *changes), *STATED)
+    assert of(better, "sharp")["over_time"][-1]["error"] <= 0.511 * plan["recommended"]["outcome"]["error"]
+    # of what is left out in any case, no epsilon gives back half
+    config = said(tmp_path, "", ("epsilon = 1", "epsilon = 1000"))
+    options = ("--users", 1000, "--samples", 30, "--pattern", "skewed")
+    assert planned(config, *options)[0]["half_the_error"]["epsilon"] is None
+    assert "what is left out stays left out" in shoal(config, *options).stdout
+
+
+def test_other_lengths_and_windows_told_afterwards(tmp_path: Path) -> None:
+    (window,) = planned(said(tmp_path, WINDOW), *STATED)
+    assert [one["length"] for one in window["by_length"]] == ["2h", "4h", "8h", "16h", "32h"]
+    (other,) = planned(said(tmp_path, WINDOW.replace("8h", "2h")), *STATED)
+    assert other["by_length"][1]["noise_sd"] == window["by_length"][0]["noise_sd"]
+    assert [one["length"] for one in other["by_length"]] == ["1h", "2h", "4h", "8h"], "no step is cut"
+    assert "configured" in shoal(said(tmp_path, WINDOW.replace("8h", "1h")), *STATED).stdout.partition("windows")[2]
+    (half,) = planned(said(tmp_path, HALF), *STATED)
+    assert [one["length"] for one in half["by_length"]] == ["90m", "3h", "6h", "12h", "1d"]
+    (alpha,) = planned(said(tmp_path, ALPHA), *STATED)
+    assert [one["length"] for one in alpha["by_length"]] == [
+        f"alpha {0.9**power:.4g}" for power in (4, 2, 1, 1 / 2, 1 / 4)
+    ]
+    (told,) = planned(said(tmp_path, ALL), *STATED)
+    assert [one["steps"] for one in told["by_window"]] == [1, 2, 4, 8, 16, 32]
+    assert set(told["by_window"][0]["noise_sd"]) == {"sharp", "patent", "per-step"}
+    assert told["recommended"]["horizon"] == "32h"
+    assert "a metric of its own" in shoal(said(tmp_path, ALL), *STATED).stdout
+
+
+def test_a_patent_that_refuses_is_told_and_a_decay_that_no_one_can_do_is_an_error(tmp_path: Path) -> None:
+    config = said(tmp_path, POLYNOMIAL.replace("1.5", "16"))
+    assert of(planned(config, *STATED)[0], "patent")["refused"]
+    assert "patent is refused: " in shoal(config, *STATED).stdout
+    refused = shoal(said(tmp_path, POLYNOMIAL.replace("1.5", "17")), *STATED)
+    assert isinstance(refused.exception, ConfigError)
+
+
+def others() -> str:
+    """A count, a mean without decay, and metrics of other kinds, beside the sum."""
+    count = SUM.replace("spend", "orders").replace('"sum"', '"count"').replace("range = [0, 10]\n", "")
+    tail = SUM.replace("spend", "tail").replace('"sum"', '"mean"').replace("[0, 10]", "[-20, 10]") + ALPHA
+    event = SUM.replace("spend", "event").replace("max_contributions = 4", 'unit = "event"')
+    told = SUM.replace("spend", "told") + ALL + 'unit = "user-day"\ngroup = "country"\n'
+    return count + MEAN + tail + event + WINDOW + told + event.replace('"event"\n', '"plain"\n', 1)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 130])
+def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
+    config = said(tmp_path, WINDOW + 'delta = "1e-6"\n', others=others())
+    result = shoal(config, "--users", 20_000, "--samples", 2.5, "--pattern", "skewed", columns=columns)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= columns
+    assert "…" not in result.stdout
+    for words in ("recommended: max_contributions", "recommended: sharp (", "by hand*", "A count is exact", "grows"):
+        assert words in result.stdout
+
+
+def test_metrics_of_all_kinds_are_planned_and_drawn_together(tmp_path: Path) -> None:
+    config = said(tmp_path, WINDOW, others=others())
+    result = shoal(config, *STATED, "--plot", tmp_path / "plan.png", "--json")
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    fields = orjson.loads(result.stdout)
+    assert fields["private"] is True
+    names = ["spend", "orders", "amount", "tail", "event", "told", "plain"]
+    assert [one["metric"] for one in fields["metrics"]] == names
+    assert [one.get("statistic") for one in fields["metrics"]][:4] == ["sum", "count", "mean", "mean"]
+    assert fields["metrics"][1]["recommended"]["outcome"]["error"] == 0
+    one_step = shoal(config, "--users", 40, "--over", "1h", "--metric", "spend", "--plot", tmp_path / "plan.png")
+    assert one_step.exit_code == 0
+
+
+def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
+    days = {'"8h"': 365 / 24, '"5d"': 20}
+    for span, over in days.items():
+        (plan,) = planned(said(tmp_path, WINDOW.replace('"8h"', span)), "--users", 40)
+        assert plan["workload"]["over"] == over * 86400
+    (plan,) = planned(said(tmp_path, 'horizon = "5d"\n' + ALL), "--users", 40)
+    assert (plan["workload"]["over"], plan["workload"]["samples_per_user"]) == (5 * 86400, 4)
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    config = said(tmp_path, WINDOW)
+    unknown = shoal(config)
+    assert unknown.exit_code == 2
+    assert "how many users" in unknown.stderr
+    refused = shoal(config, "--values", tmp_path / "events.jsonl")
+    assert isinstance(refused.exception, ConfigError)
+    assert "--values is for means without a decay, not for spend" in str(refused.exception)
