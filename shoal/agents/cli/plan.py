@@ -31,10 +31,12 @@ Users = Annotated[
     int | None, typer.Option(min=1, max=MOST_USERS, help="Users who contribute; default: the metric's users.")
 ]
 Samples = Annotated[
-    float | None, typer.Option(min=1e-6, max=1e9, help="Samples per user, on average; default: max_contributions.")
+    float | None,
+    typer.Option(min=1e-6, max=1e9, help="Samples per user, on average; default: max_contributions, of each period."),
 ]
 Over = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="For how long, as in 90d; default: horizon, or 365 releases.")
+    str | None,
+    typer.Option(metavar="DURATION", help="For how long, as in 90d; default: horizon, or 365 releases and 4 windows."),
 ]
 Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]
 Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the range that values lie in; sharp finds it.")]
