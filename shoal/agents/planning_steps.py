@@ -1,7 +1,7 @@
 """What a sum, count or decayed mean would be like under each algorithm, cap and length, before budget is spent.
 
 The counterpart of planning.py for what is released at every step. Noise is that of the very mechanism, to the digits
-that a release states; what is left out follows from a stated workload at constant rates.
+that a release states; what is left out follows from the workload (planning_steps_workload.py).
 """
 
 import math
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.agents.planning import CLOSE, HALVING, Cost, Look, caps, smallest
-from shoal.agents.planning_stated import YEAR, Stated, spaced
-from shoal.mechanisms.planning import Pattern, bias
-from shoal.mechanisms.planning_steps import Expected, Flow, StepProspect, by_hand, prospect
+from shoal.agents.planning_stated import spaced
+from shoal.agents.planning_steps_workload import Source, StepWorkload
+from shoal.mechanisms.planning import bias
+from shoal.mechanisms.planning_steps import Expected, StepProspect, by_hand, prospect
 from shoal.mechanisms.stepped import Stepped
 from shoal.models.metric import SUMS, MetricSection
 from shoal.stream.plan import mechanism_of
 
 LENGTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))  # times the configured one
-REACH = 4  # windows or half-lives that the time has at least, where nothing says how long it will last
 STAGES = 4  # how often `plan_steps` advances
 MOST_WINDOWS = 9  # lengths of any window that are shown
 
@@ -46,19 +46,6 @@ class StepOutlook:
 
 
 @dataclass(frozen=True, slots=True)
-class StepWorkload:
-    """A workload in numbers."""
-
-    users: int
-    samples: float  # of a user, on average, over the whole time
-    of_a_unit: float  # of one whom the guarantee is for: a user, a user and period, an event
-    over: int  # microseconds
-    steps: int
-    pattern: str
-    spread: Fraction  # part of the range that values are assumed to lie in
-
-
-@dataclass(frozen=True, slots=True)
 class Length:
     """Another window or half-life."""
 
@@ -83,7 +70,11 @@ class StepPlan:
     advised: MetricSection
     outcome: Look
     halving: Cost | None  # epsilon
-    private = True
+
+    @property
+    def private(self) -> bool:
+        """Whether it is made from what is stated."""
+        return self.workload.private
 
     @property
     def width(self) -> float:
@@ -97,42 +88,29 @@ class StepPlan:
         return typical(self.section, self.workload.spread)
 
 
-def plan_steps(section: MetricSection, stated: Stated, advance: Callable[[], None] = lambda: None) -> StepPlan:
+def plan_steps(section: MetricSection, source: Source, advance: Callable[[], None] = lambda: None) -> StepPlan:
     """Compare algorithms, caps and lengths; what half the error would cost.
 
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    work = settled(section, stated)
-    outlooks = tuple(_outlook(one, stated, work) for one in candidates(section))
+    work = source.settled(section)
+    outlooks = tuple(_outlook(one, source, work) for one in candidates(section))
     advance()
     best = min((one for one in outlooks if one.refused is None), key=lambda one: one.noise)
-    tried = [(cap, _final(_capped(best.section, cap), stated, work)) for cap in _caps(section, work)]
+    tried = [(cap, _final(_capped(best.section, cap), source, work)) for cap in _caps(section, work)]
     advance()
     cap = smallest(tried) if tried else section.max_contributions
     advised = _tuned(_capped(best.section, cap), work)
-    lengths = tuple(_length(factor, one, stated, work) for factor, one in _lengths(best.section))
+    lengths = tuple(_length(factor, one, source, work) for factor, one in _lengths(best.section))
     advance()
-    outcome = _final(advised, stated, work)
-    halving = _halved(advised, outcome, [cap for cap, _ in tried], stated, work)
+    outcome = _final(advised, source, work)
+    halving = _halved(advised, outcome, [cap for cap, _ in tried], source, work)
     advance()
     return StepPlan(
-        section, work, outlooks, _by_hand(section, stated, work), best, tuple(tried), lengths,
-        tuple(_windows(outlooks, stated, work)), advised, outcome, halving,
+        section, work, outlooks, _by_hand(section, source, work), best, tuple(tried), lengths,
+        tuple(_windows(outlooks, source, work)), advised, outcome, halving,
     )  # fmt: skip
-
-
-def settled(section: MetricSection, stated: Stated) -> StepWorkload:
-    """The workload, with the metric's own cap and horizon where nothing else was stated."""
-    step, said = section.cadence or 1, section.forgets
-    reach = REACH * (said.length or said.half_life or 0)
-    over = stated.over or section.horizon or max(YEAR * step, reach)
-    steps = max(1, over // step)
-    periods = 1.0 if section.of.period is None else max(1.0, over / section.of.period)
-    samples = section.cap * periods if stated.samples is None else stated.samples
-    of_a_unit = 1.0 if section.of.is_event else samples / periods
-    pattern = "skewed" if stated.skewed else "even"
-    return StepWorkload(stated.users, samples, of_a_unit, steps * step, steps, pattern, stated.spread)
 
 
 # -------------------------------------------------------------------- settings
@@ -193,26 +171,19 @@ def _root(alpha: Fraction, factor: Fraction) -> Fraction:
 # -------------------------------------------------------------------- looks
 
 
-def _flow(section: MetricSection, stated: Stated, work: StepWorkload) -> Flow:
-    pattern = (Pattern.skewed if stated.skewed else Pattern.even)(work.users, work.samples)
-    unit = section.of
-    periods = None if unit.period is None else max(1.0, work.over / unit.period)
-    return Flow(pattern, work.steps, None if unit.is_event else section.cap, periods)
-
-
 def _mechanism(section: MetricSection) -> Stepped:
     found = mechanism_of(section)
     assert isinstance(found, Stepped)  # noqa: S101 - the metric has a step
     return found
 
 
-def _prospect(section: MetricSection, stated: Stated, work: StepWorkload) -> StepProspect:
-    return prospect(_mechanism(section), _flow(section, stated, work))
+def _prospect(section: MetricSection, source: Source, work: StepWorkload) -> StepProspect:
+    return prospect(_mechanism(section), source.flow(section, work))
 
 
-def _outlook(section: MetricSection, stated: Stated, work: StepWorkload) -> StepOutlook:
+def _outlook(section: MetricSection, source: Source, work: StepWorkload) -> StepOutlook:
     try:
-        ahead = _prospect(section, stated, work)
+        ahead = _prospect(section, source, work)
     except ValueError as refused:
         if section.algorithm == "sharp":
             raise
@@ -220,10 +191,10 @@ def _outlook(section: MetricSection, stated: Stated, work: StepWorkload) -> Step
     return _seen(section, ahead, work)
 
 
-def _by_hand(section: MetricSection, stated: Stated, work: StepWorkload) -> StepOutlook | None:
+def _by_hand(section: MetricSection, source: Source, work: StepWorkload) -> StepOutlook | None:
     if section.statistic == "count":
         return None
-    return _seen(section, by_hand(_mechanism(section), _flow(section, stated, work)), work)
+    return _seen(section, by_hand(_mechanism(section), source.flow(section, work)), work)
 
 
 def _seen(section: MetricSection, ahead: StepProspect, work: StepWorkload) -> StepOutlook:
@@ -232,12 +203,12 @@ def _seen(section: MetricSection, ahead: StepProspect, work: StepWorkload) -> St
     return StepOutlook(section, ahead.mechanism, looks, far and _look(section, None, far, work))
 
 
-def _final(section: MetricSection, stated: Stated, work: StepWorkload) -> Look:
-    return _look(section, work.steps, _prospect(section, stated, work).at(work.steps), work)
+def _final(section: MetricSection, source: Source, work: StepWorkload) -> Look:
+    return _look(section, work.steps, _prospect(section, source, work).at(work.steps), work)
 
 
-def _length(factor: Fraction, section: MetricSection, stated: Stated, work: StepWorkload) -> Length:
-    ahead = _prospect(section, stated, work)
+def _length(factor: Fraction, section: MetricSection, source: Source, work: StepWorkload) -> Length:
+    ahead = _prospect(section, source, work)
     far = ahead.long_run()
     assert far is not None  # noqa: S101 - what has a length forgets
     return Length(factor, section, ahead.mechanism, _look(section, None, far, work))
@@ -273,21 +244,21 @@ def typical(section: MetricSection, spread: Fraction) -> float:
 
 
 def _windows(
-    outlooks: tuple[StepOutlook, ...], stated: Stated, work: StepWorkload
+    outlooks: tuple[StepOutlook, ...], source: Source, work: StepWorkload
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Noise of windows of several lengths, by algorithm."""
     section = outlooks[0].section
     if section.forgets.kind != "all-windows" or section.statistic == "count":
         return
-    ahead = {one.section.algorithm: _prospect(one.section, stated, work) for one in outlooks if one.refused is None}
-    ahead["per-step"] = by_hand(_mechanism(section), _flow(section, stated, work))
+    ahead = {one.section.algorithm: _prospect(one.section, source, work) for one in outlooks if one.refused is None}
+    ahead["per-step"] = by_hand(_mechanism(section), source.flow(section, work))
     powers = [1 << k for k in range(work.steps.bit_length()) if 1 << k < work.steps]
     shown = powers[:: max(1, math.ceil(len(powers) / (MOST_WINDOWS - 1)))]
     for length in [*shown, work.steps]:
         yield length, {name: one.window(length) for name, one in ahead.items()}
 
 
-def _halved(advised: MetricSection, outcome: Look, tried: list[int], stated: Stated, work: StepWorkload) -> Cost | None:
+def _halved(advised: MetricSection, outcome: Look, tried: list[int], source: Source, work: StepWorkload) -> Cost | None:
     """The least of the factors of epsilon that are tried that is enough, with the advised cap or a larger one."""
     if math.isinf(outcome.error) or not outcome.noise_sd:
         return None
@@ -296,6 +267,6 @@ def _halved(advised: MetricSection, outcome: Look, tried: list[int], stated: Sta
         epsilon = advised.epsilon * Fraction(factor).limit_denominator(1 << 20)
         for cap in larger or [advised.max_contributions]:
             more = _capped(advised, cap).model_copy(update={"epsilon": epsilon})
-            if _final(more, stated, work).error <= outcome.error / 2 * CLOSE:
+            if _final(more, source, work).error <= outcome.error / 2 * CLOSE:
                 return Cost(factor, float(epsilon), more.cap)
     return None

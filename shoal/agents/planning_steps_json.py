@@ -5,6 +5,7 @@ from typing import Any
 from shoal.agents.planning import Look
 from shoal.agents.planning_steps import StepOutlook, StepPlan
 from shoal.agents.planning_steps_view import length, missing
+from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.agents.planning_view import look_as_json
 from shoal.models.durations import format_duration
 
@@ -18,6 +19,7 @@ def as_json(plan: StepPlan) -> dict[str, Any]:
         "field": section.values[0] if section.values else None,
         "statistic": section.statistic,
         "private": plan.private,
+        **({} if plan.private else {"warning": NOT_PRIVATE}),
         "range": [float(end) for end in section.ranges[0]] if section.ranges else None,
         "epsilon": float(section.epsilon),
         "delta": float(section.delta),

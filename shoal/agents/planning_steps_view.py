@@ -11,6 +11,7 @@ from rich.text import Text
 
 from shoal.agents.planning import Look
 from shoal.agents.planning_steps import StepOutlook, StepPlan
+from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.agents.planning_view import TIMES, duration, marks, number, percent, plain_table, when
 from shoal.models.exact import exact_text
 from shoal.models.metric import MetricSection
@@ -65,6 +66,8 @@ def workload(plan: StepPlan) -> str:
     text = f"{work.users:,} users{group} with {_samples(work.samples)} each over {duration(work.over)}"
     if section.of.period is not None:
         text += f", {number(work.of_a_unit)} of a {section.of.words()}"
+    if not plan.private:
+        return f"{text}, from the file"
     return f"{text}, {'on average, a few users with most' if work.pattern == 'skewed' else 'at constant rates'}"
 
 
@@ -91,7 +94,8 @@ def recommended(plan: StepPlan) -> str:
 
 def tables(plan: StepPlan, width: int) -> Group:
     """A plan for a terminal."""
-    parts: list[RenderableType] = [Text(title(plan), style="bold"), Text(f"for {workload(plan)}"), Text()]
+    parts: list[RenderableType] = [] if plan.private else [Text(NOT_PRIVATE, style="bold red")]
+    parts += [Text(title(plan), style="bold"), Text(f"for {workload(plan)}"), Text()]
     parts += [_over_time(plan, width), Padding(Text("\n".join(_remarks(plan)), style="dim"), (0, 0, 1, 1))]
     parts.append(Text(f"recommended: {recommended(plan)}", style="bold"))
     parts += [Padding(Text(line), (0, 0, 0, 1)) for line in _advice(plan)]
@@ -167,7 +171,7 @@ def _remarks(plan: StepPlan) -> Iterator[str]:
         if plan.best.long_run is not None:
             yield "Long run: all releases long after the beginning, if users always are as many."
         yield "* a Laplace draw for each step: a yardstick, no algorithm."
-    if section.group is not None and not section.of.is_event:
+    if section.group is not None and not section.of.is_event and plan.private:
         yield f"All groups share the samples that count of a {section.of.words()}; here all are in one."
     for one in plan.outlooks:
         if one.refused is not None:

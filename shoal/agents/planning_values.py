@@ -208,6 +208,19 @@ def read_values(config: Config, section: MetricSection, path: str, on_bytes: Cal
         InputError: the file cannot be read, or has no event for the metric.
         ConfigError: the metric takes its time from Kafka's records.
     """
+    largest = max(read_groups(config, section, path, on_bytes).values(), key=len)
+    return Values(sorted(largest, key=lambda event: event.at))
+
+
+def read_groups(
+    config: Config, section: MetricSection, path: str, on_bytes: Callable[[int], None]
+) -> dict[str, list[Event]]:
+    """The events of a file that a metric accepts, by group.
+
+    Raises:
+        InputError: the file cannot be read, or has no event for the metric.
+        ConfigError: the metric takes its time from Kafka's records.
+    """
     if section.time is None:
         raise ConfigError(
             f'metric "{section.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
@@ -223,8 +236,7 @@ def read_values(config: Config, section: MetricSection, path: str, on_bytes: Cal
             found[group].append(event)
     if not found:
         raise InputError(f'{path}: no event has what metric "{section.name}" needs; name a file of its topic')
-    largest = max(found.values(), key=len)
-    return Values(sorted(largest, key=lambda event: event.at))
+    return found
 
 
 class _Reader:

@@ -9,7 +9,8 @@ By hand      what a decayed sum would have with one draw of Laplace noise for ea
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -91,13 +92,45 @@ class Flow:
         return self.pattern.users * counted / self.steps, self.pattern.users * there / self.steps
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Samples that were counted: of each step, those that count and all there are.
+
+    >>> running = Stepped(statistic="count", decay=Window(2)).sums
+    >>> Counted([3, 1, 0], [3, 4, 5]).samples(running, Window(2), 3)
+    (1.0, 9.0)
+    """
+
+    counts: Sequence[int]
+    there: Sequence[int]
+    _decayed: dict[tuple[type, object], list[tuple[float, float]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def steps(self) -> int:
+        """So many."""
+        return len(self.counts)
+
+    def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
+        """(decayed number of samples that count at step t, of all)."""
+        key = type(sums), decay  # weights depend on no more
+        if key not in self._decayed:
+            some, whole, parts = sums.counts(), sums.counts(), sums.denominator
+            pairs = zip(self.counts, self.there, strict=True)
+            self._decayed[key] = [(some.add(n) / parts, whole.add(m) / parts) for n, m in pairs]
+        return self._decayed[key][t - 1]
+
+    def rates(self) -> tuple[float, float]:
+        """(samples of a step that count, all), on average over the whole time."""
+        return sum(self.counts) / self.steps, sum(self.there) / self.steps
+
+
 @dataclass(frozen=True)
 class StepProspect:
     """A stepped statistic over a flow of samples."""
 
     of: Stepped
     sums: DecayedSum
-    flow: Flow
+    flow: Flow | Counted
 
     @property
     def mechanism(self) -> str:
@@ -144,7 +177,7 @@ class StepProspect:
         return sums.window_variance(end, length)
 
 
-def prospect(of: Stepped, flow: Flow) -> StepProspect:
+def prospect(of: Stepped, flow: Flow | Counted) -> StepProspect:
     """What comes of the statistic.
 
     Raises:
@@ -153,7 +186,7 @@ def prospect(of: Stepped, flow: Flow) -> StepProspect:
     return StepProspect(of, of.sums, flow)
 
 
-def by_hand(of: Stepped, flow: Flow) -> StepProspect:
+def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
     """What would come of it with one draw for each step.
 
     >>> from shoal.mechanisms.grid import Grid

@@ -11,10 +11,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
+from shoal.agents.planning_steps_workload import MOST_STEPS
+from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.stepped import Stepped
 from shoal.models.config import load
-from shoal.models.errors import ConfigError
+from shoal.models.errors import ConfigError, InputError
 from shoal.stream.plan import mechanism_of, plan_topic
 from shoal.stream.runner import FileRun, Line
 from tests.cli.test_plan import METRIC as MEAN
@@ -255,6 +257,62 @@ def test_wrong_usage(tmp_path: Path) -> None:
     unknown = shoal(config)
     assert unknown.exit_code == 2
     assert "how many users" in unknown.stderr
-    refused = shoal(config, "--values", tmp_path / "events.jsonl")
-    assert isinstance(refused.exception, ConfigError)
-    assert "--values is for means without a decay, not for spend" in str(refused.exception)
+
+
+def events(samples: int = 6, groups: int = 1) -> list[dict[str, Any]]:
+    """Users with as many samples, an hour apart."""
+    return [
+        {"who": f"u{user}", "amount": 7, "at": BEGIN // 1000 + number * HOUR // 1000 + user, "country": number % groups}
+        for number in range(samples) for user in range(USERS)
+    ]  # fmt: skip
+
+
+def written(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    (folder / "events.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    return folder / "events.jsonl"
+
+
+def test_a_file_says_who_contributes_when_and_that_it_is_not_private(tmp_path: Path) -> None:
+    # given users with 6 samples in the first 6 hours, of which 4 count, and one sample in hour 12
+    rows = [*events(), {"who": "late", "amount": 7, "at": BEGIN // 1000 + 11 * HOUR // 1000}]
+    path, config = written(tmp_path, rows), said(tmp_path, HALF, MEANS)
+    result = shoal(config, "--values", path, "--json", "--plot", tmp_path / "plan.png")
+    fields = orjson.loads(result.stdout)
+    (plan,) = fields["metrics"]
+    assert NOT_PRIVATE in result.stderr
+    assert (fields["private"], plan["private"], plan["warning"]) == (False, False, NOT_PRIVATE)
+    assert plan["workload"] | {"spread": 0, "samples_per_unit": 0} == {
+        "users": 41, "samples_per_user": pytest.approx(241 / 41), "samples_per_unit": 0, "over": 12 * 3600, "steps": 12,
+        "pattern": "that of the file", "spread": 0,
+    }  # fmt: skip
+    # then noise, samples and what is left out are those of its releases
+    run = FileRun(plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1))
+    lines = [Line(index, orjson.dumps(row)) for index, row in enumerate(rows)]
+    releases = [orjson.loads(one.value) for output in run.outputs(lines) for one in output.releases]
+    looks = of(plan, "sharp")["over_time"]
+    assert len(looks) == len(releases) == 12
+    for look, release in zip(looks, releases, strict=True):
+        assert (look["samples"], look["noise_sd"]) == pytest.approx((release["samples"], release["noise_sd"]))
+    assert [look["left_out"] for look in looks][:4] == [0] * 4
+    assert looks[5]["left_out"] == pytest.approx(1 - looks[5]["samples"] / sum(40 * 0.5 ** (k / 6) for k in range(6)))
+    text = shoal(config, "--values", path).stdout
+    assert text.startswith(NOT_PRIVATE)
+    assert "41 users with 5.88 samples each over 12h, from the file" in text
+
+
+def test_caps_of_a_file_are_those_of_a_unit_in_all_groups_together(tmp_path: Path) -> None:
+    path = written(tmp_path, events(6, groups=2))
+    settings = 'group = "country"\nmax_groups_per_user = 2\n' + WINDOW
+    for unit, counted in (("user", 2 * USERS), ("user-2h", 3 * USERS), ("event", 3 * USERS)):
+        cap = 'unit = "event"\n' if unit == "event" else f'unit = "{unit}"\nmax_contributions = 4\n'
+        config = said(tmp_path, settings, ("max_contributions = 4\n", cap))
+        (plan,) = planned(config, "--values", path)
+        assert of(plan, "sharp")["over_time"][-1]["samples"] == counted, "of the larger group, 3 of a user at most"
+        assert plan["workload"]["samples_per_unit"] == {"user": 6, "user-2h": 2, "event": 1}[unit]
+
+
+def test_a_file_of_too_many_steps_is_refused(tmp_path: Path) -> None:
+    rows = [{"who": "a", "amount": 1, "at": at} for at in (0, MOST_STEPS * HOUR // 1000)]
+    refused = shoal(said(tmp_path, WINDOW), "--values", written(tmp_path, rows))
+    assert isinstance(refused.exception, InputError)
+    assert "give fewer events" in str(refused.exception)

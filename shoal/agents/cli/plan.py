@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 import typer
@@ -17,6 +17,7 @@ from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
 from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
+from shoal.agents.planning_steps_workload import Source, Steady, read_file
 from shoal.agents.planning_values import NOT_PRIVATE, read_values
 from shoal.models.config import Config, load
 from shoal.models.durations import parse_duration
@@ -25,6 +26,7 @@ from shoal.models.metric import MetricSection
 
 MOST_USERS = 2**40
 AnyPlan = MetricPlan | StepPlan
+Read = TypeVar("Read")
 
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
 Users = Annotated[
@@ -72,7 +74,7 @@ def plan(
     stated = None if values is not None else _stated(users, samples, over, pattern, spread)
     if values is not None:
         _refuse_stated(users, samples, over, pattern, spread)
-        chosen = _of_one_topic(_without_steps(chosen), values)
+        chosen = _of_one_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
     plans = [one for section in chosen for one in _plans(said, section, stated, values)]
     if plot is not None:
@@ -135,30 +137,28 @@ def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]
     return chosen
 
 
-def _without_steps(chosen: list[MetricSection]) -> list[MetricSection]:
-    """Refuse what a file is not read for."""
-    stepped = ", ".join(section.name for section in chosen if section.is_stepped)
-    if stepped:
-        raise ConfigError(
-            f"--values is for means without a decay, not for {stepped}: "
-            "state the workload with --users, --samples and --over; name one of the others with --metric"
-        )
-    return chosen
-
-
 def _plans(config: Config, section: MetricSection, stated: Stated | None, values: str | None) -> list[AnyPlan]:
     """One for each coordinate."""
-    if stated is not None and section.is_stepped:
-        return [_advancing(section, STAGES, partial(plan_steps, section, _with_users(stated, section)))]
-    workload: Workload
-    if stated is None:
-        with progress(f"reading {values}", size_of(str(values))) as advance:
-            workload = read_values(config, section, str(values), advance)
-    else:
-        workload = _with_users(stated, section)
+    if section.is_stepped:
+        source: Source = (
+            _read(read_file, config, section, values) if stated is None else Steady(_with_users(stated, section))
+        )
+        return [_advancing(section, STAGES, partial(plan_steps, section, source))]
+    workload: Workload = _read(read_values, config, section, values) if stated is None else _with_users(stated, section)
     count = steps(section, workload)
     makes = [partial(plan_metric, section, coordinate, workload) for coordinate in range(len(section.values))]
     return [_advancing(section, count, make) for make in makes]
+
+
+def _read(
+    reader: Callable[[Config, MetricSection, str, Callable[[int], None]], Read],
+    config: Config,
+    section: MetricSection,
+    path: str | None,
+) -> Read:
+    """The workload of a file."""
+    with progress(f"reading {path}", size_of(str(path))) as advance:
+        return reader(config, section, str(path), advance)
 
 
 def _advancing(section: MetricSection, count: int, make: Callable[[Callable[[], None]], AnyPlan]) -> AnyPlan:
