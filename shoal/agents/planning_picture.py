@@ -86,9 +86,9 @@ def _row(figure: Figure, one: Row, top: float, height: float) -> None:
         LEFT, (top - ROW + 0.7) / height, f"recommended: {one.recommended}", color=INK, weight="bold", va="center"
     )
     bottom, tall = (top - ROW + FOOT + 0.2) / height, (ROW - HEADING - FOOT) / height
-    one.left(figure.add_axes((LEFT, bottom, 0.50 if one.right else RIGHT - LEFT - 0.155, tall)))
+    one.left(figure.add_axes((LEFT, bottom, 0.49 if one.right else RIGHT - LEFT - 0.155, tall)))
     if one.right is not None:
-        one.right(figure.add_axes((LEFT + 0.50 + 0.155, bottom, RIGHT - LEFT - 0.655, tall)))
+        one.right(figure.add_axes((LEFT + 0.49 + 0.17, bottom, RIGHT - LEFT - 0.66, tall)))
 
 
 def limits(plan: MetricPlan | StepPlan, errors: Sequence[float]) -> tuple[float, float]:
