@@ -150,7 +150,8 @@ METRIC_TAIL = """\
   over all metrics of the audit log.
 * **`epsilon`** covers everything: all groups, all releases, for ever. With `max_groups_per_user = G` each group runs at
   `epsilon / G`.
-* **`max_contributions`**, `epsilon` and `every` of what has a `step` are told [below](#decay-and-step-sums-counts-and-means-that-forget).
+* **`step`** and `decay` are told [below](#decay-and-step-sums-counts-and-means-that-forget), and what is different with
+  them.
 * **Several coordinates**: `value = ["lat", "lon"]` with `range = [[-90, 90], [-180, 180]]`, and likewise `prior` and
   `sigma`. Each coordinate gets an equal share of `epsilon`. In a release `value`, `noise_sd`, `low` and `high` are
   lists. A record in which one coordinate is no number counts for none.
@@ -203,7 +204,7 @@ that is `a` steps old counts with a weight that `decay` says:
 | `decay` | weight |
 | --- | --- |
 | `{ kind = "none" }`, or no `decay` | 1 |
-| `{ kind = "window", length = "7d" }` | 1 while `a` is less than `length / step`, then 0; `length` is a multiple of `step` |
+| `{ kind = "window", length = "7d" }` | 1 while `a` is less than `length / step`, then 0; `length` is a multiple |
 | `{ kind = "all-windows" }` | 1; and `shoal window` tells the sum over any window afterwards, from what was published |
 | `{ kind = "exponential", half_life = "1d" }` | 0.5 ** (`a` * `step` / `half_life`) |
 | `{ kind = "exponential", alpha = 0.99 }` | `alpha` ** `a` |
@@ -221,8 +222,8 @@ SUMS_TAIL = """\
   polynomial sum, whose `exponent` must be above 1.
 * **`max_contributions`** counts a unit's samples over all its groups together, and `epsilon` is not split between
   groups: sums are linear, so `max_groups_per_user` costs nothing here.
-* **`unit`** may be `"user"`; `"user-day"`, `"user-hour"`, `"user-week"` or any period, as `"user-12h"`: then counts, cap
-  and guarantee are a person's of one period, and start again in the next; or `"event"`, which is weak, and has no
+* **`unit`** may be `"user"`; `"user-day"`, `"user-hour"`, `"user-week"` or any period, as `"user-12h"`: then counts,
+  cap and guarantee are a person's of one period, and start again in the next; or `"event"`, which is weak, and has no
   `max_contributions`.
 * **Silence.** After `max_gap` steps without a contribution, and never before a window is empty, a group rests until
   its next one. Time goes on for what it forgets.
