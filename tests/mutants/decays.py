@@ -165,6 +165,5 @@ MUTANTS = (
         tests=(
             "mechanisms/test_stepped.py::test_the_noise_is_made_for_all_that_a_unit_may_change_in_all_groups_together",
         ),
-        quick=True,
     ),
 )
