@@ -15,7 +15,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from shoal.mechanisms.naive import NaiveBounder
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 Statistic = Literal["sum", "count", "mean"]
+BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
 
 
@@ -43,6 +44,7 @@ class Stepped:
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # m: of a unit, in all groups together
+    _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.positive(max_contributions=self.max_contributions)
@@ -57,6 +59,16 @@ class Stepped:
         if self.algorithm == "patent":
             return self.decay.patent(width, epsilon)
         return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    def bars(self, t: int) -> tuple[float, float]:
+        """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
+        found = self._bars.get(t)
+        if found is None:
+            if len(self._bars) >= BARS_KEPT:
+                self._bars.clear()
+            sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
+            found = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
+        return found
 
     @property
     def mechanism(self) -> str:
@@ -132,7 +144,7 @@ class StepReleaser:
         samples = n if sums.denominator == 1 else n / sums.denominator
         if self._sums is None:
             return Estimate(samples, 0.0, samples, samples, samples, nodes=self._nodes())
-        sd, half = (of.grid.width_value(bar(self._sums.t)) for bar in (sums.noise_sd, sums.noise_quantile))
+        sd, half = of.bars(self._sums.t)
         if of.statistic == "sum":
             value = of.grid.sum_value(self._noisy, n, sums.denominator)
         elif n:
