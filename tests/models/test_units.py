@@ -12,7 +12,7 @@ from shoal.models.errors import ConfigError
 from shoal.models.section import DAY
 from shoal.models.units import Unit, charge, most_touched, parse_unit
 
-ONE = Fraction(1)
+NONE, ONE = Fraction(0), Fraction(1)
 lengths = st.integers(1, 60)
 
 
@@ -109,13 +109,13 @@ def test_the_ledger_has_its_metrics_common_unit_or_the_one_it_was_told():
 def test_a_metric_is_charged_as_often_as_its_unit_touches_the_ledgers():
     five = metric(unit="user-5h", epsilon="0.1")
     whole = config(five, metric(), unit="user-day")
-    assert [whole.charge_of(one) for one in whole.metric] == [(Fraction("0.6"), 0), (ONE, 0)]
+    assert [whole.charge_of(one) for one in whole.metric] == [(Fraction("0.6"), NONE), (ONE, NONE)]
 
 
 def test_a_count_costs_nothing_whatever_its_unit():
     count = metric(statistic="count", unit="event", max_contributions=None, epsilon=None)
     whole = config(count, metric())
-    assert whole.charge_of(whole.metric[0]) == (0, 0)
+    assert whole.charge_of(whole.metric[0]) == (NONE, NONE)
 
 
 TOML = """
@@ -175,4 +175,4 @@ def test_a_unit_that_the_ledgers_holds_a_number_of_is_taken(tmp_path):
     path = tmp_path / "shoal.toml"
     path.write_text(TOML.format(privacy='unit = "user-day"', metric=CAP + 'unit = "user-12h"'))
     found = load(path)
-    assert found.charge_of(found.metric[0]) == (2, 0)
+    assert found.charge_of(found.metric[0]) == (2 * ONE, NONE)
