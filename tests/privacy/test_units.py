@@ -20,7 +20,7 @@ from shoal.models.units import Unit
 from shoal.stream import bound
 from tests.privacy.observing import Neighbours, Watched, neighbours, raws
 from tests.stream.simulation import rows_of
-from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, sums
+from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
 
 GROUPS = {"group": "g", "max_groups_per_user": 2}
 EVENTS = {"unit": "event", "max_contributions": None}
@@ -90,11 +90,8 @@ def streams(draw: st.DrawFn, size: int = 40) -> list[Event]:
     return sorted(draw(st.lists(one, min_size=1, max_size=size)), key=lambda event: event.time // spread)
 
 
-actions = st.lists(st.tuples(st.sampled_from(["process", "commit", "crash", "idle"]), st.integers(1, 8)), max_size=20)
-
-
 @settings(max_examples=250)
-@given(st.sampled_from(list(CONFIGS.values())), streams(), st.data(), actions)
+@given(st.sampled_from(list(CONFIGS.values())), streams(), st.data(), schedules)
 def test_nor_does_any_in_longer_streams_through_restarts_and_drops(cfg, events, data, schedule):
     unit, most = bounds(cfg)
     # given two streams that differ in all values of one unit
@@ -116,12 +113,7 @@ def crashing(cfg: Config, events: Sequence[Event | bytes], schedule: Sequence[tu
     stage.produce(*events)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bound, "DROPPED", 2)
-        for action, count in schedule:
-            if action == "process":
-                stage.process(count)
-            else:
-                getattr(stage, action)()
-        stage.run()
+        stage.suffer(schedule)
         stage.idle()
     return stage
 
@@ -137,7 +129,7 @@ def pattern(stage: Stage) -> dict[str, object]:
 
 
 @settings(max_examples=100)
-@given(st.sampled_from(list(CONFIGS.values())), neighbours(), actions)
+@given(st.sampled_from(list(CONFIGS.values())), neighbours(), schedules)
 def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neighbours, schedule):
     # given all values of a user changed, in all spellings of numbers: more than any unit's
     first, second = (crashing(cfg, raws(rows), schedule) for rows in (pair.first, pair.second))

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hypothesis import strategies as st
+
 from shoal.models.config import Config
 from shoal.stream.bound import Bound, BoundPartition
 from shoal.stream.plan import TopicPlan, plan_topic
@@ -22,6 +24,12 @@ def sums(**changes: Any) -> Config:
         "max_contributions": 2,
     }  # fmt: skip
     return config(usual | changes)
+
+
+schedules = st.lists(
+    st.tuples(st.sampled_from(["transaction", "transaction", "process", "crash", "idle"]), st.integers(1, 8)),
+    max_size=30,
+)
 
 
 def plan_of(cfg: Config, *, sources: int = 1) -> TopicPlan:
@@ -98,6 +106,21 @@ class Stage:
     def crash(self) -> None:
         """What was not committed is gone; somebody else takes over."""
         self.machine = self._fresh()
+
+    def suffer(self, schedule: Iterable[tuple[str, int]]) -> None:
+        """What may happen to a worker, and then the rest of the log."""
+        for action, count in schedule:
+            match action:
+                case "transaction":
+                    self.process(count)
+                    self.commit()
+                case "process":
+                    self.process(count)
+                case "idle":
+                    self.idle()
+                case "crash":
+                    self.crash()
+        self.run()
 
     @property
     def state(self) -> set[bytes]:
