@@ -18,7 +18,7 @@ from shoal.mechanisms.stepped import Stepped
 from shoal.models.config import Config
 from shoal.models.units import Unit
 from shoal.stream import bound
-from tests.privacy.observing import Neighbours, Watched, neighbours, raws
+from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
 
@@ -135,6 +135,21 @@ def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neigh
     first, second = (crashing(cfg, raws(rows), schedule) for rows in (pair.first, pair.second))
     # then messages, state keys, tombstones, marks, dead letters and counters are the same bytes
     assert pattern(first) == pattern(second)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(CONFIGS.values())), neighbours(), st.sampled_from([1, 3]))
+def test_nor_do_releases_and_the_state_behind_them(cfg, pair: Neighbours, sources):
+    assert watch_file(cfg, raws(pair.first)).pattern() == watch_file(cfg, raws(pair.second)).pattern()
+    seen = []
+    for rows in (pair.first, pair.second):
+        cluster = WatchedCluster(cfg, sources, 2)
+        for row in rows:
+            cluster.produce_as(row.user, row.raw())
+        cluster.end(b"1970-01-01T00:03:00Z")
+        cluster.drain()
+        seen.append(cluster.watched())
+    assert seen[0].pattern() == seen[1].pattern()
 
 
 # ---------------------------------------------------------------- time travel

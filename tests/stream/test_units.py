@@ -9,7 +9,8 @@ from shoal.models.errors import FailStop
 from shoal.stream import bound
 from shoal.stream.bound import MARK, BoundPartition
 from shoal.stream.runner import FileRun, Line
-from tests.stream.simulation import STAMP, config
+from tests.stream.simulation import STAMP, Cluster, config, run_file
+from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules, sums
 
 PERIOD = {"unit": "user-10s"}
@@ -263,3 +264,28 @@ def test_restarts_and_drops_anywhere_change_nothing_that_is_sent(cfg, found, sch
             whole.idle()
     assert cut.changelog.keys() == whole.changelog.keys()
     assert all(cut.changelog[key] == whole.changelog[key] for key in whole.state)
+
+
+# ---------------------------------------------------------------- to the releases
+
+WINDOW = {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "10s"}, "max_contributions": 2}
+RELEASED = [
+    config(WINDOW | PERIOD, WINDOW | {"unit": "user-1m", "step": "7s", "decay": None} | GROUPS, WINDOW | GROUPS),
+    config(WINDOW | {"unit": "event", "max_contributions": None, "group": "g"}, WINDOW | PERIOD | {"lateness": "4s"}),
+]
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(RELEASED), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
+def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
+    found = encode(rows)
+    expected = run_file(cfg, found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bound, "DROPPED", 3)
+        cluster = Cluster(cfg, sources, homes)
+        cluster.produce(found)
+        cluster.end_last_ticks()
+        for action, where, amount in schedule:
+            cluster.act(action, where, amount)
+        cluster.drain()
+    assert cluster.releases() == expected
