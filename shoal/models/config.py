@@ -103,8 +103,9 @@ class Config(Section):
 
     @property
     def unit(self) -> str:
-        """Whom the ledger protects."""
-        units = {metric.of: metric.unit for metric in self.metric}
+        """Whom the ledger protects; what costs nothing has no say in it."""
+        costing = [metric for metric in self.metric if metric.epsilon] or self.metric
+        units = {metric.of: metric.unit for metric in costing}
         return self.privacy.unit or (units.popitem()[1] if len(units) == 1 else "user")
 
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:

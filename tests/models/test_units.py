@@ -64,6 +64,11 @@ def test_several_units_lose_epsilon_so_often_and_delta_by_group_privacy(count, e
         assert math.isclose(deltas, exact, rel_tol=1e-9)
 
 
+def test_a_delta_beyond_all_numbers_is_none():
+    with pytest.raises(ValueError, match="up to 1000 of them, and delta would be 1 or more"):
+        charge(Unit("user-l", 1000), Unit("user-m", 1), Fraction(10**6), Fraction(1, 10**9))
+
+
 def test_delta_is_rounded_up_and_never_below_what_one_unit_loses():
     epsilon, delta = Fraction(1, 10**59), Fraction(1, 10**9)
     assert charge(Unit("a", 2), Unit("b", 1), epsilon, delta)[1] >= delta * (1 + Fraction(1, 1) + epsilon)
@@ -103,6 +108,8 @@ def test_the_ledger_has_its_metrics_common_unit_or_the_one_it_was_told():
     assert config(day, day | {"unit": "user-24h"}).unit in ("user-day", "user-24h")
     assert config(day, metric()).unit == "user"
     assert config(event).unit == "event"
+    count = event | {"statistic": "count"}
+    assert (config(count, day).unit, config(count).unit) == ("user-day", "event"), "a count costs nothing"
     assert config(day, metric(), unit="user-week").unit == "user-week"
 
 
