@@ -140,7 +140,7 @@ def step_sums(taken: Iterable[Bound], field: int = 5) -> Counter[Place]:
     for bound in taken:
         for _, message in bound.messages:
             for key, row in rows_of(message):
-                found[key.partition("|")[2], row[0] // 1_000_000] += row[field]  # type: ignore[misc]
+                found[key.partition("|")[2], row[0] // 1_000_000] += int(row[field])
     return found
 
 
