@@ -296,6 +296,7 @@ def test_a_ledgers_period_is_one_of_one_time(ledger: Ledger) -> None:
     """By another time, what happened in one of its days could lie in any number of days, and each has its epsilon."""
     day = version(unit="user-day")
     register(ledger, day, version("visits", topic="visits", time="seen", unit="user-day"), unit="user-day")
+    assert check(ledger, day, unit="user-24h").charged == (), "the same by another name"
     # given metrics by another time of the same topic: of periods, of people and of events
     other = version("other", time="paid", unit="user-12h")
     stamped = version("stamped", time=None, unit="user-day")
@@ -319,8 +320,11 @@ def test_a_finer_unit_is_charged_as_often_as_the_ledgers_unit_has_it(ledger: Led
         {"statistic": "sum", "step": "1h", "unit": "user-5h", "epsilon": "0.5"},
         {"statistic": "count", "step": "1h", "unit": "user-day", "epsilon": "0"},
     )
-    told = cfg.model_copy(update={"privacy": cfg.privacy.model_copy(update={"unit": "user-day"})})
-    found = [registration_of(told, metric) for metric in told.metric]
+    days, people = (
+        cfg.model_copy(update={"privacy": cfg.privacy.model_copy(update={"unit": unit})})
+        for unit in ("user-day", "user")
+    )
+    found = [registration_of(days, metric) for metric in days.metric]
     assert [(one.epsilon, one.charge_epsilon) for one in found] == [(Fraction("0.5"), 3), (0, 0)]
     register(ledger, *found, unit="user-day")
     book = ledger.budget_report()
@@ -328,4 +332,4 @@ def test_a_finer_unit_is_charged_as_often_as_the_ledgers_unit_has_it(ledger: Led
     assert book.left == amounts(1, 0)
     # and refused where there is no most
     with pytest.raises(ConfigError, match='metric "m0": unit user-5h under a ledger per person'):
-        registration_of(cfg, cfg.metric[0])
+        registration_of(people, people.metric[0])

@@ -1,4 +1,4 @@
-"""Periods end on real topics, too: workers that are killed change no release, and the changelog forgets what is over."""
+"""Periods end on real topics, too: killed workers change no release, and the changelog forgets what is over."""
 
 import time
 from pathlib import Path
