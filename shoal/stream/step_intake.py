@@ -7,6 +7,8 @@ groups and steps they are in. So there is one cap over all groups, and one accou
     user-day, ...  in each period of effective time. An event whose own time lies in another period is late, even where
                    late events are folded: values of one day move sums through the account of that day, and no other
     event          none: every event is a contribution of its own
+
+Proof: docs/proofs/units.md
 """
 
 from collections import Counter
