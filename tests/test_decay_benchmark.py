@@ -28,7 +28,7 @@ from benchmarks.decay.contenders import (
     window_trees,
     windows,
 )
-from benchmarks.decay.measuring import Measured, Ratio, Steps, Window, measure, subkeys
+from benchmarks.decay.measuring import Draws, Measured, Ratio, Steps, Window, measure, subkeys
 from benchmarks.decay.report import Report, Row, from_json, verdicts
 from shoal.mechanisms.all_windows import AllWindowSum
 from shoal.mechanisms.decayed_steps import DecayedSteps
@@ -71,6 +71,16 @@ def test_looks_at_an_exponential_sum_are_its_releases(mechanism: str) -> None:
     summer = one.sums.summer(subkeys(one.name, 0))
     taken = [summer.add(0) / one.sums.denominator / WIDTH for _ in range(50)]
     assert [noise for noise, _ in looking.looks(one.sums, subkeys(one.name, 0), 0)] == taken[30:48:3]
+
+
+def test_noise_per_step_from_draws_in_blocks_is_what_is_released() -> None:
+    one = by_mechanism(list(exponentials(100)), STEPS)
+    looking = Draws(begin=20, period=1, stride=4, count=6, cost=1)
+    summer = one.sums.summer(subkeys(one.name, 0))
+    taken = [summer.add(0) / one.sums.denominator / WIDTH for _ in range(44)]
+    looked = list(looking.looks(one.sums, subkeys(one.name, 0), 0))
+    assert [noise for noise, _ in looked] == pytest.approx(taken[23::4], rel=1e-9)
+    assert [variance for _, variance in looked] == [one.sums.variance(t) / WIDTH**2 for t in range(24, 45, 4)]
 
 
 @pytest.mark.parametrize("sums", [AllWindowSum(WIDTH, EPSILON), RunningSum(WIDTH, EPSILON)])

@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     """Of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few rows, few keys; nothing is kept without --out")
-    parser.add_argument("--seconds", type=float, default=3.5, metavar="N", help="about so long per row (3.5)")
+    parser.add_argument("--seconds", type=float, default=4.0, metavar="N", help="about so long per row (4)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write JSON, Markdown and picture into this folder")
     parser.add_argument("--long", action="store_true", help="ten million steps of the sharp sums, and nothing else")
     parser.add_argument("--page", action="store_true", help="measure nothing")
@@ -53,17 +53,22 @@ def run(*, quick: bool, seconds: float) -> Report:
 
 def main() -> None:
     """Measure and publish."""
-    chosen, before = arguments(), kept()
-    if chosen.page or chosen.long:
-        if before is None:
-            raise SystemExit("there is no benchmarks/results/decay.json yet: run without --page and --long first")
-        if chosen.page:
-            page.show(before, figures.ROOT / "docs")
-        else:
-            page.write(replace(before, longest=speed.long_runs(LONG)), None, keep=True)
-        return
-    found = run(quick=chosen.quick, seconds=0.3 if chosen.quick else chosen.seconds)
-    page.write(replace(found, longest=before.longest if before else ()), chosen.out, keep=not chosen.quick)
+    chosen = arguments()
+    if (chosen.page or chosen.long) and kept() is None:
+        raise SystemExit("there is no benchmarks/results/decay.json yet: run without --page and --long first")
+    found = longest = None
+    if chosen.long:
+        longest = speed.long_runs(LONG)
+    elif not chosen.page:
+        found = run(quick=chosen.quick, seconds=0.3 if chosen.quick else chosen.seconds)
+    before = kept()  # another run may have ended meanwhile
+    found = found or before
+    assert found is not None
+    found = replace(found, longest=longest or (before.longest if before else ()))
+    if chosen.page:
+        page.show(found, figures.ROOT / "docs")
+    else:
+        page.write(found, chosen.out, keep=not chosen.quick)
 
 
 if __name__ == "__main__":

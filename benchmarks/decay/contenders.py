@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 from benchmarks.decay import textbook
-from benchmarks.decay.measuring import Looking, Steps, Window
+from benchmarks.decay.measuring import Draws, Looking, Steps, Window
 from shoal.mechanisms import decays
 from shoal.mechanisms.blue_steps import BlueSteps
 from shoal.mechanisms.decay import DecayedSum
@@ -120,8 +120,8 @@ def with_deltas(length: int) -> list[tuple[float, float, str]]:
 
 def by_steps(length: int) -> Steps:
     """Windows side by side, which share no draw."""
-    count = 8
-    return Steps(length, 1, length, count, count * (25 + (10 * length if length < 150 else 0.8 * length)))
+    cost = 25 + 10 * length if length < 150 else 550 + 0.37 * length
+    return Steps(length, 1, length, 8, 8 * cost, fewest=100)
 
 
 def by_patent(length: int) -> Steps:
@@ -134,7 +134,7 @@ def sliding(length: int, top: int, low: int, microseconds: float) -> Steps:
     run = max(4 * length if length < 1 << 14 else length, 4 * top)
     stride = max(low // 2, run // 256, 1)
     cost = microseconds * (length + 2 * top + run) + 25 * run / stride
-    return Steps(length + top, top, stride, run // stride, cost, places=PHASES)
+    return Steps(length + top, top, stride, run // stride, cost, places=PHASES, fewest=64 if top < 1 << 13 else 40)
 
 
 def epochs(length: int) -> Steps:
@@ -142,7 +142,7 @@ def epochs(length: int) -> Steps:
     stride, whole = max(length // 8, 1), 4 * length
     run = (3 if length < 1 << 14 else 1) * whole
     looks = (run - length) // stride
-    return Steps(length, whole, stride, looks, 8 * run, places=32, shifts=False, fewest=16)
+    return Steps(length, whole, stride, looks, 8 * run, places=100, shifts=False, fewest=16)
 
 
 # ---------------------------------------------------------------- exponential and polynomial decay
@@ -158,7 +158,7 @@ def exponentials(count: int) -> Iterator[Contender]:
     known, patent = textbook.exponential_steps(float(alpha)), textbook.exponential_patent(float(alpha))
     jumps = Steps(1 << 20, 1 << 20, int(8.09 * count) | 1, 64, 64 * 120, places=PHASES)
     made: list[tuple[str, str, DecayedSum, Looking, float | None]] = [
-        (STEPS, "", DecayedSteps(decay, LaplaceSteps(WIDTH, EPSILON)), walking(count, 1), known),
+        (STEPS, "", DecayedSteps(decay, LaplaceSteps(WIDTH, EPSILON)), drawing(count), known),
         (PATENT, "", named.patent(WIDTH, EPSILON), jumps, patent),
         (BLUE, shape(trees), DecayedSteps(decay, trees), walking(count, trees.size), None),
         (HATS, strides(hats), DecayedSteps(decay, hats), walking(count, hats.strides[-1]), None),
@@ -185,6 +185,14 @@ def walking(count: int, period: int) -> Steps:
     begin, run, stride = max(2 * count, 50), max(4 * count, 2000), max(count // 32, 1)
     cost, late = 9.0 * (begin + run + period / 2), 50 * count // period * period
     return Steps(begin, period, stride, run // stride, cost, skips=False, places=PHASES, late=late)
+
+
+def drawing(count: int) -> Draws:
+    """The same, without a period."""
+    begin, stride = max(2 * count, 50), max(count // 25, 1)
+    looks = 1000 if stride > 1 else 2000
+    cost = 0.45 * (begin + looks * stride) + 10 * looks
+    return Draws(begin, 1, stride, looks, cost, late=50 * count)
 
 
 def polynomials(exponent: Fraction) -> Iterator[Contender]:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, cast
 
+import numpy as np
+
 from shoal.mechanisms.all_windows import answer
 from shoal.mechanisms.decay import DecayedSum, Subkeys
+from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.decays import AnyWindow
 from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.laplace import DiscreteLaplace
 
 KEY = bytes(range(32))
 FEWEST, MOST = 40, 100_000  # keys: fewer say too little of the standard error
@@ -76,6 +80,23 @@ class Steps:
         begin = (self.late or self.begin) + 1
         found = [sums.variance(begin + place) / sums.width**2 for place in places]
         return math.fsum(found) / len(found), max(*found, sums.variance(begin + self.period - 2) / sums.width**2)
+
+
+class Draws(Steps):
+    """The same for exponentially decayed noise per step, from many draws at once: seven times as many looks."""
+
+    def looks(self, sums: DecayedSum, subkey: Subkeys, number: int) -> Iterator[tuple[float, float]]:
+        """After `begin`, a multiple of the stride, each stride's last step."""
+        assert isinstance(sums, DecayedSteps)
+        steps = self.begin + self.count * self.stride
+        noise = DiscreteLaplace(sums.steps.scale, subkey(0)).draw_block(1, steps).astype(np.float64) / sums.width
+        (rate,) = sums.decay.rates
+        within = noise.reshape(-1, self.stride) @ np.exp(-rate * np.arange(self.stride)[::-1])
+        value, kept = 0.0, math.exp(-rate * self.stride)
+        for t, more in zip(range(self.stride, steps + 1, self.stride), within.tolist(), strict=True):
+            value = value * kept + more
+            if t > self.begin:
+                yield value, sums.variance(t) / sums.width**2
 
 
 @dataclass(frozen=True)

@@ -33,16 +33,16 @@ RULES = f"""\
   continuous. `formula` is the mechanism's closed form, `variance(t)`, as a mean over all places of a release in the
   blocks, long after the beginning; `most` is the largest of them. Of `hats` it is near the truth to a few per cent.
 * **Measured**: releases of the summer that a worker has, with real keyed draws and steps that hold 0; squared, over
-  `variance(t)` of the same steps, and that ratio times `formula`. ± is one standard error of the ratio, from how
-  independent keys differ. Steps between looks are skipped where the noise depends on key and step alone. There
-  are as many keys as fit into a fixed budget, or fewer if ± is below 1 %: it is larger where a release rests on many
-  draws, or hardly differs from the next one.
+  `variance(t)` of the same steps, and that ratio times `formula`. Steps between looks are skipped where the noise
+  depends on key and step alone; exponentially decayed noise per step is computed from its draws in blocks. ± is one
+  standard error of the ratio, from how independent keys differ. There are as many keys as fit into a fixed budget, or
+  fewer if ± is below 1 %: it is larger where a release rests on many draws, or hardly differs from the next one.
 * **Agrees**: the ratio is within 5 % of 1, or within 3 standard errors. Keys are fixed: only times differ from run to
   run.
 * **Mechanisms** are called as releases call them: `per-step` noise, the `patent` of Bolot et al. (2013), `blue` trees
   of blocks, `hats`, and, (epsilon, delta)-DP with delta = 1e-6, `square-root`. *sharp* marks the one that
-  `algorithm = "sharp"` takes without a delta. `blue` and `hats` have about the best shape for each row, also where they are
-  not taken. Of the `square-root` with W ≥ 2^14, windows within one epoch are looked at.
+  `algorithm = "sharp"` takes without a delta. `blue` and `hats` have about the best shape for each row, also where
+  they are not taken. Of the `square-root` with W ≥ 2^14, windows within one epoch are looked at.
 """
 
 
@@ -108,6 +108,11 @@ def _agreement(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Measured variance and formula"
     said = f"**{agree} of {len(rows)} rows agree**, {near} of them within 5 %. "
     said += f"Furthest away in standard errors is {_called(worst)}: {worst.found.ratio:.3f} ± {worst.found.error:.3f}."
+    errors = sorted(row.found.error for row in rows)
+    said += (
+        f" The standard errors are {100 * errors[0]:.1f} to {100 * errors[-1]:.1f} %, "
+        f"{100 * errors[len(errors) // 2]:.1f} % in the middle."
+    )
     if books:
         said += (
             f" Where a paper gives the mean variance in closed form ({len(books)} rows), `variance(t)` differs from it "
