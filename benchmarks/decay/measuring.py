@@ -9,7 +9,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from shoal.mechanisms.all_windows import answer
-from shoal.mechanisms.decay import DecayedSum, Subkeys
+from shoal.mechanisms.counter import Subkeys
+from shoal.mechanisms.decay import DecayedSum
 from shoal.mechanisms.decayed_steps import DecayedSteps
 from shoal.mechanisms.decays import AnyWindow
 from shoal.mechanisms.keyed import derive
