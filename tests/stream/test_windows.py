@@ -64,7 +64,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(rows, st.sampled_from(KINDS), st.sampled_from(["sum", "count", "mean"]), st.sampled_from([1, 3, 10**6]))
 def test_every_window_has_the_statistic_of_what_came_in_it(rows, kind, statistic, max_gap):
     # given events in two groups with silences, in which groups rest, and so much epsilon that there is no noise
@@ -160,7 +160,7 @@ def test_patent_windows_are_sums_of_their_cover_and_where_nothing_was_released_o
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 def test_the_noise_of_windows_has_the_spread_that_is_stated(algorithm):
     """In each of many groups, whose noise is independent: steps 1 to 11 and 16 to 24, with a rest between."""
-    groups = 1500
+    groups = 700
     of = mechanism(config(summed(algorithm=algorithm, max_contributions=1)))
     released = [noised(of, number) for number in range(groups)]
     assert of.windows is not None
