@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from shoal.mechanisms.stepped import Stepped
 from shoal.models.errors import InputError, LedgerError
 from shoal.models.log import Release
 from shoal.models.metric import MetricSection
-from shoal.stream.windows import History, Seen, seen
+from shoal.stream.windows import History, Seen, seen, stated
 
 LINES = 1_000  # between two looks at how far a file is read
 NAMED = 5  # groups in an error
@@ -39,7 +40,12 @@ class Wanted:
 
     def seen(self, fields: dict[str, Any]) -> Seen:
         """One of them, read."""
-        return seen(fields, self.section, self.mechanism.mechanism)
+        return seen(fields, self.terms)
+
+    @cached_property
+    def terms(self) -> dict[str, Any]:
+        """What all of them state."""
+        return stated(self.section, self.mechanism)
 
     def history(self, where: str, count: int, read: Callable[[int], Seen]) -> History:
         """All of them."""

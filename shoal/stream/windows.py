@@ -5,8 +5,9 @@ and its place in time. Steps that released nothing, since the group rested, hold
 log n are read, so that a log of ten million steps answers as fast as one of ten.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache, partial
 from math import isclose as close
 from typing import Any, NamedTuple
@@ -50,7 +51,14 @@ def tells_windows(section: MetricSection) -> bool:
     return section.is_stepped and section.forgets.kind in KINDS
 
 
-def seen(fields: Mapping[str, Any], section: MetricSection, mechanism: str) -> Seen:
+def stated(section: MetricSection, mechanism: Stepped) -> dict[str, Any]:
+    """The terms that every release of this configuration states."""
+    terms = {name: getattr(section, name) for name in STATED}
+    terms |= {name: float(term) for name, term in terms.items() if isinstance(term, Fraction)}
+    return terms | {"mechanism": mechanism.mechanism}
+
+
+def seen(fields: dict[str, Any], terms: dict[str, Any]) -> Seen:
     """A release, read.
 
     Raises:
@@ -61,18 +69,11 @@ def seen(fields: Mapping[str, Any], section: MetricSection, mechanism: str) -> S
     value, sd = fields.get("value"), fields.get("noise_sd")
     if time is None or type(samples) is not int or not isinstance(nodes, list) or not _numbers(value, sd):
         raise ValueError("it is no release with nodes")
-    stated = all(fields.get(name) == _plain(getattr(section, name)) for name in STATED)
-    return Seen(
-        time, Step(samples, tuple(map(_node, nodes))), value, sd, stated and fields.get("mechanism") == mechanism
-    )
+    return Seen(time, Step(samples, tuple(map(_node, nodes))), value, sd, terms.items() <= fields.items())
 
 
 def _numbers(*found: Any) -> bool:
     return all(one is None or type(one) in (int, float) for one in found)
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int) else float(value)
 
 
 def _node(node: Any) -> int:

@@ -274,7 +274,10 @@ def totals(released: Path) -> list[bytes]:
         (lambda lines: [b'{"metric":"total","version":1,"seq":1}'], "line 1: it is no release with nodes"),
         (lambda lines: [*lines, lines[3].replace(b'"samples":', b'"samples":1')], "line 37: release 4 has two values"),
         (lambda lines: [one.replace(b'"epsilon":1', b'"epsilon":2') for one in lines], "release 36 is not what the"),
-        (lambda lines: [lines[0].replace(b'"value":', b'"value":1'), *lines[1:]], "release 1 is not what the"),
+        (
+            lambda lines: [lines[0].replace(b'"value":', b'"value":null,"other":'), *lines[1:]],
+            "release 1 is not what the",
+        ),
     ],
 )
 def test_a_file_that_is_not_all_of_them_as_they_were_is_refused(released, tmp_path, change, message):

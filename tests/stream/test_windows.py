@@ -18,7 +18,7 @@ from shoal.models.config import Config
 from shoal.models.errors import InputError
 from shoal.models.times import iso, time_of_text
 from shoal.stream.plan import mechanism_of
-from shoal.stream.windows import History, seen, tells_windows
+from shoal.stream.windows import History, seen, stated, tells_windows
 from tests.stream.simulation import config, event, run_file
 
 STEP = 5_000_000
@@ -44,11 +44,12 @@ def mechanism(cfg: Config) -> Stepped:
 def history(cfg: Config, releases: list[dict[str, Any]], read: list[int] | None = None) -> History:
     """What anyone who has the releases and the configuration can make; `read` gets the seqs that were looked at."""
     section, of = cfg.metric[0], mechanism(cfg)
+    terms = stated(section, of)
 
     def look(seq: int) -> Any:
         if read is not None:
             read.append(seq)
-        return seen(releases[seq - 1], section, of.mechanism)
+        return seen(releases[seq - 1], terms)
 
     return History(section, of, "here", len(releases), look)
 
@@ -254,7 +255,7 @@ def test_what_is_no_release_is_refused(change):
     cfg = config(summed())
     releases = released(cfg, STREAM)
     with pytest.raises(ValueError, match="no release|no integer|invalid literal"):
-        seen(releases[0] | change, cfg.metric[0], "blue")
+        seen(releases[0] | change, {})
 
 
 def test_a_release_without_its_nodes_is_refused():
