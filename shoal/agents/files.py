@@ -38,7 +38,7 @@ class EventFile:
         self.path = path
         self._names = _format(path)
         metrics = config.metrics_of(topic)
-        self._numeric = {metric.value for metric in metrics} | {metric.time for metric in metrics if metric.time}
+        self._numeric = {path for metric in metrics for path in (*metric.values, metric.time) if path}
         self._hash = sha256()
         self.count = 0
 

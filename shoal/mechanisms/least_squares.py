@@ -53,6 +53,38 @@ class LeastSquares(Complete):
         """Of the draws in the noise of prefix t; only those that are not 0."""
         return _coefficients(self, t) if t else ()
 
+    def moments(self, t: int) -> tuple[float, float]:
+        """Sums of the squared coefficients of prefix t and of their fourth powers, in floats, for error bars.
+
+        >>> tree = LeastSquares(arity=10, height=3)
+        >>> [round(moment, 6) for moment in tree.moments(123)], round(float(tree.squares(123)), 6)
+        ([4.34497, 1.737922], 4.34497)
+        """
+        if t == self.leaves:
+            parts = [(float(coefficient) ** 2, count) for coefficient, count in self.total_coefficients()]
+            return sum(count * square for square, count in parts), sum(count * square**2 for square, count in parts)
+        second = fourth = g = above = 0.0
+        for i in range(self.height, -1, -1):  # as in `_by_path`
+            rest = t % self.sizes[i]
+            share = rest / self.sizes[i]
+            g += (share - above) / self.ratios[i]
+            square = (self.sizes[i] * g) ** 2
+            second, fourth, above = second + square, fourth + square**2, share
+            if i:
+                digit = rest // self.sizes[i - 1]
+                for f, subtrees in ((1, digit), (0, self.arity - 1 - digit)):
+                    square = (g + (f - share) / self.ratios[i - 1]) ** 2
+                    second += subtrees * self._below[i][0] * square
+                    fourth += subtrees * self._below[i][1] * square**2
+        return second, fourth
+
+    @cached_property
+    def _below(self) -> list[tuple[int, int]]:
+        """For a subtree whose root has height i - 1: the sums over its nodes of k**2j and of k**4j, j being height."""
+        sizes, heights = self.sizes, range(self.height + 1)
+        sums = [[sum(sizes[j] ** power * sizes[i - 1 - j] for j in range(i)) for i in heights] for power in (2, 4)]
+        return list(zip(*sums, strict=True))
+
     def prefixes(self, draws: Draws) -> "LeastSquaresPrefixes":
         """The noise of every prefix, from the draws of all nodes."""
         return LeastSquaresPrefixes(self, draws)

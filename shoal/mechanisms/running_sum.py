@@ -14,17 +14,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, cast
 
 from shoal.mechanisms import check, laplace
 from shoal.mechanisms.blue import GrowingBlue
 from shoal.mechanisms.complete import Coefficients, Complete
 from shoal.mechanisms.counter import Subkeys
 from shoal.mechanisms.decay import Node, text
-from shoal.mechanisms.interval import noise_quantile, noise_sd
+from shoal.mechanisms.interval import noise_quantile, noise_sd, six_digits
+from shoal.mechanisms.least_squares import LeastSquares
+from shoal.mechanisms.noised_steps import equal_quantile
 from shoal.mechanisms.spans import span_coefficients, span_squares
 
+_FIRST = 64  # releases whose quantile is that of their very draws
+_NORMAL = 200  # a sum of so many draws is
 _SPREAD = 16  # draws that the little stands for by which a past tree's total is not the best estimate
 
 
@@ -79,11 +83,26 @@ class RunningSum:
 
     def noise_sd(self, t: int) -> float:
         """Its root."""
-        return noise_sd(self.tree.scales(t))
+        return _bars(self, t)[0]
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
-        return noise_quantile(self.tree.scales(t))
+        """The number that the size of its noise stays below with probability 0.95.
+
+        Beyond the first steps it is that of as many equal draws as have the same second and fourth moment.
+        """
+        return _bars(self, t)[1]
+
+    def _moments(self, t: int) -> tuple[float, float]:
+        """Sums over the draws in the noise of release t of their variances, and of the variances' squares."""
+        place = self.tree.place(t)
+        counted = [(1, place.tree, cast(LeastSquares, place.tree).moments(place.within))]
+        counted += [(len(epochs), tree, _upper_moments(tree)) for tree, epochs in self.tree.runs(place.epoch)]
+        units = [laplace.variance(self.tree.scale(tree)) for _, tree, _ in counted]
+        pairs = list(zip(counted, units, strict=True))
+        return (
+            sum(count * second * unit for (count, _, (second, _)), unit in pairs),
+            sum(count * fourth * unit**2 for (count, _, (_, fourth)), unit in pairs),
+        )
 
     def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
         """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases.
@@ -148,6 +167,23 @@ def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
     check.positive(length=length)
     check.not_negative(start=end - length)
     return last(end - length), last(end)
+
+
+@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
+    """Standard deviation and 95 % quantile of the noise of release t."""
+    if t <= _FIRST:
+        scales = sums.tree.scales(t)
+        return noise_sd(scales), noise_quantile(scales)
+    second, fourth = sums._moments(t)
+    draws = min(round(second**2 / fourth), _NORMAL)
+    sd = math.sqrt(second)
+    return six_digits(sd), six_digits(equal_quantile(draws) * sd)
+
+
+@lru_cache(maxsize=256)
+def _upper_moments(tree: Complete) -> tuple[float, float]:
+    return cast(LeastSquares, tree.upper).moments(tree.upper.leaves)
 
 
 class RunningSummer:

@@ -16,7 +16,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -33,6 +33,9 @@ from shoal.mechanisms.running_sum import Last, RunningSum
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 Statistic = Literal["sum", "count", "mean"]
+BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
+ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
+EXACT = (0.0, 0.0)  # error bars
 
 
 class Step(NamedTuple):
@@ -40,9 +43,6 @@ class Step(NamedTuple):
 
     samples: int  # since the beginning
     nodes: tuple[int, ...]
-
-
-ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,7 @@ class Stepped:
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # m: of a unit, in all groups together
+    _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.positive(max_contributions=self.max_contributions)
@@ -70,6 +71,16 @@ class Stepped:
         if self.algorithm == "patent":
             return self.decay.patent(width, epsilon)
         return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    def bars(self, t: int) -> tuple[float, float]:
+        """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
+        found = self._bars.get(t)
+        if found is None:
+            if len(self._bars) >= BARS_KEPT:
+                self._bars.clear()
+            sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
+            found = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
+        return found
 
     @property
     def mechanism(self) -> str:
@@ -95,17 +106,17 @@ class Stepped:
         return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
 
     def estimate(
-        self, noisy: int, samples: int, sd: float, half: float, nodes: tuple[int, ...] | None = None
+        self, noisy: int, samples: int, bars: tuple[float, float], nodes: tuple[int, ...] | None = None
     ) -> Estimate | None:
         """What a noisy sum of grid indices and the public number of samples tell; None of a mean without samples.
 
-        Both count in units of 1 / `denominator`; the standard deviation of the noise and its quantile in grid steps.
+        Both count in units of 1 / `denominator`; `bars` are of the sum, in units of the range.
         """
         parts = self.sums.denominator
         n = samples if parts == 1 else samples / parts
         if self.statistic == "count":
             return Estimate(n, 0.0, n, n, n, nodes=nodes)
-        sd, half = self.grid.width_value(sd), self.grid.width_value(half)
+        sd, half = bars
         if self.statistic == "sum":
             value = self.grid.sum_value(noisy, samples, parts)
         elif n:
@@ -126,10 +137,11 @@ class Stepped:
             raise ValueError("only sums that do not forget tell windows afterwards")
         ends = [released(t).samples if t else 0 for t in (last(end), last(end - length))]
         if self.statistic == "count":
-            return self.estimate(0, ends[0] - ends[1], 0.0, 0.0)
+            return self.estimate(0, ends[0] - ends[1], EXACT)
         noisy = answer(sums.parts(end, length, last), lambda t: released(t).nodes)
         sd = six_digits(math.sqrt(sums.window_variance(end, length, last)))
-        return self.estimate(noisy, ends[0] - ends[1], sd, sums.window_quantile(end, length, last))
+        bars = self.grid.width_value(sd), self.grid.width_value(sums.window_quantile(end, length, last))
+        return self.estimate(noisy, ends[0] - ends[1], bars)
 
 
 class StepReleaser:
@@ -139,8 +151,10 @@ class StepReleaser:
     >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
     >>> for samples in (3, 4, 0):
     ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
-    ...     print(releaser.estimate().value, end=" ")
-    3 7 4
+    ...     print(releaser.estimate().value)
+    3
+    7
+    4
     """
 
     __slots__ = ("_counts", "_noisy", "_of", "_public", "_samples", "_sums", "_total")
@@ -181,11 +195,9 @@ class StepReleaser:
 
     def estimate(self) -> Estimate | None:
         """The release of the last complete step; None of a mean without samples."""
-        of, sums = self._of, self._of.sums
-        if self._sums is None:
-            return of.estimate(0, self._public, 0.0, 0.0, self._nodes())
-        sd, half = sums.noise_sd(self._sums.t), sums.noise_quantile(self._sums.t)
-        return of.estimate(self._noisy, self._public, sd, half, self._nodes())
+        of = self._of
+        bars = EXACT if self._sums is None else of.bars(self._sums.t)
+        return of.estimate(self._noisy, self._public, bars, self._nodes())
 
     def _nodes(self) -> tuple[int, ...] | None:
         """What the sum over any window is made of."""

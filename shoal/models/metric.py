@@ -49,7 +49,7 @@ class MetricSection(Section):
         None, description="values are clipped to it; public; one for each coordinate; count has no use for it"
     )
     epsilon: Exact = Field(
-        ..., ge=0, description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
+        ..., description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
     )
     delta: Exact = Field(
         Fraction(0),
@@ -127,7 +127,7 @@ class MetricSection(Section):
     @field_validator("epsilon")
     @classmethod
     def _costs(cls, value: Fraction, info: Any) -> Fraction:
-        if value == 0 and info.data.get("statistic") != "count":
+        if value <= 0 and info.data.get("statistic") != "count":
             raise ValueError("must be greater than 0")
         return value
 
@@ -152,6 +152,8 @@ class MetricSection(Section):
             raise ValueError("max_contributions is missing; add it")
         if self.max_contributions is not None and self.of.is_event:
             raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
+        if self.max_groups_per_user != 1 and self.of.is_event:
+            raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
         return self
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from math import isclose as close
 from typing import Any, NamedTuple
 
 from shoal.mechanisms.statistic import Estimate
-from shoal.mechanisms.stepped import Step, Stepped
+from shoal.mechanisms.stepped import EXACT, Step, Stepped
 from shoal.models.errors import InputError
 from shoal.models.metric import MetricSection
 from shoal.models.times import EARLIEST, iso, time_of_text
@@ -119,7 +119,7 @@ class History:
 
     def _estimate(self, t: int, steps: int) -> Estimate | None:
         if t < 1:
-            return self._mechanism.estimate(0, 0, 0.0, 0.0)
+            return self._mechanism.estimate(0, 0, EXACT)
         try:
             found = self._mechanism.window(t, min(steps, t), self._last, self._released)
         except IndexError:
@@ -172,15 +172,14 @@ class History:
     def _check_bars(self, seq: int) -> None:
         """A release's noise is what the configuration says."""
         found = self._read(seq)
-        sd = self._mechanism.sums.noise_sd(self._step_of(seq))
-        expected = self._mechanism.estimate(0, found.step.samples, sd, 0.0)
+        expected = self._mechanism.estimate(0, found.step.samples, self._mechanism.bars(self._step_of(seq)))
         if expected is None or found.noise_sd is None or not isclose(found.noise_sd, expected.noise_sd):
             raise self._other(seq)
 
     def _check_value(self) -> None:
         """The first release's value is what the configuration makes of its nodes."""
         found = self._read(1)
-        estimate = self._mechanism.estimate(sum(found.step.nodes), found.step.samples, 0.0, 0.0)
+        estimate = self._mechanism.estimate(sum(found.step.nodes), found.step.samples, EXACT)
         if estimate is None or found.value != self._clamped(estimate.value):
             raise self._other(1)
 

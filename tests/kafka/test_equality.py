@@ -1,18 +1,20 @@
 """Whatever the number of partitions and workers, Kafka holds the bytes that `shoal run` makes of the same events."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.deployment import SHARP_METRIC, Deployment
+from tests.support.deployment import SHARP_METRIC, STEP_METRICS, Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
 
-METRICS = (
+METRICS: tuple[dict[str, Any], ...] = (
     {"name": "daily", "every": "1d"},
     {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
     {"name": "city", "group": "city", "every": "6h", "max_groups_per_user": 1},
     SHARP_METRIC,
+    *STEP_METRICS,
 )
 
 

@@ -4,11 +4,12 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from shoal.models.times import iso
-from tests.support.deployment import SHARP_METRIC, Deployment
+from tests.support.deployment import SHARP_METRIC, STEP_METRICS, Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
 from tests.support.tail import Seen, Tail
@@ -20,11 +21,12 @@ CITIES = 20_000
 
 def test_twenty_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
     # given metrics of several cadences and algorithms, and events that keep coming
-    metrics = (
+    metrics: tuple[dict[str, Any], ...] = (
         {"name": "daily", "every": "1d"},
         {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
         {"name": "city", "group": "city", "every": "6h", "lateness": "1h"},
         SHARP_METRIC,
+        *STEP_METRICS,
     )
     with Deployment(kafka, tmp_path, *metrics, sources={"events": 8}, partitions=4) as shoals:
         events = visits(12_000, step=200)
@@ -73,7 +75,8 @@ class Marksman:
 
 
 def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
-    with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:
+    often = {"group": "city", "every": "10m"}  # so many ticks that five of them are met between the two
+    with Deployment(kafka, tmp_path, often, sources={"events": 1}, partitions=1) as shoals:
         # given one partition of everything, so that a clock record alone says which ticks are over
         events = visits(4_000, people=400, step=30, cities=[f"c{n}" for n in range(50)])
         shoals.oracle.run(events)

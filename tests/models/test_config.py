@@ -95,7 +95,7 @@ REFUSED = [
     ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
     ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
     ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
-    ('"full"', '"patent"', "metric \"basket\": algorithm 'patent' is not built yet; this version has: sharp, naive"),
+    ('"full"', '"patent"', 'metric "basket": patent is for what has a step; use one of: sharp, naive, wishful'),
     ('"full"', '"wishful"', 'metric "basket": prior is missing: wishful clips around it; add it, or use full'),
     ('"full"', '"single-tree"\nprior = 201', 'metric "basket": prior lies outside the range; choose a number'),
     ('"full"', '"multi-tree"\nprior = "mean"', 'metric "basket": prior'),
@@ -118,14 +118,21 @@ REFUSED = [
     ('"full"', '"full"\nhorizon = "9d"', 'metric "basket": horizon tunes sharp; full has no use for it; remove it'),
     ('"full"\nevery = "1h"', '"sharp"\nhorizon = "9d"\nevery = "contribution"', "horizon needs a cadence"),
     ('"full"', '"full"\nsigma = [1, 2]', 'metric "basket": sigma must be one'),
-    ('"full"', '"best"', "metric \"basket\": algorithm 'best' does not exist; this version has: sharp, naive"),
-    ('"mean"', '"sum"', "metric \"basket\": statistic 'sum' is not built yet; this version has: mean"),
+    ('"full"', '"best"', "metric \"basket\": algorithm 'best' is not built yet; this version has: sharp, naive"),
+    ('"full"', '"bst"', "metric \"basket\": algorithm 'bst' does not exist; this version has: sharp, naive"),
+    ('"mean"', '"slot-mean"', "metric \"basket\": statistic 'slot-mean' is not built yet; this version has: mean, sum"),
+    ('"mean"', '"sum"', 'metric "basket": every is for means without a decay; a sum is released at every step'),
+    ('range = [0, 200]', '', 'metric "basket": range is missing; add it'),
+    ('value = "amount"', '', 'metric "basket": value is missing; add it'),
+    ('max_contributions = 64', '', 'metric "basket": max_contributions is missing; add it'),
     ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
     ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
     ('"1h"', "3600", 'metric "basket": every must be a duration such as 30s, 5m, 1h or 7d, in quotes'),
     ('every = "1h"', "", 'metric "basket": every is missing; add it'),
     ('every = "1h"', 'every = "1h"\ndelta = 0.1', 'metric "basket": delta must be 0'),
-    ('every = "1h"', 'every = "1h"\nunit = "user-day"', "metric \"basket\": unit 'user-day' is not built yet"),
+    ('every = "1h"', 'every = "1h"\nunit = "user-day"', "metric \"basket\": unit 'user-day' is not built for means"),
+    ('every = "1h"', 'every = "1h"\nunit = "user-moon"', "metric \"basket\": unit 'user-moon' has no period; write"),
+    ('every = "1h"', 'every = "1h"\nunit = "device"', "metric \"basket\": unit 'device' does not exist; write user"),
     ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' is not built"),
     ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot belongs to statistics that are not built yet'),
     ('"customer.id"', '"amount"', "field 'amount' is a value and 'amount' is pattern"),
@@ -136,6 +143,86 @@ REFUSED = [
     ("[audit]", "[audit]\nurll = 1", "[audit]: unknown key 'urll'; did you mean 'url'?"),
     ("[privacy]", "[[privacy]]", "the file"),
 ]  # fmt: skip
+
+
+SUMS = (
+    GOOD.replace('"mean"', '"sum"')
+    .replace("users = 25000\n", "")
+    .replace('"full"', '"sharp"')
+    .replace('every = "1h"', 'step = "1h"\ndecay = { kind = "window", length = "7d" }')
+)
+REFUSED_OF_SUMS = [
+    ('step = "1h"', "", "step is missing; add it"),
+    ('step = "1h"', 'step = "0s"', "step must be longer than 0s"),
+    ('"7d"', '"90m"', "decay length is not a multiple of step; choose one that is"),
+    (', length = "7d"', "", "decay of kind window needs length"),
+    ('length = "7d"', 'lenght = "7d"', "unknown key 'lenght'; did you mean 'length'?"),
+    ('"window"', '"windw"', "kind must be 'none', 'window'"),
+    ('"window"', '"none"', "decay length is not for a decay of kind none; remove it"),
+    ('"window", length = "7d"', '"exponential"', "decay of kind exponential needs half_life or alpha"),
+    ('"window", length = "7d"', '"exponential", alpha = 0.5, half_life = "1d"', "half_life or alpha, not both"),
+    ('"window", length = "7d"', '"exponential", alpha = 1', "alpha must be less than 1"),
+    ('"window", length = "7d"', '"exponential", alpha = 0', "alpha must be greater than 0"),
+    ('"window", length = "7d"', '"exponential", half_life = "0s"', "half_life must be greater than 0"),
+    ('"window", length = "7d"', '"polynomial", exponent = 0', "exponent must be greater than 0"),
+    ('"sharp"', '"full"', "full is for means without a decay; use one of: sharp, patent"),
+    ('"sharp"', '"patent"\ndelta = 0.1', "delta must be 0: patent is pure differential privacy"),
+    ('"sharp"', '"sharp"\nusers = 3', "users is for means without a decay; remove it"),
+    ('"sharp"', '"sharp"\nprior = 3', "prior is for means without a decay; remove it"),
+    ('"sharp"', '"sharp"\nclamp = true', "clamp is for means; a sum is never clamped; remove it"),
+    ('"sharp"', '"patent"\nhorizon = "9d"', "horizon tunes sharp; patent has no use for it"),
+    ('max_contributions = 64', 'max_contributions = 64\nunit = "event"', "max_contributions is not for unit event"),
+    ('max_contributions = 64', '', "max_contributions is missing; add it"),
+    ('range = [0, 200]', '', "range is missing; add it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED_OF_SUMS, ids=[new for _, new, _ in REFUSED_OF_SUMS])
+def test_so_is_what_sums_cannot_be(tmp_path, old, new, message):
+    load(written(tmp_path, SUMS))
+    assert old in SUMS
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, SUMS.replace(old, new, 1)))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+
+
+def test_a_patent_needs_a_decay_that_its_bound_holds_for(tmp_path):
+    patent = SUMS.replace('"sharp"', '"patent"')
+    for decay, message in (
+        ('"none"', "the patent has no mechanism without a decay; use sharp"),
+        ('"polynomial", exponent = 1', "the patent's bound needs an exponent above 1; use sharp, or a larger exponent"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, patent.replace('"window", length = "7d"', decay)))
+    assert load(written(tmp_path, patent)).metric[0].cadence == 3_600_000_000
+
+
+def test_several_values_are_for_means_without_a_decay(tmp_path):
+    text = SUMS.replace('"amount"', '["x", "y"]').replace("[0, 200]", "[[0, 1], [0, 1]]")
+    with pytest.raises(ConfigError, match="several values are for means without a decay; use a metric for each"):
+        load(written(tmp_path, text))
+
+
+def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
+    text = SUMS.replace('"sum"', '"count"').replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
+    for given in ("epsilon = 0.1\n", ""):
+        metric = load(written(tmp_path, text.replace("epsilon = 0.1\n", given))).metric[0]
+        assert metric.epsilon == 0
+        assert not metric.clamps
+        assert not metric.values
+        assert not metric.ranges
+
+
+def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
+    metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
+    assert (metric.cadence, metric.expected_releases, metric.cap, metric.is_stepped) == (3_600_000_000, 720, 64, True)
+    event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
+    assert (event.metric[0].cap, event.metric[0].of.is_event, event.unit) == (1, True, "event")
+    assert load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-day"'))).unit == "user-day"
+    with pytest.raises(ConfigError, match="unit 'user-moon' has no period"):
+        load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-moon"')))
 
 
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[new for _, new, _ in REFUSED])

@@ -22,7 +22,13 @@ from shoal.stream.runner import FileRun, Line
 from shoal.stream.waiting import CHUNK_BITS
 from tests.stream.simulation import SECRET, STAMP, Cluster, Home, Source, config, rows_of
 
-CHARGED = {"value", "low", "high", "prior"}  # the fields of what is published that a value may move, through noise
+CHARGED = {
+    "value",
+    "low",
+    "high",
+    "prior",
+    "nodes",
+}  # the fields of what is published that a value may move, through noise
 
 
 @dataclasses.dataclass
@@ -220,6 +226,8 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
     return [row.raw() for row in rows]
 
 
+SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
+WINDOW = {"kind": "window", "length": "15s"}
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
     config({"epsilon": 4000}),  # so much that every level of `full` activates
@@ -247,6 +255,33 @@ CONFIGS: list[Config] = [
         {"max_contributions": 1, "users": 1},
     ),
     config({"algorithm": "sharp"}, {"algorithm": "sharp", "every": "contribution"}),  # they wait for more units
+    config(
+        {
+            "statistic": "sum",
+            "step": "5s",
+            "decay": {"kind": "window", "length": "15s"},
+            "max_gap": 1,
+            "group": "g",
+            "max_groups_per_user": 2,
+        },
+        {"statistic": "mean", "step": "5s", "decay": {"kind": "exponential", "half_life": "20s"}, "max_gap": 2},
+        {"statistic": "sum", "step": "7s", "decay": {"kind": "all-windows"}, "algorithm": "patent", "max_gap": 2},
+        {
+            "statistic": "sum",
+            "step": "5s",
+            "decay": {"kind": "polynomial", "exponent": 2},
+            "max_gap": 2,
+            "late": "drop",
+        },
+        {
+            "statistic": "mean",
+            "step": "5s",
+            "decay": {"kind": "window", "length": "10s"},
+            "max_gap": 2,
+            "lateness": "3s",
+        },
+        {"statistic": "count", "step": "5s", "max_gap": 2},
+    ),
 ]
 # These choose a clip range: what follows from it is pattern if the choice is the same. From users' first samples, from
 # first blocks that are clipped like samples, in groups, and from first blocks with octaves apart.

@@ -254,7 +254,12 @@ OTHER = {
     "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
     "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "horizon": "90d",
 }  # fmt: skip
-ONE_CHOICE = {"statistic", "delta", "unit", "relation"}  # of which nothing else is built
+STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
+OTHER_STEPPED = {  # with the others' names, and what only sums have
+    "statistic": "mean", "step": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
+    "unit": "user-day",
+}  # fmt: skip
+ONE_CHOICE = {"relation"}  # of which nothing else is built
 
 
 def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
@@ -263,12 +268,15 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
         topic = cfg.topics[0]
         return plan_topic(cfg, topic, b"s" * 32, source_partitions=1, contributions_partitions=1).metrics[0].key
 
-    assert OTHER.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
+    assert OTHER.keys() | OTHER_STEPPED.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
     of = {"prior": given, "horizon": {"algorithm": "sharp"}}
     changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
     changed += [key(given | {"prior": "0.4"})]
     changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
+    stepped = [key(STEPPED | {name: value}) for name, value in OTHER_STEPPED.items()]
+    stepped += [key(STEPPED | {"algorithm": "patent"}), key(STEPPED | {"decay": {"kind": "none"}})]
+    changed += [*stepped, key(STEPPED)]
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})

@@ -82,7 +82,7 @@ def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
         differences = [a - b for a, b in zip(one[group], other[group], strict=True)]
         moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
         # and all that a user moves in a group, over all releases, is within the cap
-        assert moved <= section.max_contributions * GRID
+        assert moved <= section.cap * GRID
         loss += Fraction(moved * mechanism.tree.height) / actual_scale(mechanism.tree.scale)
     assert loss <= section.epsilon
 
@@ -114,8 +114,8 @@ def test_a_user_who_does_all_that_is_allowed_moves_exactly_the_cap(cfg):
     one, other = exact_sums(metric, watch_file(cfg, low)), exact_sums(metric, watch_file(cfg, high))
     moved = {group: other[group][-1] - one[group][-1] for group in one}
     groups = metric.section.max_groups_per_user if metric.section.group else 1
-    assert sorted(moved.values(), reverse=True)[:groups] == [metric.section.max_contributions * GRID] * groups
-    assert sum(moved.values()) == groups * metric.section.max_contributions * GRID
+    assert sorted(moved.values(), reverse=True)[:groups] == [metric.section.cap * GRID] * groups
+    assert sum(moved.values()) == groups * metric.section.cap * GRID
 
 
 # ---------------------------------------------------------------- full

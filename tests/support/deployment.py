@@ -44,7 +44,27 @@ SHARP_METRIC: dict[str, Any] = {
     "name": "sharp", "algorithm": "sharp", "every": "1h", "epsilon": 120, "users": 60, "max_contributions": 480,
     "horizon": "300d", "range": [-400, 500],
 }  # fmt: skip
+OF_MEANS = ("users", "algorithm", "every")  # what of the usual metric sums have no use for
+# A sum and a mean that forget, and a count; silent groups rest after two days.
+STEP_METRICS: tuple[dict[str, Any], ...] = (
+    {"name": "weekly", "statistic": "sum", "step": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city",
+     "max_gap": 8},
+    {"name": "fading", "statistic": "mean", "step": "1h", "decay": {"kind": "exponential", "half_life": "1d"}},
+    {"name": "visits", "statistic": "count", "step": "2h", "decay": {"kind": "all-windows"}},
+)  # fmt: skip
 CHUNK = 250  # events that are sent at once while the world goes on
+
+
+def usual(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """What a metric does not say."""
+    return {key: value for key, value in USUAL_METRIC.items() if "step" not in metric or key not in OF_MEANS}
+
+
+def toml(value: Any) -> str:
+    """A value as the file has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value)
 
 
 class Deployment:
@@ -61,7 +81,7 @@ class Deployment:
         **kafka_section: Any,
     ) -> None:
         self.kafka, self.folder, self.app = kafka, folder, kafka.name("app")
-        self.metrics = [USUAL_METRIC | {"name": f"m{n}"} | dict(metric) for n, metric in enumerate(metrics or ({},))]
+        self.metrics = [usual(metric) | {"name": f"m{n}"} | dict(metric) for n, metric in enumerate(metrics or ({},))]
         self.epsilon, self.url, self.kafka_section = epsilon, url, kafka_section
         self.workers: list[Worker] = []
         self.config = folder / "shoal.toml"
@@ -87,9 +107,7 @@ class Deployment:
             ("[privacy]", {"key_file": "shoal.key", "epsilon": self.epsilon}),
             *(("[[metric]]", metric | {"topic": self.topic(str(metric["topic"]))}) for metric in self.metrics),
         ]
-        lines = [
-            [head, *(f"{key} = {json.dumps(value)}" for key, value in section.items())] for head, section in sections
-        ]
+        lines = [[head, *(f"{key} = {toml(value)}" for key, value in section.items())] for head, section in sections]
         ((folder or self.folder) / "shoal.toml").write_text(
             "\n".join(line for lines_ in lines for line in lines_) + "\n"
         )
