@@ -176,7 +176,7 @@ def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
         scales = sums.tree.scales(t)
         return noise_sd(scales), noise_quantile(scales)
     second, fourth = sums._moments(t)
-    draws = min(round(second**2 / fourth), _NORMAL)
+    draws = min(round(second**2 / fourth), _NORMAL) if fourth else _NORMAL  # 0 where there is hardly any noise
     sd = math.sqrt(second)
     return six_digits(sd), six_digits(equal_quantile(draws) * sd)
 
