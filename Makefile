@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo test check lint doctest fix bench bench-accuracy mutants lock clean
+.PHONY: help install demo test check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,8 @@ help:
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
+	@echo 'make bench-decay'
+	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo
 	@echo 'Type first:  make demo'
@@ -67,6 +69,9 @@ bench: install
 
 bench-accuracy: install
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
+bench-decay: install
+	$(BIN)/python -m benchmarks.decay $(ARGS)
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install

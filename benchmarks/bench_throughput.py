@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import figures
-from benchmarks.workload import Workload, configure
+from benchmarks.workload import WINDOW, Workload, configure
 from shoal.agents.broker import Broker
 
 PARTITIONS = 4
@@ -22,6 +22,7 @@ SUBJECTS = {  # name -> (algorithm, only bound)
     "whole pipeline, full": ("full", False),
     "whole pipeline, naive": ("naive", False),
     "whole pipeline, sharp": ("sharp", False),
+    "whole pipeline, sums over a week": (WINDOW, False),
 }
 RAW, STOCK = "raw loop: getmany, loads, dict", "stock Faust with a table"
 

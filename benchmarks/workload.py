@@ -37,14 +37,22 @@ topic = "{topic}"
 user = "user"
 value = "value"
 time = "at"
-statistic = "mean"
 range = [0, 100]
 epsilon = 1.0
 max_contributions = 64
+"""
+MEAN = """\
+statistic = "mean"
 users = {users}
 algorithm = "{algorithm}"
 every = "{every}"
 """
+SUM = """\
+statistic = "sum"
+step = "{every}"
+decay = {{ kind = "window", length = "7d" }}
+"""
+WINDOW = "window"  # instead of an algorithm: a sum over a week
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,7 @@ async def create_topic(brokers: str, topic: str, partitions: int) -> None:
 def configure(folder: Path, app: str, *, brokers: str = "", topic: str, users: int, algorithm: str, every: str) -> Path:
     """A configuration with a key and an audit log of its own."""
     path = folder / f"{app}.toml"
-    path.write_text(CONFIG.format(brokers=brokers, app=app, topic=topic, users=users, algorithm=algorithm, every=every))
+    text = CONFIG + (SUM if algorithm == WINDOW else MEAN)
+    path.write_text(text.format(brokers=brokers, app=app, topic=topic, users=users, algorithm=algorithm, every=every))
     key_file.new(folder / f"{app}.key")
     return path

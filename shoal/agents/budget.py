@@ -15,6 +15,7 @@ from shoal.agents.database import now
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import Budget, BudgetChange, MetricVersion
+from shoal.models.units import parse_unit
 
 NewCharge = tuple[str, Fraction, Fraction]  # what messages call it, epsilon, delta
 
@@ -82,7 +83,7 @@ def check_budget(
 ) -> None:
     """Old charges and new ones (name, epsilon, delta) must fit into the stored budget and into the configured one."""
     book = report(connection) or BudgetReport(epsilon, delta, unit, ())
-    if book.unit != unit:
+    if parse_unit(book.unit) != parse_unit(unit):
         raise LedgerError(f"[privacy] unit: the ledger protects a {book.unit}, not a {unit}; set it back")
     new = list(charges)
     _check_part("epsilon", book.epsilon, epsilon, book.charged[0], [(name, charge) for name, charge, _ in new])

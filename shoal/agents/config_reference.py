@@ -17,11 +17,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from shoal.models.config import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
+from shoal.models.decay import DecaySection
 from shoal.models.durations import format_duration
 from shoal.models.exact import exact_text
 from shoal.models.metric import NOT_BUILT, RESERVED, MetricSection
 
-DURATIONS = frozenset({"idle_after", "every", "lateness", "max_ahead"})
+DURATIONS = frozenset({"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life"})
 
 HEAD = """\
 # Configuration
@@ -149,6 +150,8 @@ METRIC_TAIL = """\
   over all metrics of the audit log.
 * **`epsilon`** covers everything: all groups, all releases, for ever. With `max_groups_per_user = G` each group runs at
   `epsilon / G`.
+* **`step`** and `decay` are told [below](#decay-and-step-sums-counts-and-means-that-forget), and what is different with
+  them.
 * **Several coordinates**: `value = ["lat", "lon"]` with `range = [[-90, 90], [-180, 180]]`, and likewise `prior` and
   `sigma`. Each coordinate gets an equal share of `epsilon`. In a release `value`, `noise_sd`, `low` and `high` are
   lists. A record in which one coordinate is no number counts for none.
@@ -176,6 +179,58 @@ METRIC_TAIL = """\
 """
 
 
+SUMS = """\
+## `decay` and `step`: sums, counts and means that forget
+
+```toml
+[[metric]]
+name = "sales"
+topic = "purchases"
+user = "customer.id"
+value = "amount"
+time = "at"
+group = "country"
+statistic = "sum"
+step = "1h"
+decay = { kind = "window", length = "7d" }
+range = [0, 200]
+epsilon = 1.0
+max_contributions = 64
+```
+
+What has a `step` is released at the end of every step, from its group's first, whether something came or not. A step
+that is `a` steps old counts with a weight that `decay` says:
+
+| `decay` | weight |
+| --- | --- |
+| `{ kind = "none" }`, or no `decay` | 1 |
+| `{ kind = "window", length = "7d" }` | 1 while `a` is less than `length / step`, then 0; `length` is a multiple |
+| `{ kind = "all-windows" }` | 1; and `shoal window` tells the sum over any window afterwards, from what was published |
+| `{ kind = "exponential", half_life = "1d" }` | 0.5 ** (`a` * `step` / `half_life`) |
+| `{ kind = "exponential", alpha = 0.99 }` | `alpha` ** `a` |
+| `{ kind = "polynomial", exponent = 1.5 }` | (`a` + 1) ** -`exponent`, to a relative 1e-6 up to ten million steps |
+"""
+
+SUMS_TAIL = """\
+* **`statistic = "sum"`** adds the values up, `"count"` counts them, and `"mean"` with a `decay` divides the one by the
+  other. A `count` is public under `relation = "values"`: it is exact, costs no epsilon whatever the configuration says,
+  and needs neither `value` nor `range`; with a `value` it counts the events in which that is a number.
+* **`algorithm = "sharp"`** takes the mechanism of least variance for the decay, and each release says which
+  (`mechanism`): noise on every step (`per-step`), trees of blocks (`blue`), sums with linear weights (`hats`), and with
+  a `delta` above 0 for windows a factorisation with Gaussian noise (`square-root`), where that is better.
+  `"patent"` has those of Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), with the corrected budgets of their
+  polynomial sum, whose `exponent` must be above 1.
+* **`max_contributions`** counts a unit's samples over all its groups together, and `epsilon` is not split between
+  groups: sums are linear, so `max_groups_per_user` costs nothing here.
+* **`unit`** may be `"user"`; `"user-day"`, `"user-hour"`, `"user-week"` or any period, as `"user-12h"`: then counts,
+  cap and guarantee are a person's of one period, and start again in the next; or `"event"`, which is weak, and has no
+  `max_contributions`.
+* **Silence.** After `max_gap` steps without a contribution, and never before a window is empty, a group rests until
+  its next one. Time goes on for what it forgets.
+* A mean of which nothing is left has `"value": null`. Sums are never clamped and may be negative: that is the noise.
+"""
+
+
 def page() -> str:
     """The whole page."""
     sections: list[tuple[str, type[BaseModel], str]] = [
@@ -184,6 +239,7 @@ def page() -> str:
         (PRIVACY, PrivacySection, ""),
         (WEB, WebSection, ""),
         (METRIC, MetricSection, METRIC_TAIL),
+        (SUMS, DecaySection, SUMS_TAIL),
     ]
     parts = [HEAD, ENVIRONMENT_HEAD + "\n" + _table(("variable", "takes the place of"), _variables())]
     for prose, model, tail in sections:
@@ -210,6 +266,9 @@ def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
     return f"`{name}`", kind + (f", {limits}" if limits else ""), _default(name, field), field.description or ""
 
 
+KINDS = {int: "integer", str: "text", bool: "boolean", Path: "path", Fraction: "number", DecaySection: "table"}
+
+
 def _kind(annotation: Any, name: str) -> str:
     """A type as users know it.
 
@@ -229,7 +288,7 @@ def _kind(annotation: Any, name: str) -> str:
         return f"[{', '.join(_kind(part, name) for part in arguments)}]"
     if annotation is int and name in DURATIONS:
         return "duration"
-    return {int: "integer", str: "text", bool: "boolean", Path: "path", Fraction: "number"}[annotation]
+    return KINDS[annotation]
 
 
 def _limits(metadata: list[Any]) -> str:
@@ -264,19 +323,17 @@ def _default(name: str, field: FieldInfo) -> str:
 
 
 def _not_built() -> str:
-    built = '`statistic = "mean"`, `unit = "user"`'
     names = {key: ", ".join(f"`{value}`" for value in values) for key, values in NOT_BUILT.items()}
     keys = ", ".join(f"`{key}`" for key in RESERVED)
     return f"""\
 ## Not built yet
 
-This version has {built},
-`relation = "values"` and `delta = 0`.
 Refused, with a message that says so:
 
 * the statistics {names["statistic"]};
 * the algorithms {names["algorithm"]};
-* every other unit and relation;
+* for means without a decay every unit but `user`, and a `delta` above 0;
+* every relation but `values`;
 * the keys {keys}.
 """
 

@@ -38,7 +38,7 @@ class EventFile:
         self.path = path
         self._names = _format(path)
         metrics = config.metrics_of(topic)
-        self._numeric = {metric.value for metric in metrics} | {metric.time for metric in metrics if metric.time}
+        self._numeric = {path for metric in metrics for path in (*metric.values, metric.time) if path}
         self._hash = sha256()
         self.count = 0
 
@@ -54,7 +54,7 @@ class EventFile:
             InputError: the file cannot be read.
         """
         try:
-            with _opened(self.path) as (raw, file):
+            with opened(self.path) as (raw, file):
                 events = self._events(file)
                 while chunk := list(islice(events, CHUNK)):
                     self._hash.update(b"\n".join(chunk) + b"\n")
@@ -129,8 +129,8 @@ def _format(path: str) -> str:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The file underneath, whose position tells progress, and the file of events in it."""
+def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The file underneath, whose position tells progress, and what is in it, unpacked."""
     if path == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
         return

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, insert, select, update
@@ -13,6 +14,7 @@ from shoal.models.chain import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ACTIVE, ENDED, RETIRED, Budget, Log, MetricVersion, PartitionCount
+from shoal.models.units import parse_unit
 
 Number = Fraction | str | int
 
@@ -81,6 +83,7 @@ def examine(connection: Connection, request: Request) -> Agreement:
         _check_key_is_fresh(registration, request, known.values())
         charged.append(registration)
     _check_fields(request.registrations, known.values())
+    _check_times(request, known.values())
     charges = [(one.name, Fraction(one.charge_epsilon), Fraction(one.charge_delta)) for one in charged]
     check_budget(connection, request.budget_epsilon, request.budget_delta, request.unit, charges)
     _check_partitions(connection, request)
@@ -229,6 +232,23 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
                     f"topic {topic!r}: {value!r} is the value of one metric of this log and {path!r} is public in "
                     "another; a field is one or the other"
                 )
+
+
+def _check_times(request: Request, rows: Iterable[MetricVersion]) -> None:
+    """By another time than a period of the ledger's is of, its records could lie in any number of periods."""
+    if parse_unit(request.unit).period is None:
+        return
+    times: dict[Any, set[str]] = {}
+    texts = [one.parameters for one in request.registrations] + [row.parameters for row in rows]
+    for parameters in map(orjson.loads, texts):
+        if parameters.get("unit", "user").startswith("user-"):
+            times.setdefault(parameters.get("topic"), set()).add(parameters.get("time") or "the record's timestamp")
+    for topic, found in times.items():
+        if len(found) > 1:
+            raise LedgerError(
+                f"topic {topic!r}: metrics of this log have periods by {' and by '.join(sorted(found))}; a ledger of "
+                f"unit {request.unit} needs one time for all of a topic: use one field, or another log"
+            )
 
 
 def known_partitions(connection: Connection, app: str) -> dict[str, int]:

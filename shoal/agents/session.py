@@ -58,7 +58,12 @@ class Session:
 
 
 def registration_of(config: Config, metric: MetricSection) -> Registration:
-    """A metric as the ledger knows it: for unit user it costs its epsilon once, for ever."""
+    """A metric as the ledger knows it: it costs its epsilon once, as often as the ledger's unit touches its own.
+
+    Raises:
+        ConfigError: nothing bounds how often that is.
+    """
+    charge_epsilon, charge_delta = config.charge_of(metric)
     parameters = parameters_of(config, metric)
     return Registration(
         metric=metric.name,
@@ -69,8 +74,8 @@ def registration_of(config: Config, metric: MetricSection) -> Registration:
         delta=metric.delta,
         unit=metric.unit,
         relation=metric.relation,
-        charge_epsilon=metric.epsilon,
-        charge_delta=metric.delta,
+        charge_epsilon=charge_epsilon,
+        charge_delta=charge_delta,
     )
 
 

@@ -13,7 +13,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), AllWindowSum;
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -25,7 +25,7 @@ from shoal.mechanisms.decay import Node, text
 from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.keyed import MAX_INDEX
-from shoal.mechanisms.running_sum import Part
+from shoal.mechanisms.running_sum import Last, Part, every_step
 
 HEIGHTS = MAX_INDEX.bit_length() - 1  # steps 1 .. 2**48 - 1 have nodes of these heights that they complete
 _TERMS = 200  # of zeta's series, before the integral takes over
@@ -63,30 +63,31 @@ class AllWindowSum:
         """One node of each height."""
         return tuple(Node(j, step - 1 >> j, 1, scale) for j, scale in enumerate(self.scales_by_height))
 
-    def parts(self, end: int, length: int) -> tuple[Part, ...]:
+    def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
         """The nodes whose sum is the sum over the last `length` of the steps 1 .. end: as few as there are.
 
-        Their numbers are those that their last steps released, by height. A node that ended while steps were skipped
-        was never released.
+        Their numbers are those that their last steps released, by height. Steps that `last` leaves out were skipped:
+        they hold nothing, and a node that ended in one was never released. Its halves stand for it, and theirs.
         """
         check.positive(length=length)
         check.not_negative(start=end - length)
-        return tuple(Part(at + (1 << height), height, 1) for height, at in _cover(end - length, end))
+        cover = (node for height, at in _cover(end - length, end) for node in _released(height, at, last))
+        return tuple(Part(at + (1 << height), height, 1) for height, at in cover)
 
-    def _scales(self, start: int, end: int) -> Scales:
+    def _scales(self, parts: Iterable[Part]) -> Scales:
         counts: dict[Fraction, int] = {}
-        for height, _ in _cover(start, end):
-            scale = self.scales_by_height[height]
+        for part in parts:
+            scale = self.scales_by_height[part.place]
             counts[scale] = counts.get(scale, 0) + 1
         return tuple(counts.items())
 
-    def window_variance(self, end: int, length: int) -> float:
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
         """Variance of that sum."""
-        return sum(count * laplace.variance(scale) for scale, count in self._scales(end - length, end))
+        return sum(count * laplace.variance(scale) for scale, count in self._scales(self.parts(end, length, last)))
 
-    def window_quantile(self, end: int, length: int) -> float:
+    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
-        return noise_quantile(self._scales(end - length, end))
+        return noise_quantile(self._scales(self.parts(end, length, last)))
 
     def variance(self, t: int) -> float:
         """Variance of release t: a window of t steps."""
@@ -94,11 +95,11 @@ class AllWindowSum:
 
     def noise_sd(self, t: int) -> float:
         """Its root."""
-        return noise_sd(self._scales(0, t))
+        return noise_sd(self._scales(self.parts(t, t)))
 
     def noise_quantile(self, t: int) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
-        return noise_quantile(self._scales(0, t))
+        return self.window_quantile(t, t)
 
     def summer(self, subkey: Subkeys) -> "AllWindowSummer":
         """The releases under a key."""
@@ -127,6 +128,21 @@ def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
             height = min(height, (start & -start).bit_length() - 1)
         yield height, start
         start += 1 << height
+
+
+def _released(height: int, start: int, last: Last) -> Iterator[tuple[int, int]]:
+    """The node itself if it was released; else its parts that were, but for those that hold nothing.
+
+    >>> list(_released(2, 0, lambda t: min(t, 3))), list(_released(2, 0, lambda t: 0))
+    ([(1, 0), (0, 2)], [])
+    """
+    end = start + (1 << height)
+    latest = last(end)
+    if latest == end:
+        yield height, start
+    elif latest > start:
+        yield from _released(height - 1, start, last)
+        yield from _released(height - 1, (start + end) // 2, last)
 
 
 @lru_cache(maxsize=64)

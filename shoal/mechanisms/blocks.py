@@ -8,7 +8,7 @@ Source       George, Ramesh, Singh and Tyagi (2024), section 3
 
 from dataclasses import dataclass
 
-from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, new_block, over_cap
 
 NONE = -1
 
@@ -65,4 +65,4 @@ class BlockBounder:
         if count & (count - 1):
             return total << COUNT_BITS | count, None
         level = count.bit_length() - 1
-        return count, Block(level + 1, level, _WEIGHTS[level], total)
+        return count, new_block((level + 1, level, _WEIGHTS[level], total, None))

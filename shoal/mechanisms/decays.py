@@ -29,7 +29,7 @@ from shoal.mechanisms.exponentials import Exponentials, half_life_alpha
 from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.polynomial_sum import PolynomialSum
 from shoal.mechanisms.root_window import RootWindow
-from shoal.mechanisms.running_sum import Part, RunningSum
+from shoal.mechanisms.running_sum import Last, Part, RunningSum, every_step
 from shoal.mechanisms.window import WindowSum
 
 ZERO = Fraction(0)
@@ -53,15 +53,15 @@ class AnyWindow(DecayedSum, Protocol):
     Its summers have `released`, the numbers that the last step published, which `parts` names by step and place.
     """
 
-    def parts(self, end: int, length: int) -> tuple[Part, ...]:
-        """What the sum over the last `length` of the steps 1 .. end is made of."""
+    def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of; skipped ones `last` leaves out."""
         ...
 
-    def window_variance(self, end: int, length: int) -> float:
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
         """Variance of that sum."""
         ...
 
-    def window_quantile(self, end: int, length: int) -> float:
+    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
         ...
 

@@ -26,6 +26,7 @@ from shoal.mechanisms.statistic import (
     Estimate,
     MeanParameters,
     algorithm,
+    new_block,
     over_cap,
 )
 
@@ -66,7 +67,7 @@ class NaiveBounder:
         count = (account & COUNT_MASK) + 1
         if count > self.max_contributions:
             raise over_cap()
-        return count, Block(count, 0, 1, value, 0)
+        return count, new_block((count, 0, 1, value, 0))
 
 
 class NaiveReleaser:

@@ -40,6 +40,14 @@ class Part(NamedTuple):
     sign: int
 
 
+Last = Callable[[int], int]  # step t -> the last of the steps 1 .. t that released something, 0 if none did
+
+
+def every_step(t: int) -> int:
+    """Where no step was skipped, every one released something."""
+    return t
+
+
 @dataclass(frozen=True)
 class RunningSum:
     """All that is public about such a sum. The horizon tunes accuracy and nothing else.
@@ -96,32 +104,41 @@ class RunningSum:
             sum(count * fourth * unit**2 for (count, _, (_, fourth)), unit in pairs),
         )
 
-    def parts(self, end: int, length: int) -> tuple[Part, ...]:
-        """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases."""
-        check.positive(length=length)
-        check.not_negative(start=end - length)
-        before = (Part(end - length, 0, -1),) if length < end else ()
+    def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases.
+
+        Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
+        """
+        start, end = _ends(end, length, last)
+        if start == end:
+            return ()
+        before = (Part(start, 0, -1),) if start else ()
         return (Part(end, 0, 1), *before)
 
-    def window_variance(self, end: int, length: int) -> float:
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
         """Variance of that sum."""
-        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in self._window(end, length))
+        found = self._window(*_ends(end, length, last))
+        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in found)
 
-    def window_quantile(self, end: int, length: int) -> float:
+    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
         """The number that the size of its noise stays below with probability 0.95."""
         found: dict[Fraction, int] = {}
-        for _, scale, coefficients in self._window(end, length):
+        for _, scale, coefficients in self._window(*_ends(end, length, last)):
             for coefficient, count in coefficients:
                 found[coefficient * scale] = found.get(coefficient * scale, 0) + count
         return noise_quantile(tuple(found.items()))
 
-    def _window(self, end: int, length: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
-        """Of what the noise of that sum consists: squared coefficients in all, scale of the draws, coefficients.
+    def _window(self, first: int, end: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
+        """What the noise of release `end` without that of release `first` consists of.
+
+        That is: squared coefficients in all, scale of the draws, coefficients.
 
         A past tree's total is estimated from its upper nodes. What that differs from the best estimate by is not
         correlated with any best estimate, so that the squares add up.
         """
-        start, last = self.tree.place(end - length), self.tree.place(end)
+        if first == end:
+            return
+        start, last = self.tree.place(first), self.tree.place(end)
         if start.epoch == last.epoch:
             yield self._span(last.tree, start.within, last.within)
             return
@@ -145,6 +162,13 @@ class RunningSum:
         return RunningSummer(lambda t: 0)
 
 
+def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
+    """The two releases: of the last step before the window that had one, and of the last in it or before."""
+    check.positive(length=length)
+    check.not_negative(start=end - length)
+    return last(end - length), last(end)
+
+
 @lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
 def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
     """Standard deviation and 95 % quantile of the noise of release t."""
@@ -152,7 +176,7 @@ def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
         scales = sums.tree.scales(t)
         return noise_sd(scales), noise_quantile(scales)
     second, fourth = sums._moments(t)
-    draws = min(round(second**2 / fourth), _NORMAL)
+    draws = min(round(second**2 / fourth), _NORMAL) if fourth else _NORMAL  # 0 where there is hardly any noise
     sd = math.sqrt(second)
     return six_digits(sd), six_digits(equal_quantile(draws) * sd)
 

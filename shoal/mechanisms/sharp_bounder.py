@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shoal.mechanisms.buckets import Buckets
-from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, new_block, over_cap
 
 SINGLES = 64  # a unit's samples beyond these come in blocks alone
 LEAST, MOST = 4, 16
@@ -113,7 +113,7 @@ class SharpBounder:
         """One more sample."""
         count = (account & COUNT_MASK) + 1
         if count <= self._alone:
-            return count, Block(count, self._levels[count], 1, value, bisect_right(self._inner, value))
+            return count, new_block((count, self._levels[count], 1, value, bisect_right(self._inner, value)))
         if count > self.max_contributions:
             raise over_cap()
         if count in self._ends:
@@ -121,7 +121,7 @@ class SharpBounder:
         after = account + (value << COUNT_BITS) + 1
         if count > self._singles:
             return after, None
-        return after, Block(count, self._levels[count], 1, value, bisect_right(self._inner, value))
+        return after, new_block((count, self._levels[count], 1, value, bisect_right(self._inner, value)))
 
     def _closed(self, block: int, count: int, total: int, value: int) -> Block:
         shape = self._shape

@@ -8,6 +8,7 @@ clock, a topic or a database, and neither decides anything by a value that has n
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from shoal.mechanisms import check
@@ -28,6 +29,10 @@ class Block(NamedTuple):
     samples: int
     total: int  # grid steps
     part: int | None = None  # below 256; in a tick, blocks of one level and part are summed over units; None: alone
+
+
+# A block from its five fields, in a quarter of the time: one is made for every sample.
+new_block: Callable[[tuple[int, int, int, int, int | None]], Block] = partial(tuple.__new__, Block)
 
 
 class Contribution(NamedTuple):

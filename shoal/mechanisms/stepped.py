@@ -14,22 +14,35 @@ Proof        docs/proofs/decay.md
 Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms import check
+from shoal.mechanisms.all_windows import AllWindowSum, answer
 from shoal.mechanisms.decay import DecayedSum, Summer
-from shoal.mechanisms.decays import Decay
+from shoal.mechanisms.decays import AnyWindow, Decay
 from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.keyed import derive
 from shoal.mechanisms.naive import NaiveBounder
+from shoal.mechanisms.running_sum import Last, RunningSum
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 Statistic = Literal["sum", "count", "mean"]
+BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
+EXACT = (0.0, 0.0)  # error bars
+
+
+class Step(NamedTuple):
+    """What a step of a sum that does not forget has published, for windows."""
+
+    samples: int  # since the beginning
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +56,7 @@ class Stepped:
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # m: of a unit, in all groups together
+    _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.positive(max_contributions=self.max_contributions)
@@ -57,6 +71,16 @@ class Stepped:
         if self.algorithm == "patent":
             return self.decay.patent(width, epsilon)
         return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    def bars(self, t: int) -> tuple[float, float]:
+        """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
+        found = self._bars.get(t)
+        if found is None:
+            if len(self._bars) >= BARS_KEPT:
+                self._bars.clear()
+            sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
+            found = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
+        return found
 
     @property
     def mechanism(self) -> str:
@@ -75,6 +99,49 @@ class Stepped:
     def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
         """One group."""
         return StepReleaser(self, key, group)
+
+    @property
+    def windows(self) -> AnyWindow | None:
+        """The decayed sum, if its releases tell the sum over any window."""
+        return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
+
+    def estimate(
+        self, noisy: int, samples: int, bars: tuple[float, float], nodes: tuple[int, ...] | None = None
+    ) -> Estimate | None:
+        """What a noisy sum of grid indices and the public number of samples tell; None of a mean without samples.
+
+        Both count in units of 1 / `denominator`; `bars` are of the sum, in units of the range.
+        """
+        parts = self.sums.denominator
+        n = samples if parts == 1 else samples / parts
+        if self.statistic == "count":
+            return Estimate(n, 0.0, n, n, n, nodes=nodes)
+        sd, half = bars
+        if self.statistic == "sum":
+            value = self.grid.sum_value(noisy, samples, parts)
+        elif n:
+            value = self.grid.mean_value(noisy, samples)
+            sd, half = sd / n, half / n
+        else:
+            return None
+        return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), n, nodes=nodes)
+
+    def window(self, end: int, length: int, last: Last, released: Callable[[int], Step]) -> Estimate | None:
+        """The sum, count or mean over the last `length` of the steps 1 .. end, told by releases alone.
+
+        Raises:
+            ValueError: this decay has no such windows.
+        """
+        sums = self.windows
+        if sums is None:
+            raise ValueError("only sums that do not forget tell windows afterwards")
+        ends = [released(t).samples if t else 0 for t in (last(end), last(end - length))]
+        if self.statistic == "count":
+            return self.estimate(0, ends[0] - ends[1], EXACT)
+        noisy = answer(sums.parts(end, length, last), lambda t: released(t).nodes)
+        sd = six_digits(math.sqrt(sums.window_variance(end, length, last)))
+        bars = self.grid.width_value(sd), self.grid.width_value(sums.window_quantile(end, length, last))
+        return self.estimate(noisy, ends[0] - ends[1], bars)
 
 
 class StepReleaser:
@@ -128,21 +195,9 @@ class StepReleaser:
 
     def estimate(self) -> Estimate | None:
         """The release of the last complete step; None of a mean without samples."""
-        of, sums, n = self._of, self._of.sums, self._public
-        samples = n if sums.denominator == 1 else n / sums.denominator
-        if self._sums is None:
-            return Estimate(samples, 0.0, samples, samples, samples, nodes=self._nodes())
-        sd, half = (of.grid.width_value(bar(self._sums.t)) for bar in (sums.noise_sd, sums.noise_quantile))
-        if of.statistic == "sum":
-            value = of.grid.sum_value(self._noisy, n, sums.denominator)
-        elif n:
-            value = of.grid.mean_value(self._noisy, n)
-            sd, half = sd / samples, half / samples
-        else:
-            return None
-        return Estimate(
-            value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), samples, nodes=self._nodes()
-        )
+        of = self._of
+        bars = EXACT if self._sums is None else of.bars(self._sums.t)
+        return of.estimate(self._noisy, self._public, bars, self._nodes())
 
     def _nodes(self) -> tuple[int, ...] | None:
         """What the sum over any window is made of."""

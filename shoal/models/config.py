@@ -20,7 +20,7 @@ from shoal.models.decay import DecaySection
 from shoal.models.errors import ConfigError
 from shoal.models.metric import RESERVED, MetricSection
 from shoal.models.section import Duration, Exact, Section
-from shoal.models.units import parse_unit
+from shoal.models.units import charge, parse_unit
 
 ENVIRONMENT = {
     "SHOAL_KAFKA_BROKERS": ("kafka", "brokers"),
@@ -103,9 +103,21 @@ class Config(Section):
 
     @property
     def unit(self) -> str:
-        """Whom the ledger protects."""
-        units = {metric.unit for metric in self.metric}
-        return self.privacy.unit or (units.pop() if len(units) == 1 else "user")
+        """Whom the ledger protects; what costs nothing has no say in it."""
+        costing = [metric for metric in self.metric if metric.epsilon] or self.metric
+        units = {metric.of: metric.unit for metric in costing}
+        return self.privacy.unit or (units.popitem()[1] if len(units) == 1 else "user")
+
+    def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
+        """What a metric costs one unit of the ledger's, at most: epsilon and delta.
+
+        Raises:
+            ConfigError: nothing bounds it.
+        """
+        try:
+            return charge(parse_unit(self.unit), metric.of, metric.epsilon, metric.delta)
+        except ValueError as error:
+            raise ConfigError(f'metric "{metric.name}": {error}') from None
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -185,6 +197,10 @@ def _cross_checks(config: Config) -> Iterator[str]:
         if metric.name in seen:
             yield f'metric "{metric.name}" stands twice; names are unique'
         seen.add(metric.name)
+        try:
+            config.charge_of(metric)
+        except ConfigError as error:
+            yield str(error)
     for topic in config.topics:
         metrics = config.metrics_of(topic)
         users = sorted({metric.user for metric in metrics})

@@ -152,6 +152,8 @@ class MetricSection(Section):
             raise ValueError("max_contributions is missing; add it")
         if self.max_contributions is not None and self.of.is_event:
             raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
+        if self.max_groups_per_user != 1 and self.of.is_event:
+            raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
         return self
 
     @model_validator(mode="after")

@@ -5,12 +5,30 @@
     event          one event; weak, for a person has many
 
 Periods are half-open, of equal length, and begin at multiples of it since the Unix epoch (a week begins on a Thursday).
+
+A ledger protects one unit, and its metrics may have others. One unit of the ledger's touches so many of a metric's:
+
+    1 + (L + M - gcd(L, M) - 1) // M    for periods of L and M; the last unit begins just before the ledger's ends
+    1                                   of a metric of unit user, or of a ledger of unit event
+    any number                          else
+
+and k of them together lose, changed one after the other (group privacy):
+
+    epsilon k,    delta (1 + e**epsilon + ... + e**((k - 1) epsilon))
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from math import gcd
 
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.section import DAY, positive_span
+
+# Of 200 digits at least 100 are right, as epsilon is above 1 / 10**60; e**1000 times any delta that is one is above 1.
+_EXACT = Context(prec=200, Emax=10**6, Emin=-(10**6))
+_UP = Context(prec=20, rounding=ROUND_CEILING, Emax=10**6, Emin=-(10**6))
+_SLACK, _FAR = Fraction(1, 10**60), 1000
 
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
@@ -19,7 +37,7 @@ PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 class Unit:
     """Whom, and for how long."""
 
-    name: str
+    name: str = field(compare=False)  # as it was written: user-day and user-24h are one
     period: int | None = None  # microseconds; None: for ever
     is_event: bool = False
 
@@ -33,8 +51,22 @@ class Unit:
             return "event"
         if self.period is None:
             return "person"
+        return f"person and {self.span}"
+
+    @property
+    def span(self) -> str | None:
+        """A period in a sentence.
+
+        >>> parse_unit("user-24h").span, parse_unit("user-90m").span, parse_unit("user").span
+        ('day', '90m', None)
+        """
+        if self.period is None:
+            return None
         names = {length: name for name, length in PERIODS.items()}
-        return f"person and {names.get(self.period, format_duration(self.period))}"
+        return names.get(self.period, format_duration(self.period))
+
+
+PERSON = Unit("user")
 
 
 def parse_unit(text: str) -> Unit:
@@ -57,3 +89,61 @@ def parse_unit(text: str) -> Unit:
         return Unit(text, positive_span(parse_duration(length)))
     except ValueError:
         raise ValueError(f"{text!r} has no period; write user-day, user-hour, user-week or user-12h") from None
+
+
+def most_touched(ledger: Unit, unit: Unit) -> int | None:
+    """How many units of a metric one unit of the ledger has a part in, at most; None: there is no most.
+
+    >>> [most_touched(parse_unit("user-day"), parse_unit(name)) for name in ("user", "user-week", "user-5h", "event")]
+    [1, 1, 6, None]
+    >>> [most_touched(parse_unit(name), parse_unit("user-day")) for name in ("user", "user-week", "user-5h", "event")]
+    [None, 7, 2, 1]
+    """
+    if ledger.is_event or ledger == unit or unit == PERSON:
+        return 1
+    if ledger.period is None or unit.period is None:
+        return None
+    return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
+
+
+def charge(ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """What a metric costs a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
+
+    >>> day = parse_unit("user-day")
+    >>> [float(cost) for cost in charge(day, parse_unit("user-5h"), Fraction("0.1"), Fraction(0))]
+    [0.6, 0.0]
+    >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"))]
+    [2.0, 3.7182818284590454e-09]
+
+    Raises:
+        ValueError: there is no bound, or none that says anything.
+    """
+    if not epsilon and not delta:
+        return epsilon, delta  # nothing, however often: a count is public
+    touched = most_touched(ledger, unit)
+    remedy = f'set [privacy] unit = "{unit.name}", or unit = "{ledger.name}" here'
+    if touched is None:
+        raise ValueError(
+            f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "
+            f"epsilon as often; {remedy}"
+        )
+    cost = _group_delta(touched, epsilon, delta)
+    if cost >= 1:
+        raise ValueError(
+            f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has up to {touched} of them, "
+            f"and delta would be 1 or more; {remedy}, or make epsilon smaller"
+        )
+    return touched * epsilon, cost
+
+
+def _group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """`delta` times the sum of e**(i epsilon) over i below count; 1 or more stands for all above."""
+    if count == 1 or not delta:
+        return delta
+    if count * epsilon > _FAR:
+        return Fraction(1)
+    with localcontext(_EXACT):
+        rate = Decimal(epsilon.numerator) / epsilon.denominator
+        times = ((count * rate).exp() - 1) / (rate.exp() - 1)
+    above = delta * Fraction(times) * (1 + _SLACK)
+    return Fraction(_UP.divide(Decimal(above.numerator), Decimal(above.denominator)))

@@ -1,8 +1,8 @@
 """Bound: one source partition's events in, capped and pseudonymous contributions out.
 
 `BoundPartition` decides, record by record and from the log alone: whether the record is accepted (by form only), its
-effective time (`progress.py`), whether its user's cap is reached, and which blocks close (`intake.py`). It keeps one
-account per metric, user and group, the partition's watermarks and the message numbers. Everything it does between two
+effective time (`progress.py`), whether its unit's cap is reached, and which blocks close (`intake.py`,
+`step_intake.py`). It keeps accounts, the partition's watermarks and the message numbers. Everything it does between two
 calls of `take` becomes one transaction.
 """
 
@@ -21,8 +21,12 @@ from shoal.stream.intake import Intake
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
+from shoal.stream.step_intake import intake_of
 
 MARK = b"\x00mark"
+DROPPED = (
+    50_000  # records of closed periods that one transaction drops; more where it writes more, else they would pile up
+)
 
 
 class Record(Protocol):
@@ -83,7 +87,9 @@ class BoundPartition:
         self._progress = [Progress(clock) for clock in plan.clocks]
         outlets = self._outgoing.outlets
         self._intakes = [
-            Intake(plan, metric, partition, outlet, self.counters, checks=checks_partition)
+            intake_of(
+                plan, metric, partition, outlet, self.counters, self._progress[metric.clock], checks=checks_partition
+            )
             for metric, outlet in zip(plan.metrics, outlets, strict=True)
         ]
         self._idle_wall: int | None = None
@@ -149,6 +155,8 @@ class BoundPartition:
                 home = homes.get(tag)
             if home is not None:  # else: the mark, or of a retired metric
                 home[key[len(tag) :]] = from_bytes(value, "big")
+        for intake in self._intakes:
+            intake.restored()
 
     def _check_accounts(self, expected: dict[str, list[int]]) -> None:
         for intake in self._intakes:
@@ -162,11 +170,7 @@ class BoundPartition:
 
     def lookup(self, key: bytes) -> bytes | None:
         """The present value of a changelog key of an account."""
-        for intake in self._intakes:
-            account = intake.accounts.get(key[len(intake.tag) :]) if key.startswith(intake.tag) else None
-            if account is not None:
-                return account.to_bytes(intake.metric.account_bytes, "big")
-        return None
+        return next((found for intake in self._intakes if (found := intake.lookup(key)) is not None), None)
 
     def watermark(self, clock: int) -> int | None:
         """The largest event time so far, of one clock."""
@@ -174,8 +178,8 @@ class BoundPartition:
 
     @property
     def users(self) -> int:
-        """Accounts held: (metric, user, group) triples."""
-        return sum(len(intake.accounts) for intake in self._intakes)
+        """Accounts held: (metric, user, group) triples; of what has a step (metric, user, period)."""
+        return sum(intake.sizes[0] for intake in self._intakes)
 
     @property
     def backlog(self) -> int:
@@ -265,8 +269,20 @@ class BoundPartition:
                 entries += intake.take_changes()
             else:
                 intake.forget_changes()
+        entries += self._closed(max(DROPPED, 2 * len(entries)))
         entries.append((MARK, self._mark()))
         return entries
+
+    def _closed(self, most: int) -> list[tuple[bytes, bytes | None]]:
+        """Close what can count no event any more; so many tombstones of it at most, in this transaction."""
+        tombstones: list[tuple[bytes, bytes | None]] = []
+        for intake in self._intakes:
+            intake.close(self._progress[intake.metric.clock].promise)
+            if self._durable:
+                tombstones += intake.drop(most - len(tombstones))
+            else:
+                intake.forget_closed()
+        return tombstones
 
     def _mark(self) -> bytes:
         return orjson.dumps(

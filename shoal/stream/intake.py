@@ -1,7 +1,7 @@
 """Intake: one metric in one source partition: events in, accounts kept, blocks out.
 
 An account holds, per user (and group), the number of samples so far and the open block's sum. The cap, the limit of
-groups and the check of the partition are decided here, by pattern alone.
+groups and the check of the partition are decided here, by pattern alone. What has a step is in `step_intake.py`.
 """
 
 from collections import Counter
@@ -80,12 +80,28 @@ class Intake:
 
     @property
     def sizes(self) -> list[int]:
-        """How many accounts, and how many users with groups: none is ever removed."""
+        """How many records of either kind the changelog holds after `take_changes` and `drop`."""
         return [len(self.accounts), len(self.groups)]
 
-    def take_changes(self) -> list[tuple[bytes, bytes]]:
+    def restored(self) -> None:
+        """`accounts` and `groups` hold what the changelog has."""
+
+    def lookup(self, key: bytes) -> bytes | None:
+        """The present value of a changelog key, if it is of an account here."""
+        account = self.accounts.get(key[len(self.tag) :]) if key.startswith(self.tag) else None
+        return None if account is None else account.to_bytes(self.metric.account_bytes, "big")
+
+    def close(self, promise: int | None) -> None:
+        """No event will have an effective time before this: a user's account is for ever all the same."""
+
+    def drop(self, most: int) -> list[tuple[bytes, bytes | None]]:
+        """Tombstones of what `close` left behind, so many at most; it is forgotten with them."""
+        return []
+
+    def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """Changelog records of the accounts that changed since the last call."""
         tag, size = self.tag, self.metric.account_bytes
+        changes: list[tuple[bytes, bytes | None]]
         changes = [(tag + key, account.to_bytes(size, "big")) for key, account in self._touched.items()]
         tag = self.groups_tag
         changes += [(tag + user, count.to_bytes(GROUPS_BYTES, "big")) for user, count in self._touched_groups.items()]
@@ -95,3 +111,6 @@ class Intake:
     def forget_changes(self) -> None:
         """Nobody asks for them."""
         self._touched, self._touched_groups = {}, {}
+
+    def forget_closed(self) -> None:
+        """There is no changelog that would have to lose them."""

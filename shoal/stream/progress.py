@@ -16,11 +16,12 @@ TEXTS_KEPT = 100_000
 class Progress:
     """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record."""
 
-    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_texts", "clock", "latest")
+    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_texts", "clock", "latest", "time")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.latest: int | None = None  # the largest event time so far
+        self.time = 0  # the last event's own, whatever its effective time
         self._get, self._path = clock.get, clock.path or ""
         self._lateness, self._max_ahead = clock.lateness, clock.max_ahead
         self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
@@ -37,6 +38,7 @@ class Progress:
             raise
         except Exception:
             raise Refused("error") from None
+        self.time = time
         latest = self.latest
         if latest is None or time > latest:
             if latest is None or time - latest > self._max_ahead:

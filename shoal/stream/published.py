@@ -38,6 +38,17 @@ class Activated(NamedTuple):
 
 
 @dataclass(slots=True)
+class Released:
+    """One transaction's worth: what `take` hands out."""
+
+    releases: list[Release]
+    activations: list[Activated]
+    changelog: list[tuple[bytes, bytes | None]]
+    next_offset: int
+    events: int
+
+
+@dataclass(slots=True)
 class GroupState:
     """One group of one metric."""
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +24,7 @@ from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
 from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release
+from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.waiting import Waiting
 
 MARK = b"\x00mark"
@@ -33,17 +32,6 @@ RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
-
-
-@dataclass(slots=True)
-class Released:
-    """One transaction's worth: what `take` hands out."""
-
-    releases: list[Release]
-    activations: list[Activated]
-    changelog: list[tuple[bytes, bytes | None]]
-    next_offset: int
-    events: int
 
 
 def _kept_key(key: str, level: int, pseudonym: str) -> bytes:

@@ -146,4 +146,24 @@ MUTANTS = (
         breach="a step has the draw that was said to be another's; drawn as a block it has its own",
         tests=(FUNCTION + "[window-5-per-step]",),
     ),
+    Mutant(
+        name="sums of groups that share noise",
+        family="decays",
+        file="mechanisms/stepped.py",
+        old='derive(key, group, "tree", "step"',
+        new='derive(key, b"", "tree", "step"',
+        breach="two groups have one draw: their difference is exact",
+        tests=("mechanisms/test_stepped.py::test_groups_and_keys_have_noise_of_their_own",),
+    ),
+    Mutant(
+        name="noise for one sample of a unit",
+        family="decays",
+        file="mechanisms/stepped.py",
+        old="width = self.max_contributions * self.grid.steps",
+        new="width = self.grid.steps",
+        breach="a unit with all the samples that it may have moves the sums by as many widths",
+        tests=(
+            "mechanisms/test_stepped.py::test_the_noise_is_made_for_all_that_a_unit_may_change_in_all_groups_together",
+        ),
+    ),
 )

@@ -211,8 +211,8 @@ SHOWN = (
         name="parts are counted",
         family="values decide",
         file="stream/release.py",
-        old='self.counters["woke_late"] += sum(row[4] for row in run)',
-        new='self.counters["woke_late"] += len(run)',
+        old='self.counters["woke_late"] += sum(samples)',
+        new='self.counters["woke_late"] += sum(1 for _ in samples)',
         breach="a worker's metrics show how many buckets the values of a tick are in",
         tests=(
             "stream/test_release.py::"

@@ -8,7 +8,8 @@ import pytest
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.plan import plan_topic
-from shoal.stream.release import Released, ReleasePartition
+from shoal.stream.published import Released
+from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import Line
 from tests.stream.simulation import SECRET, apply, config
 

@@ -13,6 +13,7 @@ from shoal.agents.cli.plan import plan
 from shoal.agents.cli.produce import produce
 from shoal.agents.cli.run import run
 from shoal.agents.cli.topics import topics
+from shoal.agents.cli.window import window
 from shoal.agents.cli.worker import worker
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -20,6 +21,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "worker": worker,
     "run": run,
     "produce": produce,
+    "window": window,
     "plan": plan,
     "check": check,
     "topics": topics,

@@ -1,0 +1,1 @@
+"""Decayed sums: every mechanism against its formula, by measured noise, speed and size of its state."""

@@ -1,0 +1,224 @@
+"""The tables: of a run, printed; of a full run, docs/decay.md and the JSON beside it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from benchmarks import figures
+from benchmarks.decay import picture, textbook
+from benchmarks.decay.contenders import (
+    ALL,
+    DELTAS,
+    EXPONENTIAL,
+    POLYNOMIAL,
+    WIDTH,
+    WINDOW,
+)
+from benchmarks.decay.report import Report, Row, as_json, verdicts
+from benchmarks.decay.speed import FAR
+
+TITLE = "Windows and decays"
+HEAD = """\
+Measured with `make bench-decay` (`python -m benchmarks.decay`), which writes this page; the raw figures stand in
+`benchmarks/results/decay.json`. Epsilon is 1 for all releases together; a unit is an event with a value in [0, 1].
+
+![Variance of every mechanism by length of the window and by alpha: formula and measurement](images/decay.png)
+
+"""
+RULES = f"""\
+## What is measured
+
+* **Variance** of one release's noise, in squares of the range, which has {WIDTH:,} grid steps: noise is then as good as
+  continuous. `formula` is the mechanism's closed form, `variance(t)`, as a mean over all places of a release in the
+  blocks, long after the beginning; `most` is the largest of them. Of `hats` it is near the truth to a few per cent.
+* **Measured**: releases of the summer that a worker has, with real keyed draws and steps that hold 0; squared, over
+  `variance(t)` of the same steps, and that ratio times `formula`. Steps between looks are skipped where the noise
+  depends on key and step alone; exponentially decayed noise per step is computed from its draws in blocks. ± is one
+  standard error of the ratio, from how independent keys differ. There are as many keys as fit into a fixed budget, or
+  fewer if ± is below 1 %: it is larger where a release rests on many draws, or hardly differs from the next one.
+* **Agrees**: the ratio is within 5 % of 1, or within 3 standard errors. Keys are fixed: only times differ from run to
+  run.
+* **Mechanisms** are called as releases call them: `per-step` noise, the `patent` of Bolot et al. (2013), `blue` trees
+  of blocks, `hats`, and, (epsilon, delta)-DP with delta = 1e-6, `square-root`. *sharp* marks the one that
+  `algorithm = "sharp"` takes without a delta. `blue` and `hats` have about the best shape for each row, also where
+  they are not taken. Of the `square-root` with W ≥ 2^14, windows within one epoch are looked at.
+"""
+
+
+def text(report: Report) -> str:
+    """All tables."""
+    parts = [*_targets(report.rows), *_agreement(report.rows)]
+    titles = (
+        (WINDOW, "Windows of W steps", "W"),
+        (EXPONENTIAL, "Exponential decay", "alpha"),
+        (POLYNOMIAL, "Polynomial decay", "exponent"),
+        (ALL, "Any window, told afterwards", "end; length"),
+    )
+    for family, title, column in titles:
+        parts += _family([row for row in report.rows if row.family == family], title, column)
+    return "\n\n".join([*parts, *_gaussian(report), *_speeds(report), *_long(report)])
+
+
+def number(value: float | None) -> str:
+    """Three digits, or all before the point.
+
+    >>> number(12.345), number(131072), number(2.4), number(None), number(999.7)
+    ('12.3', '131,072', '2.40', '–', '1,000')
+    """
+    return "–" if value is None else f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
+
+
+def _targets(rows: Sequence[Row]) -> Iterator[str]:
+    found = list(verdicts(rows))
+    met = sum(done for *_, done in found)
+    yield "## What is to be reached, and is"
+    yield (
+        f"Mean variance of the sharp mechanism, by formula: at most {textbook.SLACK} times the target for windows and "
+        "exponential decay, never above the patent or per-step noise, and at the bound 2 Σ g² of per-step noise for "
+        f"polynomial decay, which weights with a relative error of 1e-6 meet to a few parts in a million. "
+        f"**{met} of {len(found)} met.**"
+    )
+    cells = [
+        (decay, at, number(target), number(allowed), f"{row.found.mean:,.2f}", row.mechanism, _verdict(done))
+        for decay, at, target, allowed, row, done in found
+    ]
+    yield figures.table(("decay", "at", "target", "allowed", "sharp", "by", ""), cells)
+    for decay, at, target, allowed, row, done in found:
+        if not done:
+            yield (
+                f"**Missed**: {decay} at {at} comes to {row.found.mean:.2f}, which is "
+                f"{row.found.mean / target:.3f} times the target; {allowed:.1f} are allowed."
+                + _instead(rows, row)
+            )  # fmt: skip
+
+
+def _instead(rows: Sequence[Row], row: Row) -> str:
+    """The next best of the same decay."""
+    others = [one for one in rows if (one.family, one.at) == (row.family, row.at) and one != row]
+    best = min(others, key=lambda one: one.found.mean)
+    return f" The best of the other mechanisms here, {best.mechanism}, comes to {best.found.mean:.1f}."
+
+
+def _agreement(rows: Sequence[Row]) -> Iterator[str]:
+    near = sum(row.found.agrees and abs(row.found.ratio - 1) <= 0.05 for row in rows)
+    agree = sum(row.found.agrees for row in rows)
+    worst = max(rows, key=lambda row: abs(row.found.ratio - 1) / row.found.error)
+    books = [abs(row.found.mean / row.textbook - 1) for row in rows if row.textbook]
+    yield "## Measured variance and formula"
+    said = f"**{agree} of {len(rows)} rows agree**, {near} of them within 5 %. "
+    said += f"Furthest away in standard errors is {_called(worst)}: {worst.found.ratio:.3f} ± {worst.found.error:.3f}."
+    errors = sorted(row.found.error for row in rows)
+    said += (
+        f" The standard errors are {100 * errors[0]:.1f} to {100 * errors[-1]:.1f} %, "
+        f"{100 * errors[len(errors) // 2]:.1f} % in the middle."
+    )
+    if books:
+        said += (
+            f" Where a paper gives the mean variance in closed form ({len(books)} rows), `variance(t)` differs from it "
+            f"by {100 * max(books):.2g} % at most."
+        )
+    yield said
+
+
+def _called(row: Row) -> str:
+    return f"{row.family} {row.at}, {row.mechanism}"
+
+
+def _family(rows: Sequence[Row], title: str, column: str) -> Iterator[str]:
+    cells = []
+    for row in rows:
+        found = row.found
+        measured = f"{found.ratio:.3f} ± {found.error:.3f}"
+        cells.append((
+            row.at, row.mechanism, row.detail, number(found.mean), number(found.most), number(found.measured), measured,
+            f"{found.keys:,}; {found.looks:,}", "yes" if found.agrees else "**no**", f"*{row.sharp}*" * bool(row.sharp),
+        ))  # fmt: skip
+    yield f"## {title}"
+    header = (column, "mechanism", "shape", "formula", "most", "measured", "ratio", "keys; looks", "agrees", "")
+    yield figures.table(header, cells)
+
+
+def _gaussian(report: Report) -> Iterator[str]:
+    yield "## Windows with a delta"
+    yield (
+        "Mean variance of `square-root` by formula, and what `sharp` takes when it is given that delta. A draw has "
+        "variance σ² = 1 / (2 ρ) times the squared sensitivity, ρ being the most zCDP that epsilon = 1 and delta "
+        "allow: "
+        + ", ".join(
+            f"σ² = {sigma:.1f} for {_power(delta)}"
+            for delta, (sigma, _, _) in zip(DELTAS, next(iter(report.gaussian.values())), strict=True)
+        )
+        + ". In brackets, the variance over σ²."
+    )
+    cells = [
+        (
+            f"2^{length.bit_length() - 1}",
+            *(f"{number(mean)} ({mean / sigma:.1f}): {taken}" for sigma, mean, taken in of),
+        )
+        for length, of in report.gaussian.items()
+    ]
+    yield figures.table(("W", *map(_power, DELTAS)), cells)
+
+
+def _power(delta: Fraction) -> str:
+    return f"delta = {float(delta):.0e}"
+
+
+def _speeds(report: Report) -> Iterator[str]:
+    yield "## Speed and state"
+    yield (
+        f"Microseconds of processor time per step, noise included, of one summer with something in every step: over "
+        f"the first steps, and over the last ones before step {FAR:,}, a silence being skipped between. State: bytes "
+        "of the head (JSON) and exact sums of steps that are kept besides, one per step of a window."
+    )
+    cells = []
+    for one in report.speeds:
+        early, late = one.states
+        cells.append((one.decay, one.mechanism, number(early.microseconds), number(late.microseconds),
+                      f"{early.head}; {early.kept:,}", f"{late.head}; {late.kept:,}"))  # fmt: skip
+    steps = report.speeds[0].states[0].steps
+    header = ("decay", "mechanism", f"µs, first {steps:,}", f"µs, last {steps:,}", f"state at {steps:,}",
+              f"state at {FAR:,}")  # fmt: skip
+    yield figures.table(header, cells)
+
+
+def _long(report: Report) -> Iterator[str]:
+    shown = report.longest or report.long
+    most = max(one.states[-1].steps for one in shown)
+    yield "## Without end"
+    yield (
+        f"{most:,} steps of the sharp sums, none skipped, in one process"
+        + (" (`--long`, a run of its own). " if report.longest else "; `--long` takes 10,000,000. ")
+        + "Microseconds and memory are those of the steps since the row before, and the largest that the process had."
+    )
+    cells = [
+        (one.decay, one.mechanism, f"{state.steps:,}", f"{state.microseconds:.1f}",
+         f"{state.head}; {state.kept:,}", f"{state.peak:.1f}")
+        for one in shown for state in one.states
+    ]  # fmt: skip
+    yield figures.table(("decay", "mechanism", "until step", "µs per step", "state", "memory, MiB"), cells)
+
+
+def _verdict(done: bool) -> str:
+    return "met" if done else "**missed**"
+
+
+def write(report: Report, out: Path | None, *, keep: bool) -> None:
+    """Print; keep where it is wanted."""
+    data = as_json(report)
+    figures.publish("decay", TITLE, text(report), data, keep=keep and out is None)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "decay.json").write_text(json.dumps(data, indent=1) + "\n")
+        show(report, out)
+    elif keep:
+        show(report, figures.ROOT / "docs")
+
+
+def show(report: Report, pages: Path) -> None:
+    """Page and picture."""
+    (pages / "images").mkdir(exist_ok=True)
+    picture.draw(report.rows, pages / "images" / "decay.png")
+    measured = f"{figures.machine()}; {figures.versions()}; {report.seconds / 60:.0f} minutes of one core's time."
+    (pages / "decay.md").write_text(f"# {TITLE}\n\n{HEAD}{RULES}\n{text(report)}\n\n{measured}\n")

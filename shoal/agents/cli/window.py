@@ -1,0 +1,156 @@
+"""`shoal window`: the sum, count or mean over any window, from what was published."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
+from shoal.agents.files import json_number, size_of
+from shoal.agents.session import load_config
+from shoal.agents.windows import Wanted, filed, logged
+from shoal.mechanisms.stepped import Stepped
+from shoal.models.config import Config
+from shoal.models.durations import format_duration, parse_duration
+from shoal.models.errors import ConfigError
+from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
+from shoal.stream.plan import mechanism_of
+from shoal.stream.windows import Answer, History, tells_windows
+
+LAST = "last"
+
+Metric = Annotated[str, typer.Option("--metric", metavar="NAME", help="Which metric.")]
+End = Annotated[
+    str, typer.Option(metavar="TIME", help="End of the window, of a step too: ISO 8601, epoch seconds or ms, or last.")
+]
+Length = Annotated[str, typer.Option(metavar="DURATION", help="Its length, as in 7d: a multiple of the metric's step.")]
+Of = Annotated[str | None, typer.Option("--group", metavar="G", help="Which group, of a metric that has them.")]
+Input = Annotated[
+    str | None,
+    typer.Option("--input", metavar="FILE", help="Releases as JSON lines, or - for stdin; default: the audit log."),
+]
+
+
+def window(
+    config: ConfigPath,
+    metric: Metric,
+    length: Length,
+    end: End = LAST,
+    group: Of = None,
+    input_: Input = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell the sum, count or mean over any window, from the releases of a metric with decay all-windows or none.
+
+    The noise is in the releases: asking costs nothing, however often. No key is needed, and nothing is written. The
+    releases are those in the audit log, or in a file as `shoal run` writes it or as the releases topic has them.
+
+    Example: shoal window shoal.toml --metric sales --end 2026-01-31T00:00:00Z --length 7d
+    """
+    said = load_config(config)
+    wanted = _wanted(config, said, metric, group)
+    step = wanted.section.cadence or 1
+    span, moment = _length(length, step), _end(end, step)
+    with _history(said, wanted, input_) as history:
+        found = history.answer(history.end if moment is None else moment, span)
+    if found.start < found.first:
+        say(f"shoal: note: nothing was before {iso(found.first)}, when the first step began")
+    fields = _fields(wanted, found)
+    result(fields, as_json=as_json, text=lambda: _text(wanted.section.statistic, fields))
+
+
+@contextmanager
+def _history(said: Config, wanted: Wanted, path: str | None) -> Iterator[History]:
+    if path is None:
+        with logged(said.audit.url, said.kafka.app, wanted) as history:
+            yield history
+        return
+    with progress(f"reading {path}", size_of(path)) as advance:
+        history = filed(path, wanted, advance)
+    yield history
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def _wanted(path: Path, said: Config, name: str, group: str | None) -> Wanted:
+    section = next((one for one in said.metric if one.name == name), None)
+    if section is None:
+        names = ", ".join(one.name for one in said.metric)
+        raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
+    mechanism = mechanism_of(section)
+    if not tells_windows(section) or not isinstance(mechanism, Stepped):
+        raise ConfigError(
+            f'{path}: metric "{name}" releases nothing that windows are made of; that needs decay = {{ kind = '
+            '"all-windows" } in a metric of its own, or a new version'
+        )
+    if group is None and section.group is not None:
+        raise _usage("--group", f'metric "{name}" has groups; name one')
+    if group is not None and section.group is None:
+        raise _usage("--group", f'metric "{name}" has no groups; leave it out')
+    return Wanted(section, mechanism, group or "")
+
+
+def _length(text: str, step: int) -> int:
+    try:
+        length = parse_duration(text)
+    except ValueError as error:
+        raise _usage("--length", str(error)) from None
+    if not length or length % step:
+        least = format_duration(max(1, length // step) * step)
+        raise _usage("--length", f"{text!r} is no multiple of the step, {format_duration(step)}; say {least}")
+    return length
+
+
+def _end(text: str, step: int) -> int | None:
+    """Microseconds; None: the last one there is."""
+    if text == LAST:
+        return None
+    number = json_number(text)
+    moment = time_of_text(text) if number is None else time_of_number(Decimal(number))
+    if moment is None:
+        raise _usage("--end", f"{text!r} is no time; say {LAST}, an ISO 8601 time or seconds since the epoch")
+    if moment % step:
+        before = moment - moment % step
+        nearest = " or ".join(iso(one) for one in (before, before + step) if one >= EARLIEST)
+        raise _usage("--end", f"{text!r} is no end of a step of {format_duration(step)}; say {nearest}")
+    return moment
+
+
+def _usage(option: str, message: str) -> typer.BadParameter:
+    return typer.BadParameter(message, param_hint=option)
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def _fields(wanted: Wanted, found: Answer) -> dict[str, Any]:
+    section, estimate = wanted.section, found.estimate
+    return {
+        "metric": section.name,
+        "group": wanted.group or None,
+        "version": section.version,
+        "start": iso(found.start),
+        "end": iso(found.end),
+        "value": None if estimate is None else estimate.value,
+        "noise_sd": None if estimate is None else estimate.noise_sd,
+        "low": None if estimate is None else estimate.low,
+        "high": None if estimate is None else estimate.high,
+        "samples": 0 if estimate is None else estimate.samples,
+        "mechanism": wanted.mechanism.mechanism,
+    }
+
+
+def _text(statistic: str, fields: dict[str, Any]) -> str:
+    of = fields["metric"] + (f", group {fields['group']}" if fields["group"] else "")
+    line = f"{statistic} of {of}, from {fields['start']} to {fields['end']}: "
+    if fields["value"] is None:
+        return f"{line}none, nothing came"
+    line += f"{fields['value']:.12g}"
+    if fields["mechanism"] == "exact":
+        return f"{line}, exactly"
+    noise = f"noise_sd {fields['noise_sd']:.6g}, {fields['samples']} samples, mechanism {fields['mechanism']}"
+    return f"{line}\nnoise interval {fields['low']:.6g} to {fields['high']:.6g} (95 %), {noise}"

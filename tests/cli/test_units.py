@@ -1,0 +1,124 @@
+"""What `shoal check` and `shoal budget` say of units."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from shoal.agents import key_file
+from shoal.agents.cli import budget, check, migrate
+from shoal.agents.ledger import Ledger
+from shoal.models.errors import ConfigError
+
+HEAD = """
+[audit]
+url = "sqlite:///log.db"
+[privacy]
+epsilon = 10
+delta = 0.001
+"""
+METRIC = """
+[[metric]]
+name = "{name}"
+topic = "events"
+user = "who"
+value = "x"
+time = "at"
+range = [0, 10]
+"""
+
+
+def shoal(*arguments: object) -> Result:
+    app = typer.Typer()
+    app.command("check")(check.check)
+    app.command("budget")(budget.budget)
+    app.command("migrate")(migrate.migrate)
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    key_file.new(Path("shoal.key"))
+    Ledger.open("sqlite:///log.db", migrate=True).close()
+    return tmp_path
+
+
+def told(*metrics: str, unit: str | None = None) -> tuple[str, dict[str, object]]:
+    """The text and the JSON of a check."""
+    parts = [METRIC.format(name=f"m{number}") + lines for number, lines in enumerate(metrics)]
+    Path("shoal.toml").write_text(HEAD + (f'unit = "{unit}"\n' if unit else "") + "".join(parts))
+    said = shoal("check", "shoal.toml"), shoal("check", "shoal.toml", "--json")
+    for one in said:
+        if one.exception is not None:
+            raise one.exception
+    return said[0].stdout, json.loads(said[1].stdout)
+
+
+SUM = 'statistic = "sum"\nstep = "1h"\nepsilon = 1\n'
+CAP = "max_contributions = 64\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (SUM + CAP, "epsilon = 1 per person: all values of one person in this metric, for ever, however often"),
+        (
+            SUM + CAP + 'unit = "user-day"',
+            "epsilon = 1 per person and day, without limit over time: all values of one person in this metric in one "
+            "day of event time, and as much again in the next, however often it is released; who contributes",
+        ),
+        (SUM + 'unit = "event"', "epsilon = 1 per event: weak, a person has many: the value of one event in this"),
+        (
+            SUM + CAP + 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }',
+            "epsilon = 1, delta = 0.000001 per person:",
+        ),
+        (
+            'statistic = "count"\nstep = "1h"\nepsilon = 1\n' + CAP + 'unit = "user-12h"\ngroup = "g"',
+            "a count is exact, public and for free: who contributes when, and in which group, is public; a person and "
+            "12h counts in at most 1 group, with at most 64 samples in all together",
+        ),
+        (
+            SUM + CAP + 'group = "g"\nmax_groups_per_user = 3',
+            "is public; a person counts in at most 3 groups, with at most 64 samples in all together, so that epsilon "
+            "is not split",
+        ),
+        (SUM + 'unit = "event"\ngroup = "g"', "and in which group, is public\n"),
+        (
+            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\nmax_groups_per_user = 2\n' + CAP,
+            "; a person counts in at most 2 groups, each with epsilon / 2, with at most 64 samples in each\n",
+        ),
+        (
+            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\n' + CAP,
+            "; a person counts in at most 1 group, with at most 64 samples in each\n",
+        ),
+    ],
+)
+def test_the_guarantee_is_said_in_words(folder, lines, said):
+    text, fields = told(lines)
+    assert said in text
+    assert fields["metrics"][0]["guarantee"] in text  # type: ignore[index]
+
+
+def test_the_charge_is_what_the_ledgers_unit_may_lose(folder):
+    text, fields = told(SUM + CAP + 'unit = "user-5h"', SUM + CAP, unit="user-day")
+    assert fields["unit"] == "user-day"
+    metrics: list[dict[str, object]] = fields["metrics"]  # type: ignore[assignment]
+    assert [(one["unit"], one["epsilon"], one["charge"]) for one in metrics] == [("user-5h", 1, 6), ("user", 1, 1)]
+    assert "m0 version 1 (would be charged epsilon 6)" in text
+    assert "the budget of the ledger is epsilon = 10, delta = 0.001 per person and day, without limit over time" in text
+
+
+def test_a_charge_of_delta_is_said_too(folder):
+    window = 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }\nunit = "user-12h"'
+    text, fields = told(SUM + CAP + window, unit="user-day")
+    assert "(would be charged epsilon 2 and delta 3.71828e-06)" in text
+
+
+def test_units_that_differ_make_a_ledger_per_person_which_finer_ones_do_not_fit(folder):
+    with pytest.raises(ConfigError, match='set \\[privacy\\] unit = "user-day", or unit = "user" here'):
+        told(SUM + CAP + 'unit = "user-day"', SUM + CAP)
+    said = shoal("budget", "shoal.toml")
+    assert isinstance(said.exception, ConfigError)

@@ -1,0 +1,50 @@
+"""Periods end on real topics, too: killed workers change no release, and the changelog forgets what is over."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from shoal.stream.bound import MARK
+from tests.support.deployment import Deployment
+from tests.support.kafka import Kafka
+from tests.support.people import visits
+
+METRICS: tuple[dict[str, Any], ...] = (
+    {"name": "halves", "statistic": "sum", "step": "1h", "unit": "user-12h", "max_contributions": 2, "group": "city",
+     "decay": {"kind": "window", "length": "1d"}},
+    {"name": "late", "statistic": "mean", "step": "1h", "unit": "user-12h", "max_contributions": 3, "lateness": "18h",
+     "decay": {"kind": "exponential", "half_life": "1d"}},
+    {"name": "all", "statistic": "count", "step": "6h", "unit": "event"},
+)  # fmt: skip
+USERS = 60
+
+
+def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, *METRICS, sources={"events": 2}, partitions=2) as shoals:
+        del shoals.metrics[-1]["max_contributions"]
+        shoals.write_config()
+        # given two weeks of visits, and what `shoal run` makes of them
+        events = visits(4_000, step=300)
+        shoals.oracle.run(events)
+        # when the worker is killed again and again
+        feeding = shoals.produce_slowly(events, seconds=6)
+        for _ in range(3):
+            worker = shoals.worker("one")
+            worker.wait_owns(2)
+            time.sleep(1)
+            worker.kill()
+        shoals.worker("one")
+        feeding.join()
+        # then the releases are the same
+        shoals.expect_equality()
+        shoals.stop_all()
+        # and of 28 periods the changelog has the accounts of the last ones, as its mark says
+        state: dict[bytes, bytes] = {}
+        for record in kafka.read_committed(f"{shoals.app}.bound.{shoals.topic()}.changelog"):
+            state[record.key or b""] = record.value or b""
+        alive = [key for key, value in state.items() if value and key != MARK]
+        assert len(alive) <= USERS * (2 + 3), "one period of halves, with groups; at most three of late"
+        assert len(state) > 5 * len(alive)
+        assert orjson.loads(state[MARK])["accounts"]["all/1"] == [0, 0]

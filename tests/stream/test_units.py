@@ -1,0 +1,291 @@
+"""Accounts by unit: one cap over all groups, periods that begin and end, events that have no account."""
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.models.errors import FailStop
+from shoal.stream import bound
+from shoal.stream.bound import MARK, BoundPartition
+from shoal.stream.runner import FileRun, Line
+from tests.stream.simulation import STAMP, Cluster, config, run_file
+from tests.stream.test_equality import actions, encode, events_in_order
+from tests.stream.units import Event, Stage, plan_of, schedules, sums
+
+PERIOD = {"unit": "user-10s"}
+GROUPS = {"group": "g", "max_groups_per_user": 2}
+
+
+def reasons(stage: Stage) -> list[str]:
+    return [orjson.loads(letter)["reason"] for taken in stage.taken for letter in taken.dead_letters]
+
+
+# ---------------------------------------------------------------- one cap over all groups
+
+
+def test_one_cap_holds_for_all_groups_of_a_user_together():
+    stage = Stage(plan_of(sums(group="g", max_groups_per_user=5, max_contributions=3)))
+    stage.run(*(Event("a", 1, group) for group in "xxyzx"), Event("b", 1, "x"))
+    assert stage.samples() == {("x", 0): 3, ("y", 0): 1}
+    assert stage.counters == {"over_cap": 2}
+
+
+def test_raising_the_number_of_groups_does_not_raise_what_a_user_may_move():
+    for groups in (2, 3, 1000):
+        stage = Stage(plan_of(sums(group="g", max_groups_per_user=groups)))
+        stage.run(*(Event("a", 1, f"{n}") for n in range(10)))
+        assert sum(stage.samples().values()) == 2
+
+
+def test_further_groups_are_left_out_by_arrival_and_counted_as_such():
+    stage = Stage(plan_of(sums(**GROUPS, max_contributions=4)))
+    stage.run(*(Event("a", 1, group) for group in "xyzxyzx"))
+    assert stage.samples() == {("x", 0): 2, ("y", 0): 2}
+    assert stage.counters == {"groups_left_out": 2, "over_cap": 1}
+
+
+def test_means_without_a_decay_keep_a_cap_for_each_group():
+    machine = BoundPartition(plan_of(config({"algorithm": "naive", "max_contributions": 2} | GROUPS)), 0)
+    machine.start(0)
+    machine.process([Line(n, Event("a", 1, "xy"[n % 2]).raw(), timestamp=STAMP) for n in range(9)], 9)
+    assert machine.counters == {"over_cap": 5}
+
+
+def test_user_and_group_are_never_confused():
+    stage = Stage(plan_of(sums(group="g")))
+    stage.run(Event("ab", 1, "c"), Event("a", 1, "bc"), Event("a", 1, "bc"), Event("a", 1, "c"))
+    assert stage.samples() == {("c", 0): 1, ("bc", 0): 2}
+    assert stage.counters == {"groups_left_out": 1}
+
+
+def test_a_user_must_be_in_one_partition():
+    plan = plan_of(sums(**PERIOD), sources=4)
+    stages = [Stage(plan, partition=index).run(Event("anna", 1), Event("anna", 11)) for index in range(4)]
+    assert sorted(len(reasons(stage)) for stage in stages) == [0, 2, 2, 2]
+    assert {reason for stage in stages for reason in reasons(stage)} == {"wrong-partition"}
+
+
+@pytest.mark.parametrize("unit", ["user", "user-10s", "event"])
+def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
+    cap = {} if unit != "event" else {"max_contributions": None}
+    stage = Stage(plan_of(sums(unit=unit, group="g", **cap)))
+    stage.run(b'{"u":"a","t":1,"g":"x"}', b'{"u":1.5,"t":1,"g":"x","x":1}', b'{"u":"a","t":1,"x":1}')
+    assert reasons(stage) == ["no-value", "bad-user", "no-group"]
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug in reading")
+
+    monkeypatch.setattr("shoal.stream.step_intake.read_value", broken)
+    stage.run(Event("a", 1))
+    assert reasons(stage)[3:] == ["error"]
+    assert not stage.state
+    assert not stage.samples()
+
+
+# ---------------------------------------------------------------- periods
+
+
+def test_cap_and_groups_are_fresh_in_each_period():
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="100s")))
+    stage.run(*(Event("a", time, group) for time in (1, 12, 9, 19, -1) for group in "xyzx"))
+    # then in each of three periods, one before the epoch, two samples count, in the first two groups
+    by_period = {(group, second // 10): n for (group, second), n in stage.samples().items()}
+    assert by_period == {(group, period): 1 for group in "xy" for period in (-1, 0, 1)}
+    assert stage.counters == {"groups_left_out": 5, "over_cap": 9}
+
+
+def test_an_event_counts_in_the_period_of_its_own_time_or_not_at_all():
+    # given events that are late: some of them within the period that they are folded into
+    stage = Stage(plan_of(sums(**PERIOD)))
+    stage.run(Event("a", 3), Event("a", 1), Event("a", 14), Event("b", 11), Event("b", 9), Event("b", -1))
+    # then those count, and those of an earlier period are dead letters though late events are folded
+    assert stage.samples() == {("", 0): 2, ("", 10): 2}
+    assert reasons(stage) == ["late", "late"]
+
+
+def test_lateness_keeps_a_period_open_and_its_end_closes_it():
+    stage = Stage(plan_of(sums(**PERIOD, lateness="5s")))
+    # W is 9: both count, the second in its own period; then W is 10
+    stage.run(Event("a", 14), Event("b", 9), Event("c", 7), Event("a", 15), Event("b", 9))
+    assert stage.samples() == {("", 10): 1, ("", 5): 2, ("", 15): 1}
+    assert reasons(stage) == ["late"]
+
+
+def test_dropping_late_events_is_the_same_for_periods():
+    stage = Stage(plan_of(sums(**PERIOD, late="drop")))
+    stage.run(Event("a", 13), Event("a", 12), Event("a", 9), Event("a", 13), Event("a", 13))
+    assert stage.samples() == {("", 10): 2}
+    assert reasons(stage) == ["late", "late"]
+
+
+def test_metrics_with_other_units_fold_what_is_late_for_a_period():
+    two = sums(**PERIOD).metric[0]
+    cfg = sums().model_copy(update={"metric": (two, two.model_copy(update={"name": "m1", "unit": "user"}))})
+    stage = Stage(plan_of(cfg)).run(Event("a", 13), Event("a", 9))
+    assert stage.samples() == {("", 10): 3}
+    assert reasons(stage) == ["late"]
+
+
+# ---------------------------------------------------------------- what is dropped when
+
+
+def test_a_period_is_forgotten_once_no_event_can_count_in_it():
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="3s")))
+    stage.run(Event("a", 1, "x"), Event("a", 1, "y"), Event("b", 12))
+    assert len(stage.state) == 5, "W is 9"
+    stage.run(Event("b", 13))
+    assert len(stage.state) == 2, "W is 10"
+    assert stage.machine.users == 1
+
+
+def test_a_clock_record_forgets_too():
+    stage = Stage(plan_of(sums(**PERIOD, lateness="3s"))).run(Event("a", 1))
+    stage.clock(9)
+    assert len(stage.run().state) == 1
+    stage.clock(10)
+    assert not stage.run().state
+    assert orjson.loads(stage.changelog[MARK])["accounts"] == {"m0/1": [0, 0]}
+
+
+def test_unit_user_is_never_forgotten():
+    stage = Stage(plan_of(sums(**GROUPS))).run(Event("a", 1), Event("a", 1))
+    stage.clock(3000)
+    stage.run()
+    stage.crash()
+    stage.run(Event("a", 1))
+    assert len(stage.state) == 2
+    assert stage.counters == {"over_cap": 1}
+
+
+def test_a_file_run_forgets_and_has_no_changelog():
+    run = FileRun(plan_of(sums(**PERIOD, **GROUPS)))
+    run.bound.process([Line(n, Event("a", n).raw()) for n in range(100)], 100)
+    taken = run.bound.take(wall=0)
+    assert taken is not None
+    assert [key for key, _ in taken.changelog] == [MARK]
+    assert run.bound.users == 1
+
+
+def test_much_is_dropped_in_pieces_and_a_restart_finds_the_rest(monkeypatch):
+    monkeypatch.setattr(bound, "DROPPED", 3)
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS)))
+    # given 20 accounts and 20 groups of them that are over, in two periods
+    for time in (1, 11):
+        stage.run(*(Event(f"u{n}", time) for n in range(10)))
+        assert not stage.machine.users - 10
+    left = [20]
+    stage.clock(20)
+    stage.run()
+    assert len(stage.state) < 40
+    while stage.state:
+        # when the worker dies between pieces, and nobody says anything more
+        before = len(stage.state)
+        stage.crash()
+        taken = stage.idle()
+        assert taken is not None
+        gone = [key for key, value in taken.changelog if value is None]
+        # then each piece is small, and the mark says what is left
+        assert len(gone) == min(3, before)
+        mark = orjson.loads(stage.changelog[MARK])["accounts"]["m0/1"]
+        assert mark == stage.machine._intakes[0].sizes
+        assert sum(mark) == len(stage.state) == before - len(gone)
+        left.append(before)
+    assert len(left) > 6
+
+
+def test_dropping_keeps_up_with_what_is_written(monkeypatch):
+    """Whatever the size of a piece: the state does not grow with time."""
+    monkeypatch.setattr(bound, "DROPPED", 1)
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS)))
+    stage.run(*(Event(f"u{n % 7}", n) for n in range(2000)), every=50)
+    assert max(len(taken.changelog) for taken in stage.taken) <= 3 * 100 + 1
+    assert len(stage.state) < 4 * 100
+
+
+def test_memory_is_that_of_the_open_periods():
+    stage = Stage(plan_of(sums(**PERIOD, lateness="30s"), sources=1))
+    stage.run(*(Event(f"u{n}", n) for n in range(3000)), every=10)
+    assert stage.machine.users <= 30 + 10 + 10
+    assert len(stage.state) <= 30 + 10 + 10
+
+
+@given(st.data())
+def test_a_changelog_that_lost_a_part_of_an_open_or_closed_period_is_refused(data):
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="15s")))
+    stage.run(*(Event(user, time, group) for time in (1, 11, 21) for user in "ab" for group in "xy"))
+    lost = data.draw(st.sets(st.sampled_from(sorted(stage.state)), min_size=1))
+    again = BoundPartition(stage.plan, 0)
+    with pytest.raises(FailStop, match="users would start again at count 0"):
+        again.restore({key: value for key, value in stage.changelog.items() if key not in lost})
+
+
+def test_an_account_can_be_looked_up():
+    stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="15s"))).run(Event("a", 1), Event("a", 11), Event("a", 11))
+    accounts = [key for key in sorted(stage.state) if key.startswith(b"a")]
+    assert [stage.machine.lookup(key) for key in accounts] == [stage.changelog[key] for key in accounts]
+    assert len({stage.changelog[key] for key in accounts}) == 2
+    assert stage.machine.lookup(accounts[0] + b"b") is None
+    assert stage.machine.lookup(b"am0/1\x00" + b"other") is None
+
+
+# ---------------------------------------------------------------- restarts
+
+
+events = st.lists(
+    st.builds(Event, st.sampled_from("ab"), st.integers(-5, 30), st.sampled_from("xyz")), min_size=10, max_size=60
+).map(lambda found: sorted(found, key=lambda one: one.time // 15))
+configs = st.sampled_from([
+    sums(**PERIOD), sums(**PERIOD, **GROUPS), sums(**PERIOD, **GROUPS, lateness="12s", max_contributions=3),
+    sums(unit="user-7s", late="drop", lateness="4s"), sums(**GROUPS), sums(unit="event", max_contributions=None),
+])  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(configs, events, schedules)
+def test_restarts_and_drops_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
+    # given what one transaction makes of a stream
+    plan = plan_of(cfg)
+    whole = Stage(plan).run(*found)
+    # when another run is cut into transactions, dies anywhere, and drops in pieces of two records
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bound, "DROPPED", 2)
+        cut = Stage(plan)
+        cut.produce(*found)
+        cut.suffer(schedule)
+        # then sums, samples and dead letters are the same
+        assert (cut.step_sums(), cut.samples()) == (whole.step_sums(), whole.samples())
+        assert [letter for taken in cut.taken for letter in taken.dead_letters] == [
+            letter for taken in whole.taken for letter in taken.dead_letters
+        ]
+        # and so is the state, once what is over is dropped
+        for _ in range(100):
+            cut.idle()
+            whole.idle()
+    assert cut.changelog.keys() == whole.changelog.keys()
+    assert all(cut.changelog[key] == whole.changelog[key] for key in whole.state)
+
+
+# ---------------------------------------------------------------- to the releases
+
+WINDOW = {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "10s"}, "max_contributions": 2}
+RELEASED = [
+    config(WINDOW | PERIOD, WINDOW | {"unit": "user-1m", "step": "7s", "decay": None} | GROUPS, WINDOW | GROUPS),
+    config(WINDOW | {"unit": "event", "max_contributions": None, "group": "g"}, WINDOW | PERIOD | {"lateness": "4s"}),
+]
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(RELEASED), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
+def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
+    found = encode(rows)
+    expected = run_file(cfg, found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bound, "DROPPED", 3)
+        cluster = Cluster(cfg, sources, homes)
+        cluster.produce(found)
+        cluster.end_last_ticks()
+        for action, where, amount in schedule:
+            cluster.act(action, where, amount)
+        cluster.drain()
+    assert cluster.releases() == expected
