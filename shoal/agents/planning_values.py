@@ -232,7 +232,7 @@ def read_groups(
             group, event = reader.read(line.value or b"")
         except Refused:
             continue
-        if reader.admits(event.user, group):
+        if reader.admits(event, group):
             found[group].append(event)
     if not found:
         raise InputError(f'{path}: no event has what metric "{section.name}" needs; name a file of its topic')
@@ -248,7 +248,7 @@ class _Reader:
         self._get_group = None if section.group is None else getter(section.group)
         self._get_values = [getter(path) for path in section.values]
         self._users: dict[bytes, int] = {}
-        self._groups: dict[int, set[str]] = defaultdict(set)
+        self._groups: dict[tuple[int, int], set[str]] = defaultdict(set)  # of a unit: a user, or one in a period
 
     def read(self, raw: bytes) -> tuple[str, Event]:
         """The event and its group.
@@ -265,9 +265,12 @@ class _Reader:
         at = read_time(self._get_time(said), raw, self._time)
         return group, Event(at, self._users.setdefault(user, len(self._users)), values)
 
-    def admits(self, user: int, group: str) -> bool:
-        """Whether the user may have samples in this group."""
-        groups = self._groups[user]
+    def admits(self, event: Event, group: str) -> bool:
+        """Whether the event's unit may have samples in this group."""
+        unit = self._section.of
+        if unit.is_event:
+            return True
+        groups = self._groups[event.user, 0 if unit.period is None else event.at // unit.period]
         if group not in groups and len(groups) >= self._section.max_groups_per_user:
             return False
         groups.add(group)

@@ -51,7 +51,7 @@ def said(folder: Path, more: str, *changes: tuple[str, str], others: str = "") -
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    (folder / "shoal.toml").write_text("[privacy]\nepsilon = 100\n" + text + more + others)
+    (folder / "shoal.toml").write_text('[privacy]\nepsilon = 100\nunit = "event"\n' + text + more + others)
     return folder / "shoal.toml"
 
 
@@ -300,15 +300,32 @@ def test_a_file_says_who_contributes_when_and_that_it_is_not_private(tmp_path: P
     assert "41 users with 5.88 samples each over 12h, from the file" in text
 
 
-def test_caps_of_a_file_are_those_of_a_unit_in_all_groups_together(tmp_path: Path) -> None:
-    path = written(tmp_path, events(6, groups=2))
-    settings = 'group = "country"\nmax_groups_per_user = 2\n' + WINDOW
-    for unit, counted in (("user", 2 * USERS), ("user-2h", 3 * USERS), ("event", 3 * USERS)):
-        cap = 'unit = "event"\n' if unit == "event" else f'unit = "{unit}"\nmax_contributions = 4\n'
-        config = said(tmp_path, settings, ("max_contributions = 4\n", cap))
-        (plan,) = planned(config, "--values", path)
-        assert of(plan, "sharp")["over_time"][-1]["samples"] == counted, "of the larger group, 3 of a user at most"
-        assert plan["workload"]["samples_per_unit"] == {"user": 6, "user-2h": 2, "event": 1}[unit]
+@pytest.mark.parametrize(
+    ("unit", "cap", "groups", "counted"),
+    [
+        ("user", 4, 2, 2),  # 6 samples of a user, of which 4 count, half of them in the larger group
+        ("user", 4, 1, 3),  # those of the other group are left out, and take none of the cap
+        ("user-2h", 1, 2, 3),
+        ("user-2h", 1, 1, 3),
+        ("event", None, 1, 3),
+    ],
+)
+def test_caps_of_a_file_are_those_of_a_unit_in_all_groups_together(
+    tmp_path: Path, unit: str, cap: int | None, groups: int, counted: int
+) -> None:
+    # given users with 3 samples in one group and 3 in another, and a release of everything
+    rows = events(6, groups=2)
+    changes = f'unit = "{unit}"\n' + (f"max_contributions = {cap}\nmax_groups_per_user = {groups}\n" if cap else "")
+    config = said(tmp_path, 'group = "country"\n' + HALF.replace("6h", "9000d"), ("max_contributions = 4\n", changes))
+    (plan,) = planned(config, "--values", written(tmp_path, rows))
+    # then as many count as in its releases
+    run = FileRun(plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1))
+    lines = [Line(index, orjson.dumps(row)) for index, row in enumerate(rows)]
+    releases = [orjson.loads(one.value) for output in run.outputs(lines) for one in output.releases]
+    last = [one["samples"] for one in releases if one["group"] == "0"][-1]
+    samples = of(plan, "sharp")["over_time"][-1]["samples"]
+    assert samples == pytest.approx(last, rel=1e-3)
+    assert samples == pytest.approx(counted * USERS, rel=1e-2)
 
 
 def test_a_file_of_too_many_steps_is_refused(tmp_path: Path) -> None:
