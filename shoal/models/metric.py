@@ -24,7 +24,7 @@ WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the othe
 ON_BLOCKS = (*WITH_PRIOR, "full")
 RESERVED = ("slot", "cell", "max_cells", "max_slots")
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
-OF_MEANS = ("users", "prior", "sigma")  # keys that what has a step has no use for
+OF_MEANS = ("prior", "sigma")  # keys that what has a step has no use for
 
 # Keys with one value, or a list with one for each coordinate.
 Fields = Annotated[str | tuple[str, ...] | None, PlainValidator(coordinates.field_names)]

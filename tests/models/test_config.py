@@ -167,7 +167,7 @@ REFUSED_OF_SUMS = [
     ('"window", length = "7d"', '"polynomial", exponent = 0', "exponent must be greater than 0"),
     ('"sharp"', '"full"', "full is for means without a decay; use one of: sharp, patent"),
     ('"sharp"', '"patent"\ndelta = 0.1', "delta must be 0: patent is pure differential privacy"),
-    ('"sharp"', '"sharp"\nusers = 3', "users is for means without a decay; remove it"),
+    ('"sharp"', '"sharp"\nsigma = 3', "sigma is for means without a decay; remove it"),
     ('"sharp"', '"sharp"\nprior = 3', "prior is for means without a decay; remove it"),
     ('"sharp"', '"sharp"\nclamp = true', "clamp is for means; a sum is never clamped; remove it"),
     ('"sharp"', '"patent"\nhorizon = "9d"', "horizon tunes sharp; patent has no use for it"),
