@@ -71,7 +71,7 @@ class PolynomialSum:
 
     @cached_property
     def windows(self) -> tuple[Aged, ...]:
-        """The windows that have any steps, side by side, the youngest first."""
+        """The windows that have any steps and any weight, side by side, the youngest first."""
         shapes = [(age, length, (1 - self.error) ** j) for j, age, length in self._shapes()]
         parts = [
             ((length - 1).bit_length() + 1) * math.floor(power(weight, Fraction(2, 3)) * (1 << _WEIGHT_BITS))
@@ -85,6 +85,7 @@ class PolynomialSum:
                 DyadicWindow(self.width, self.epsilon * Fraction(part, total), length),
             )
             for (age, length, weight), part in zip(shapes, parts, strict=True)
+            if part  # else its weight, which is less, is below 2**-96
         )
 
     def _shapes(self) -> Iterator[tuple[int, int, int]]:

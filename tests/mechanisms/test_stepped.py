@@ -106,6 +106,12 @@ def test_a_restart_at_any_step_changes_nothing(pair, statistic, stream, data) ->
             part.restore(head, [Contribution(*orjson.loads(orjson.dumps(tuple(row)))) for row in kept.values()])
 
 
+@pytest.mark.parametrize("exponent", [8, 16])
+def test_the_patent_leaves_out_what_has_no_weight(exponent: int) -> None:
+    sums = stepped(Polynomial(Fraction(exponent)), "patent").sums
+    assert sums.noise_sd(10**7) == pytest.approx(sums.noise_sd(10**5), rel=0.2)
+
+
 def test_a_count_has_no_noise_and_needs_no_epsilon() -> None:
     count = Stepped(statistic="count", decay=Window(2), max_contributions=5)
     releaser = count.releaser(KEY, b"")
