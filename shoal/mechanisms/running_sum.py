@@ -152,6 +152,8 @@ def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
         scales = sums.tree.scales(t)
         return noise_sd(scales), noise_quantile(scales)
     second, fourth = sums._moments(t)
+    if not fourth:  # so little noise that a float holds none
+        return six_digits(math.sqrt(second)), 0.0
     draws = min(round(second**2 / fourth), _NORMAL)
     sd = math.sqrt(second)
     return six_digits(sd), six_digits(equal_quantile(draws) * sd)
