@@ -84,7 +84,7 @@ def check_budget(
     """Old charges and new ones (name, epsilon, delta) must fit into the stored budget and into the configured one."""
     book = report(connection) or BudgetReport(epsilon, delta, unit, ())
     if parse_unit(book.unit) != parse_unit(unit):
-        raise LedgerError(f"[privacy] unit: the ledger protects a {book.unit}, not a {unit}; set it back")
+        raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")
     new = list(charges)
     _check_part("epsilon", book.epsilon, epsilon, book.charged[0], [(name, charge) for name, charge, _ in new])
     _check_part("delta", book.delta, delta, book.charged[1], [(name, charge) for name, _, charge in new])

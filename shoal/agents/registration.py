@@ -241,7 +241,8 @@ def _check_times(request: Request, rows: Iterable[MetricVersion]) -> None:
     times: dict[Any, set[str]] = {}
     texts = [one.parameters for one in request.registrations] + [row.parameters for row in rows]
     for parameters in map(orjson.loads, texts):
-        if parameters.get("unit", "user").startswith("user-"):
+        is_free = parameters.get("statistic") == "count"
+        if parameters.get("unit", "user").startswith("user-") and not is_free:
             times.setdefault(parameters.get("topic"), set()).add(parameters.get("time") or "the record's timestamp")
     for topic, found in times.items():
         if len(found) > 1:

@@ -55,7 +55,8 @@ class Exponentials:
         """A step weighs alpha times as much as the next one."""
         check.probability(alpha=alpha)
         factor = (alpha.numerator << RATE_BITS) // alpha.denominator
-        check.positive(alpha=factor)
+        if not factor:
+            raise ValueError("alpha must be at least 2**-96, and half_life at least 1/96 of a step")
         return cls((1,), 0, (factor,))
 
     @classmethod

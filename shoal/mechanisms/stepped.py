@@ -30,7 +30,7 @@ from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.keyed import derive
 from shoal.mechanisms.naive import NaiveBounder
 from shoal.mechanisms.running_sum import Last, RunningSum
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate
 
 Statistic = Literal["sum", "count", "mean"]
 BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
@@ -62,6 +62,8 @@ class Stepped:
         check.positive(max_contributions=self.max_contributions)
         if self.statistic != "count":
             check.positive(epsilon=self.epsilon)
+            if self.epsilon < LEAST_EPSILON:
+                raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
 
     @cached_property
     def sums(self) -> DecayedSum:

@@ -109,9 +109,9 @@ class MetricSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _counts_are_public(cls, given: Any) -> Any:
-        """A count costs nothing, whatever it is given."""
+        """A count needs no epsilon."""
         if isinstance(given, dict) and given.get("statistic") == "count":
-            return given | {"epsilon": 0, "delta": 0}
+            return {"epsilon": 0} | given
         return given
 
     @field_validator("every", "step")
@@ -127,9 +127,15 @@ class MetricSection(Section):
     @field_validator("epsilon")
     @classmethod
     def _costs(cls, value: Fraction, info: Any) -> Fraction:
-        if value <= 0 and info.data.get("statistic") != "count":
-            raise ValueError("must be greater than 0")
-        return value
+        is_count = info.data.get("statistic") == "count"
+        if value < 0 or (value == 0 and not is_count):
+            raise ValueError(f"must be {'0 or more' if is_count else 'greater than 0'}")
+        return Fraction(0) if is_count else value
+
+    @field_validator("delta")
+    @classmethod
+    def _costs_too(cls, value: Fraction, info: Any) -> Fraction:
+        return Fraction(0) if info.data.get("statistic") == "count" else value
 
     @field_validator("algorithm", "statistic")
     @classmethod

@@ -25,10 +25,11 @@ from math import gcd
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.section import DAY, positive_span
 
-# Of 200 digits at least 100 are right, as epsilon is above 1 / 10**60; e**1000 times any delta that is one is above 1.
+# Of 200 digits at least 100 are right, as epsilon is _LEAST or more; e**1000 times any delta that is one is above 1.
 _EXACT = Context(prec=200, Emax=10**6, Emin=-(10**6))
 _UP = Context(prec=20, rounding=ROUND_CEILING, Emax=10**6, Emin=-(10**6))
 _SLACK, _FAR = Fraction(1, 10**60), 1000
+_LEAST = Fraction(1, 10**60)  # a smaller epsilon costs as if it were this one
 
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
@@ -143,7 +144,8 @@ def _group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     if count * epsilon > _FAR:
         return Fraction(1)
     with localcontext(_EXACT):
-        rate = Decimal(epsilon.numerator) / epsilon.denominator
+        least = max(epsilon, _LEAST)
+        rate = Decimal(least.numerator) / least.denominator
         times = ((count * rate).exp() - 1) / (rate.exp() - 1)
     above = delta * Fraction(times) * (1 + _SLACK)
     return Fraction(_UP.divide(Decimal(above.numerator), Decimal(above.denominator)))

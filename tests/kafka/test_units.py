@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from shoal.stream.bound import MARK
+from tests.support.audit import audit, replay
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
@@ -40,6 +41,9 @@ def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, t
         # then the releases are the same
         shoals.expect_equality()
         shoals.stop_all()
+        # and an audit confirms them all, from events and key
+        assert audit("verify", shoals.config).ok
+        assert replay(shoals.config).fields["confirmed"] == len(shoals.releases())
         # and of 28 periods the changelog has the accounts of the last ones, as its mark says
         state: dict[bytes, bytes] = {}
         for record in kafka.read_committed(f"{shoals.app}.bound.{shoals.topic()}.changelog"):

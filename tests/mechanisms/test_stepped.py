@@ -129,3 +129,18 @@ def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
         assert mean.noise_sd == pytest.approx(total.noise_sd / total.samples)
         assert mean.high - mean.value == pytest.approx((total.high - total.value) / total.samples)
     assert [step(of_means, []) for _ in range(2)][1] is None
+
+
+@pytest.mark.parametrize("decay", DECAYS)
+def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_end(decay: Decay) -> None:
+    sure = Stepped(statistic="sum", decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)
+    releaser = sure.releaser(KEY, b"")
+    for _ in range(200):  # beyond the first ones, whose quantile is that of their very draws
+        found = step(releaser, [8, 0])
+        assert found.low == pytest.approx(found.value) == found.high
+        assert found.noise_sd == pytest.approx(0)
+
+
+def test_an_epsilon_below_which_floats_hold_no_noise_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon must be at least 1/10+: below it the noise is beyond all numbers"):
+        Stepped(statistic="sum", decay=Window(2), grid=GRID, epsilon=Fraction(1, 10**61))

@@ -215,6 +215,17 @@ def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
         assert not metric.ranges
 
 
+def test_a_count_ignores_an_epsilon_but_not_what_is_none(tmp_path):
+    text = SUMS.replace('"sum"', '"count"')
+    metric = load(written(tmp_path, text + "delta = 0.5\n")).metric[0]
+    assert metric.epsilon == metric.delta == 0
+    for given, message in (("-1", "epsilon must be 0 or more"), ('"much"', "epsilon Invalid"), ("nan", "epsilon must")):
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, text.replace("epsilon = 0.1", f"epsilon = {given}")))
+    with pytest.raises(ConfigError, match="delta must be less than 1"):
+        load(written(tmp_path, text + "delta = 5\n"))
+
+
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
     metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
     assert (metric.cadence, metric.expected_releases, metric.cap, metric.is_stepped) == (3_600_000_000, 720, 64, True)

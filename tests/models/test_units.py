@@ -75,6 +75,14 @@ def test_delta_is_rounded_up_and_never_below_what_one_unit_loses():
     assert charge(Unit("a", 2), Unit("b", 2), epsilon, delta) == (epsilon, delta)
 
 
+def test_an_epsilon_of_more_digits_than_are_computed_costs_no_less():
+    """200 digits of e**epsilon do not tell 1e-199 from 1.5e-199, nor 1e-201 from 0."""
+    for epsilon in (Fraction(15, 10**200), Fraction(1, 10**201), Fraction(1, 10**300)):
+        cost, deltas = charge(Unit("a", 5), Unit("b", 1), epsilon, Fraction(1, 100))
+        assert cost == 5 * epsilon
+        assert Fraction(5, 100) <= deltas <= Fraction(51, 1000)
+
+
 @pytest.mark.parametrize("text", ["users", "user-", "user-0s", "user-1y", "person-day", "user_day", "user-99999999d"])
 def test_what_is_no_unit_is_refused(text):
     with pytest.raises(ValueError, match="write user"):
