@@ -142,7 +142,7 @@ def test_raising_the_budget_is_a_logged_act_of_its_own(ledger: Ledger) -> None:
 
 def test_a_ledger_protects_one_unit(ledger: Ledger) -> None:
     register(ledger, version())
-    with pytest.raises(LedgerError, match="the ledger protects a user, not a user-day"):
+    with pytest.raises(LedgerError, match="unit is user, not user-day"):
         register(ledger, version(), unit="user-day")
 
 
