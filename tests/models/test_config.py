@@ -177,17 +177,6 @@ REFUSED_OF_SUMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "message"), REFUSED_OF_SUMS, ids=[new for _, new, _ in REFUSED_OF_SUMS])
-def test_so_is_what_sums_cannot_be(tmp_path, old, new, message):
-    load(written(tmp_path, SUMS))
-    assert old in SUMS
-    with pytest.raises(ConfigError) as caught:
-        load(written(tmp_path, SUMS.replace(old, new, 1)))
-    text = str(caught.value)
-    assert message in text
-    assert "\n" not in text
-
-
 def test_a_patent_needs_a_decay_that_its_bound_holds_for(tmp_path):
     patent = SUMS.replace('"sharp"', '"patent"')
     for decay, message in (
@@ -236,11 +225,16 @@ def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
         load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-moon"')))
 
 
-@pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[new for _, new, _ in REFUSED])
-def test_what_is_impossible_is_refused_in_one_line_that_says_what_to_do(tmp_path, old, new, message):
-    assert old in GOOD
+@pytest.mark.parametrize(
+    ("good", "old", "new", "message"),
+    [(GOOD, *row) for row in REFUSED] + [(SUMS, *row) for row in REFUSED_OF_SUMS],
+    ids=[new for _, new, _ in REFUSED + REFUSED_OF_SUMS],
+)
+def test_what_is_impossible_is_refused_in_one_line_that_says_what_to_do(tmp_path, good, old, new, message):
+    load(written(tmp_path, good))
+    assert old in good
     with pytest.raises(ConfigError) as caught:
-        load(written(tmp_path, GOOD.replace(old, new, 1)))
+        load(written(tmp_path, good.replace(old, new, 1)))
     text = str(caught.value)
     assert message in text
     assert "\n" not in text

@@ -172,6 +172,19 @@ class Cluster:
         """Its state is gone, and what it had not committed."""
         self.homes[index].machine = None
 
+    @classmethod
+    def after(
+        cls, cfg: Config, events: Iterable[bytes], sources: int, homes: int, schedule: Iterable[tuple[str, int, int]]
+    ) -> "Cluster":
+        """One that had these events to their last ticks, and machines that worked, crashed and recovered like that."""
+        cluster = cls(cfg, sources, homes)
+        cluster.produce(events)
+        cluster.end_last_ticks()
+        for action, where, amount in schedule:
+            cluster.act(action, where, amount)
+        cluster.drain()
+        return cluster
+
     def act(self, action: str, where: int, amount: int) -> None:
         """One of what may happen, somewhere."""
         match action:

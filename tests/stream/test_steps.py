@@ -170,12 +170,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     events = encode([(user, x, time + 60 * (time > 120), group) for user, x, time, group in rows])
     expected = run_file(cfg, events)
     # when they are spread over partitions, and machines work, crash and recover in any order
-    cluster = Cluster(cfg, sources, homes)
-    cluster.produce(events)
-    cluster.end_last_ticks()
-    for action, where, amount in schedule:
-        cluster.act(action, where, amount)
-    cluster.drain()
+    cluster = Cluster.after(cfg, events, sources, homes, schedule)
     # then the releases are the same bytes
     assert cluster.releases() == expected
 

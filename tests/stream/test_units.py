@@ -282,10 +282,5 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     expected = run_file(cfg, found)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bound, "DROPPED", 3)
-        cluster = Cluster(cfg, sources, homes)
-        cluster.produce(found)
-        cluster.end_last_ticks()
-        for action, where, amount in schedule:
-            cluster.act(action, where, amount)
-        cluster.drain()
+        cluster = Cluster.after(cfg, found, sources, homes, schedule)
     assert cluster.releases() == expected
