@@ -20,13 +20,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shoal.mechanisms import laplace
-from shoal.mechanisms.complete import Draws
 from shoal.mechanisms.counter import Scales, Subkeys
 from shoal.mechanisms.decay import Node
 from shoal.mechanisms.exponentials import Exponentials
 from shoal.mechanisms.least_squares import LeastSquares
-from shoal.mechanisms.noised_steps import FAR, FEW, Floats, RowNoise, Spans, like
-from shoal.mechanisms.rows import check_shape
+from shoal.mechanisms.noised_steps import FAR, Floats, RowNoise, Spans, like
+from shoal.mechanisms.rows import check_shape, drawing
 from shoal.mechanisms.spans import mean_norm, span_coefficients, span_squares, weighted
 
 
@@ -118,13 +117,10 @@ class BlueSteps(Spans):
 
     def drawn(self, subkey: Subkeys) -> "RowNoise":
         """The draws of a tree have its number's subkey."""
-        return RowNoise(self.size, lambda number: self.tree.prefixes(self._draws(subkey(number))))
-
-    def _draws(self, subkey: bytes) -> Draws:
-        noise, nodes = laplace.DiscreteLaplace(self.scale, subkey), self.tree.nodes
-        if nodes >= FEW:
-            return noise.draw_block(0, nodes)
-        return np.array([noise.draw(node) for node in range(nodes)], dtype=np.object_)
+        return RowNoise(
+            self.size,
+            lambda number: self.tree.prefixes(drawing(laplace.DiscreteLaplace(self.scale, subkey(number)))),
+        )
 
 
 @lru_cache(maxsize=64)

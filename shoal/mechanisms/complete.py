@@ -9,6 +9,7 @@ Proof        docs/proofs/blue.md
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +20,9 @@ from numpy.typing import NDArray
 
 Draws = NDArray[np.int64] | NDArray[np.object_]
 Coefficients = tuple[tuple[Fraction, int], ...]  # (|coefficient| of a draw, how many draws have it)
+Draw = Callable[[int, int], Draws]  # first node, count -> their draws
+SEGMENT = 1 << 13  # leaves of a subtree whose draws are kept together, at most
+_PIECE = 1 << 16  # draws that are added up at a time
 _UPPER = 16  # leaves of the part that stands for a whole tree, at least: for k = 10 it has 100, and costs 0.1 %
 
 
@@ -102,22 +106,85 @@ class Complete(ABC):
         """Of the draws in the noise of prefix t; only those that are not 0."""
 
     @abstractmethod
-    def prefixes(self, draws: Draws) -> Prefixes:
-        """The noise of every prefix, from the draws of all nodes."""
+    def prefixes(self, draw: Draw) -> Prefixes:
+        """The noise of every prefix, from the draws of all nodes: `draw(first, count)`."""
 
 
-def running_sums(tree: Complete, draws: Draws) -> list[Draws]:
-    """For each height i, the running sums over its nodes of U_i = k**i z + (U_{i-1} of the children)."""
-    largest = max(int(draws.max()), -int(draws.min()))
-    if largest * (tree.height + 1) * tree.leaves >= 1 << 62:  # |U_i| <= (i + 1) k**i largest
-        draws = draws.astype(np.object_)
-    running: list[Draws] = []
-    below: Draws | None = None
-    for i, size in enumerate(tree.sizes):
-        start = tree.first(i)
-        totals: Draws = draws[start : start + tree.sizes[tree.height - i]] * size
+class NodeSums:
+    """Sums over consecutive nodes of U_i = k**i z + (U_{i-1} of the children), of children of one parent.
+
+    A large tree is cut into subtrees of `SEGMENT` leaves at most. Above them all U are kept; of the draws below, those
+    of one subtree, the one that was asked for last: they are drawn again when another one is. So the memory is a number
+    for each subtree and for each node of one of them.
+    """
+
+    __slots__ = ("_cut", "_draw", "_lower", "_tree", "_upper")
+
+    def __init__(self, tree: Complete, draw: Draw) -> None:
+        self._tree, self._draw = tree, draw
+        self._cut = max(i for i, size in enumerate(tree.sizes) if size <= SEGMENT)  # height of the subtrees
+        self._lower: tuple[int, list[Draws]] = 0, self._segment(0)
+        self._upper: list[Draws] = []  # from the height of the subtrees on
+        if self._cut < tree.height:
+            levels = [self._drawn(i, 0, tree.sizes[tree.height - i]) for i in range(self._cut + 1, tree.height + 1)]
+            self._upper = _running(levels, tree.arity, tree.sizes[self._cut + 1 :], self._totals())
+
+    @property
+    def root(self) -> int:
+        """U of the root."""
+        return self.between(self._tree.height, 0, 1)
+
+    def between(self, height: int, start: int, end: int) -> int:
+        """The sum over the nodes start .. end - 1 of this height."""
+        if self._upper and height >= self._cut:
+            sums = self._upper[height - self._cut]
+            return int(sums[end]) - int(sums[start])
+        number, first = divmod(start, self._tree.sizes[self._cut - height])
+        if number != self._lower[0]:
+            self._lower = number, self._segment(number)
+        sums = self._lower[1][height]
+        return int(sums[first + end - start]) - int(sums[first])
+
+    def _drawn(self, height: int, first: int, count: int) -> Draws:
+        return self._draw(self._tree.first(height) + first, count)
+
+    def _segment(self, number: int) -> list[Draws]:
+        """Running sums over the nodes of each height in one subtree."""
+        sizes = self._tree.sizes[: self._cut + 1]
+        levels = [self._drawn(i, number * sizes[self._cut - i], sizes[self._cut - i]) for i in range(self._cut + 1)]
+        return _running(levels, self._tree.arity, sizes)
+
+    def _totals(self) -> Draws:
+        """U of every subtree's root, a piece of the draws of a height after the other."""
+        tree, cut = self._tree, self._cut
+        totals = np.zeros(tree.sizes[tree.height - cut], dtype=np.object_)
+        for i in range(cut + 1):
+            inside = tree.sizes[cut - i]  # nodes of this height in a subtree
+            for first in range(0, len(totals), max(1, _PIECE // inside)):
+                some = totals[first : first + max(1, _PIECE // inside)]
+                draws = self._drawn(i, first * inside, len(some) * inside)
+                some += _wide(draws, inside).reshape(-1, inside).sum(axis=1).astype(np.object_) * tree.sizes[i]
+        return totals
+
+
+def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: Draws | None = None) -> list[Draws]:
+    """For each height the running sums of U, from the draws of its nodes; `below` are the U one height further down."""
+    running = [] if below is None else [_accumulated(below)]
+    terms = (len(levels) + 1) * sizes[-1]  # |U_i| <= (i + 1) k**i largest, and as many of a height as leaves allow
+    for draws, size in zip(levels, sizes, strict=True):
+        totals: Draws = _wide(draws, terms) * size
         if below is not None:
-            totals = totals + below.reshape(-1, tree.arity).sum(axis=1)
-        running.append(np.concatenate((totals[:1] * 0, np.cumsum(totals))))
+            totals = totals + below.reshape(-1, arity).sum(axis=1)
+        running.append(_accumulated(totals))
         below = totals
     return running
+
+
+def _accumulated(totals: Draws) -> Draws:
+    return np.concatenate((totals[:1] * 0, np.cumsum(totals)))
+
+
+def _wide(draws: Draws, terms: int) -> Draws:
+    """The draws in a type that holds a sum of so many of them."""
+    largest = max(int(draws.max()), -int(draws.min()))
+    return draws.astype(np.object_) if largest * terms >= 1 << 62 else draws

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Self
 
 from shoal.mechanisms import check
-from shoal.mechanisms.complete import Coefficients, Complete, Draws, running_sums
+from shoal.mechanisms.complete import Coefficients, Complete, Draw, NodeSums
 from shoal.mechanisms.kary import level_sum
 from shoal.mechanisms.rows import Rows, Stretch, best_shape, check_shape
 
@@ -62,19 +62,19 @@ class BottomUp(Complete):
                 found[coefficient] = found.get(coefficient, 0) + digit * self.sizes[i - j]
         return tuple(found.items())
 
-    def prefixes(self, draws: Draws) -> "BottomUpPrefixes":
+    def prefixes(self, draw: Draw) -> "BottomUpPrefixes":
         """The noise of every prefix, from the draws of all nodes."""
-        return BottomUpPrefixes(self, draws)
+        return BottomUpPrefixes(self, draw)
 
 
 class BottomUpPrefixes:
-    """The noise of every prefix of one tree; memory: one number per node."""
+    """The noise of every prefix of one tree; memory: that of `NodeSums`."""
 
     __slots__ = ("_sums", "_tree")
 
-    def __init__(self, tree: BottomUp, draws: Draws) -> None:
+    def __init__(self, tree: BottomUp, draw: Draw) -> None:
         self._tree = tree
-        self._sums = running_sums(tree, draws)
+        self._sums = NodeSums(tree, draw)
 
     def numerator(self, t: int) -> int:
         """(L z)_t times the tree's denominator."""
@@ -82,7 +82,7 @@ class BottomUpPrefixes:
         for i, digit in enumerate(tree.digits(t)):
             if digit:
                 end = t // tree.sizes[i]
-                inside = int(self._sums[i][end]) - int(self._sums[i][end - digit])
+                inside = self._sums.between(i, end - digit, end)
                 noise += inside * (tree.denominator // tree.ratios[i])
         return noise
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from shoal.mechanisms.complete import Coefficients, Complete, Draws, running_sums
+from shoal.mechanisms.complete import Coefficients, Complete, Draw, NodeSums
 
 
 class LeastSquares(Complete):
@@ -85,9 +85,9 @@ class LeastSquares(Complete):
         sums = [[sum(sizes[j] ** power * sizes[i - 1 - j] for j in range(i)) for i in heights] for power in (2, 4)]
         return list(zip(*sums, strict=True))
 
-    def prefixes(self, draws: Draws) -> "LeastSquaresPrefixes":
+    def prefixes(self, draw: Draw) -> "LeastSquaresPrefixes":
         """The noise of every prefix, from the draws of all nodes."""
-        return LeastSquaresPrefixes(self, draws)
+        return LeastSquaresPrefixes(self, draw)
 
 
 def _sum_of_norms(t: int, size: int) -> Fraction:
@@ -131,14 +131,14 @@ def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[Fraction, int]]:
 
 
 class LeastSquaresPrefixes:
-    """The noise of every prefix of one tree, from the draws of all its nodes; memory: one number per node."""
+    """The noise of every prefix of one tree, from the draws of all its nodes; memory: that of `NodeSums`."""
 
     __slots__ = ("_sums", "_tree", "_weights")
 
-    def __init__(self, tree: LeastSquares, draws: Draws) -> None:
+    def __init__(self, tree: LeastSquares, draw: Draw) -> None:
         self._tree = tree
         self._weights = [tree.denominator // (s * r) for s, r in zip(tree.sizes[1:], tree.ratios[:-1], strict=True)]
-        self._sums = running_sums(tree, draws)
+        self._sums = NodeSums(tree, draw)
 
     def numerator(self, t: int) -> int:
         """(L z)_t times the tree's denominator.
@@ -147,15 +147,14 @@ class LeastSquaresPrefixes:
         of k**i inside the one of k**(i+1) that t is in, and parts of both where t is not at their ends.
         """
         tree = self._tree
-        noise = int(self._sums[-1][1]) * t * (tree.denominator // (tree.leaves * tree.nodes))
+        noise = self._sums.root * t * (tree.denominator // (tree.leaves * tree.nodes))
         for i, weight in enumerate(self._weights):
-            size, sums = tree.sizes[i], self._sums[i]
+            size, between = tree.sizes[i], self._sums.between
             block, rest = divmod(t, size)
             parent, parent_rest = divmod(t, size * tree.arity)
             if parent_rest:
-                before, after = int(sums[parent * tree.arity]), int(sums[(parent + 1) * tree.arity])
-                inside = int(sums[block])
-                part = (int(sums[block + 1]) - inside) * rest if rest else 0
-                inside = (inside - before) * size + part
-                noise += weight * (inside * tree.arity - (after - before) * parent_rest)
+                first = parent * tree.arity
+                part = between(i, block, block + 1) * rest if rest else 0
+                inside = between(i, first, block) * size + part
+                noise += weight * (inside * tree.arity - between(i, first, first + tree.arity) * parent_rest)
         return noise

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.mechanisms import check, laplace
-from shoal.mechanisms.complete import Complete, Draws, Prefixes
+from shoal.mechanisms.complete import Complete, Draw, Draws, Prefixes
 from shoal.mechanisms.counter import Scales, Subkeys, rounded
 
 LARGEST = 1 << 20  # leaves of a tree, at most: what is drawn when it opens, and kept while it is open
@@ -179,25 +179,32 @@ class RowsCounter:
         done, noise = self._past if self._past[0] <= epochs else (0, Fraction(0))
         for tree, equal in self.tree.runs(epochs):
             upper, fresh = tree.upper, range(max(done, equal.start), equal.stop)
-            totals = (upper.total_numerator(self._draws(tree, epoch, upper.nodes)) for epoch in fresh)
+            totals = (upper.total_numerator(self._draw(tree, epoch)(0, upper.nodes)) for epoch in fresh)
             noise += Fraction(sum(totals), upper.nodes)
         self._past = epochs, noise
         return noise
 
     def _prefixes(self, place: Place) -> Prefixes:
-        """The open tree; it is drawn as a whole when its first prefix is asked for."""
+        """The open tree; all its draws are added up when its first prefix is asked for."""
         if self._open is None or self._open[0] != place.epoch:
             self._open = None  # before the next one is made: they are large
-            draws = self._draws(place.tree, place.epoch, place.tree.nodes)
-            self._open = place.epoch, place.tree.prefixes(draws)
+            self._open = place.epoch, place.tree.prefixes(self._draw(place.tree, place.epoch))
         return self._open[1]
 
-    def _draws(self, tree: Complete, epoch: int, nodes: int) -> Draws:
-        """The first `nodes` draws of an epoch."""
-        noise = laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch))
-        if nodes >= _FEW:
-            return noise.draw_block(0, nodes)
-        return np.array([noise.draw(node) for node in range(nodes)], dtype=np.object_)
+    def _draw(self, tree: Complete, epoch: int) -> Draw:
+        """The draws of an epoch."""
+        return drawing(laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch)))
+
+
+def drawing(noise: laplace.DiscreteLaplace) -> Draw:
+    """Its draws in blocks, where that is faster."""
+
+    def draw(first: int, count: int) -> Draws:
+        if count >= _FEW:
+            return noise.draw_block(first, count)
+        return np.array([noise.draw(node) for node in range(first, first + count)], dtype=np.object_)
+
+    return draw
 
 
 def check_shape(arity: int, levels: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from shoal.mechanisms import laplace
 from shoal.mechanisms.binary import BinaryTree
 from shoal.mechanisms.blue import BlueTree, GrowingBlue
+from shoal.mechanisms.complete import Draw, Draws
 from shoal.mechanisms.counter import Counter, Tree
 from shoal.mechanisms.elders import EldersTree
 from shoal.mechanisms.honaker import HonakerTree
@@ -204,3 +205,8 @@ def noise_in_release(parameters: MeanParameters, releaser: Releaser) -> float:
             (scale,) = drawn.scales[subkey]
             parts.append(((release() - quiet) / 1e30) ** 2 * laplace.variance(scale))
     return math.sqrt(math.fsum(parts))
+
+
+def given(draws: Draws) -> Draw:
+    """These draws, as a tree asks for them."""
+    return lambda first, count: draws[first : first + count]

@@ -13,6 +13,7 @@ from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.root import Root
 from shoal.mechanisms.square_root import prefixes
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution
+from tests.mechanisms.counter_cases import given
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
 
 plain = pytest.mark.parametrize("name", ["naive", "full"])
@@ -32,7 +33,7 @@ def test_sums_of_draws_do_not_overflow() -> None:
     # given draws that fit into 64 bits, and weighted sums of them that do not
     tree = LeastSquares(6, 3)
     draws = np.full(tree.nodes, 1 << 54, dtype=np.int64)
-    small, large = tree.prefixes(draws), tree.prefixes(draws.astype(np.object_))
+    small, large = tree.prefixes(given(draws)), tree.prefixes(given(draws.astype(np.object_)))
     # then they are what Python's integers give
     assert [small.numerator(t) for t in range(1, 217)] == [large.numerator(t) for t in range(1, 217)]
 

@@ -6,12 +6,13 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from shoal.mechanisms import blue, laplace, rows
+from shoal.mechanisms import blue, complete, laplace, rows
 from shoal.mechanisms.blue import BlueTree, GrowingBlue
-from shoal.mechanisms.complete import Complete
+from shoal.mechanisms.complete import Complete, Draw, Draws
 from shoal.mechanisms.honaker import BottomUp
 from shoal.mechanisms.least_squares import LeastSquares
 from shoal.mechanisms.rows import Rows, RowsCounter
+from tests.mechanisms.counter_cases import given
 from tests.mechanisms.mechanism_cases import epoch_key
 
 
@@ -34,7 +35,7 @@ def test_a_prefix_is_the_least_squares_estimate(arity: int, height: int) -> None
     a = np.tril(np.ones((tree.leaves, tree.leaves)))
     estimates = a @ np.linalg.solve(r.T @ r, r.T)
     # then they are the counter's
-    prefixes = tree.prefixes(z)
+    prefixes = tree.prefixes(given(z))
     found = [prefixes.numerator(t) / tree.denominator for t in range(1, tree.leaves + 1)]
     assert found == pytest.approx(list(estimates @ z.astype(float)), abs=1e-6)
     squares = [float(tree.squares(t)) for t in range(1, tree.leaves + 1)]
@@ -53,12 +54,39 @@ def test_one_by_one_or_in_blocks_the_draws_are_the_same(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", [LeastSquares, BottomUp])
+@pytest.mark.parametrize(("arity", "height"), [(2, 7), (3, 4), (5, 3)])
+def test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes(
+    monkeypatch: pytest.MonkeyPatch, kind: type[LeastSquares] | type[BottomUp], arity: int, height: int
+) -> None:
+    tree = kind(arity, height)
+    asked: list[int] = []
+    noise = laplace.DiscreteLaplace(Fraction(10**6), bytes(32))
+
+    def draw(first: int, count: int) -> Draws:
+        asked.append(count)
+        return noise.draw_block(first, count)
+
+    whole = tree.prefixes(draw)
+    places = [*range(1, tree.leaves + 1), 1, tree.leaves // 2]
+    expected = [whole.numerator(t) for t in places]
+    for segment in (1, arity, arity**2, arity ** (height - 1)):
+        monkeypatch.setattr(complete, "SEGMENT", segment)
+        monkeypatch.setattr(complete, "_PIECE", 2 * arity)
+        cut = tree.prefixes(draw)
+        asked.clear()
+        assert [cut.numerator(t) for t in places] == expected
+        # and what is drawn again is one subtree
+        assert max(asked, default=0) <= segment
+
+
+@pytest.mark.parametrize("kind", [LeastSquares, BottomUp])
 @pytest.mark.parametrize("size", [1 << 45, 1 << 52, 1 << 60, (1 << 63) - 1])
 def test_sums_beyond_64_bits_are_exact(kind: type[LeastSquares] | type[BottomUp], size: int) -> None:
     # given draws that fit into 64 bits, all of one sign, so that their sums may not
     tree = kind(6, 3)
     z = [size - node for node in range(tree.nodes)]
-    narrow, wide = tree.prefixes(np.array(z, dtype=np.int64)), tree.prefixes(np.array(z, dtype=np.object_))
+    narrow = tree.prefixes(given(np.array(z, dtype=np.int64)))
+    wide = tree.prefixes(given(np.array(z, dtype=np.object_)))
     assert [narrow.numerator(t) for t in range(217)] == [wide.numerator(t) for t in range(217)]
 
 
@@ -76,21 +104,26 @@ def test_a_total_weighs_the_levels(width: int) -> None:
 
 def test_past_trees_are_told_by_their_upper_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter that is restored far in draws what is open, and a few numbers of each tree before it."""
-    drawn: list[int] = []
-    real = RowsCounter._draws
+    drawn: dict[int, int] = {}  # epoch -> how many
+    real = RowsCounter._draw
 
-    def draws(counter: RowsCounter, tree: Complete, epoch: int, nodes: int) -> object:
-        drawn.append(nodes)
-        return real(counter, tree, epoch, nodes)
+    def draw(counter: RowsCounter, tree: Complete, epoch: int) -> Draw:
+        def counted(first: int, count: int) -> Draws:
+            drawn[epoch] = drawn.get(epoch, 0) + count
+            return real(counter, tree, epoch)(first, count)
 
-    monkeypatch.setattr(RowsCounter, "_draws", draws)
+        return counted
+
+    monkeypatch.setattr(RowsCounter, "_draw", draw)
     tree = GrowingBlue(1, Fraction(1))
     last = tree.counter(epoch_key)
     last.noise(11111)
-    assert drawn == [11, 111, 111, 111, 111111]
+    # of the open tree every node once, and one of its subtrees once more
+    assert drawn == {0: 11, 1: 111, 2: 111, 3: 111, 4: 111111 + 1111}
     # and the next release draws nothing
+    before = dict(drawn)
     last.noise(11112)
-    assert len(drawn) == 5
+    assert drawn == before
 
 
 def test_going_back_is_allowed() -> None:
