@@ -202,7 +202,7 @@ def test_other_lengths_and_windows_told_afterwards(tmp_path: Path) -> None:
 
 
 def test_a_patent_that_refuses_is_told_and_a_decay_that_no_one_can_do_is_an_error(tmp_path: Path) -> None:
-    config = said(tmp_path, POLYNOMIAL.replace("1.5", "16"))
+    config = said(tmp_path, 'decay = { kind = "exponential", alpha = 0.9999999999999 }\n')
     assert of(planned(config, *STATED)[0], "patent")["refused"]
     assert "patent is refused: " in shoal(config, *STATED).stdout
     refused = shoal(said(tmp_path, POLYNOMIAL.replace("1.5", "17")), *STATED)
