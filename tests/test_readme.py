@@ -49,7 +49,7 @@ def releases(output: str) -> list[dict[str, Any]]:
 
 
 def test_the_configuration_is_that_of_the_examples() -> None:
-    shown = block("toml", "[[metric]]")
+    shown = block("toml", "[privacy]")
     assert shown.startswith("[kafka]")
     assert (ROOT / "examples" / "shoal.toml").read_text("utf-8").endswith("\n" + shown)
     event = orjson.loads(re.findall(r'`(\{"customer".*\})`', README)[0])
