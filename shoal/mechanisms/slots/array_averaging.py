@@ -4,13 +4,13 @@ Guarantee    pure epsilon-DP: `linear.py` with a weight of floor(2**40 / fill) f
 Sensitivity  of the weighted sum, exact: steps * max w_l k_l over users l. A user lies in one array, so of the mean it
              is steps * max (k_l / fill) / arrays, but for the rounding of the weights: at most steps / arrays
 Weights      are public integers, and the sum is divided by their sum: rounding them costs no privacy
-Cap          m_UB, an array's capacity, and the samples of a user that count
+Cap          m_UB, an array's capacity, and the samples of a user that count; "optimal" is never worse than "median"
 Proof        docs/proofs/slots.md
 Source       Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), "Array-Averaging"
 """
 
 from shoal.mechanisms.slots import linear
-from shoal.mechanisms.slots.caps import contribution_cap
+from shoal.mechanisms.slots.caps import contribution_cap, median
 from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slots.packing import best_fit
 
@@ -27,7 +27,15 @@ def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
     >>> found.kept, [round(ONE / weight, 9) for weight in found.weights], found.mechanism
     ([2, 4, 1], [3.0, 4.0, 3.0], 'array-averaging, 2 arrays of 4')
     """
-    cap = contribution_cap(counts, of)
+    found = packed(counts, contribution_cap(counts, of))
+    if of.cap == "optimal":  # for arrays that are all full. Where they are not, the median may do better
+        both = found, packed(counts, median(counts))
+        found = min(both, key=lambda one: one.error(counts, of.dropped, of.epsilon))
+    return found
+
+
+def packed(counts: Counts, cap: int) -> linear.Weighting:
+    """The weights with so many samples of a user at most."""
     arrays = best_fit(counts, cap)
     weights = [0] * len(counts)
     for array in arrays:

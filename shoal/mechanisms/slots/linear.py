@@ -79,7 +79,7 @@ def predicted_error(weighting: Weighting, counts: Counts, of: CellParameters) ->
 
 
 def noised(grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None) -> Estimate:
-    """The quotient noisy / weight with error bars of one draw; its value in 0 .. `most` grid steps, if that is given."""
+    """The quotient noisy / weight with error bars of one draw; its value in 0 .. `most` grid steps, if that is set."""
     found = estimate(grid, noisy, weight, ((scale, 1),))
     if most is None:
         return found

@@ -40,9 +40,10 @@ def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
     kept = sum(map(len, values))
     grid, squares = of.grid, squared(of.grid)
     (first, second), (narrow, wide) = sums(values), scales(kept, most, of)
+    first += draws.laplace("mean", narrow)
+    second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
     highest, widest = (grid.steps, Fraction(squares.steps, 4)) if of.clamps else (None, None)
-    mean = noised(grid, first + draws.laplace("mean", narrow), kept, narrow, highest)
-    variance = noised(squares, second + draws.laplace("variance", wide), kept**2, wide, widest)
+    mean, variance = noised(grid, first, kept, narrow, highest), noised(squares, second, kept**2, wide, widest)
     return CellEstimate(
         value=_pair(mean.value, variance.value),
         noise_sd=_pair(mean.noise_sd, variance.noise_sd),

@@ -21,19 +21,7 @@ def mean_error(kept: int, most: int, samples: int, epsilon: Fraction) -> Fractio
     >>> mean_error(kept=6, most=2, samples=8, epsilon=Fraction(1))
     Fraction(7, 12)
     """
-    p, q = epsilon.as_integer_ratio()
-    return Fraction(p * kept * (samples - kept) + q * most * samples, p * kept * samples)
-
-
-def mean_and_variance_error(kept: int, most: int, samples: int, epsilon: Fraction, width: Fraction) -> Fraction:
-    """E of mean and variance jointly, half of epsilon each: their sum, in units of the range and in such units squared.
-
-    >>> mean_and_variance_error(kept=8, most=2, samples=8, epsilon=Fraction(2), width=Fraction(1))
-    Fraction(7, 16)
-    """
-    return width * mean_error(kept, most, samples, epsilon / 2) + width**2 * variance_error(
-        kept, most, samples, epsilon / 2
-    )
+    return Fraction(_mean(kept, most, samples, epsilon), epsilon.numerator * kept * samples)
 
 
 def variance_error(kept: int, most: int, samples: int, epsilon: Fraction) -> Fraction:
@@ -42,9 +30,30 @@ def variance_error(kept: int, most: int, samples: int, epsilon: Fraction) -> Fra
     >>> variance_error(kept=1, most=1, samples=6, epsilon=Fraction(1))  # one sample has the variance 0, six up to 1/4
     Fraction(1, 4)
     """
-    p, q = epsilon.as_integer_ratio()
+    return Fraction(_variance(kept, most, samples, epsilon), epsilon.numerator * (kept * samples) ** 2)
+
+
+def mean_and_variance_error(kept: int, most: int, samples: int, epsilon: Fraction, width: Fraction) -> Fraction:
+    """E of mean and variance jointly, half of epsilon each: their sum, in units of the range and in their squares.
+
+    >>> mean_and_variance_error(kept=8, most=2, samples=8, epsilon=Fraction(2), width=Fraction(1))
+    Fraction(7, 16)
+    """
+    half, pairs = epsilon / 2, kept * samples
+    u, v = width.as_integer_ratio()
+    mean, variance = _mean(kept, most, samples, half), _variance(kept, most, samples, half)
+    return Fraction(u * v * pairs * mean + u * u * variance, half.numerator * (v * pairs) ** 2)
+
+
+def _mean(kept: int, most: int, samples: int, epsilon: Fraction) -> int:
+    """E of a mean times the numerator of epsilon, `kept` and `samples`."""
+    return epsilon.numerator * kept * (samples - kept) + epsilon.denominator * most * samples
+
+
+def _variance(kept: int, most: int, samples: int, epsilon: Fraction) -> int:
+    """E of a variance times the numerator of epsilon and the squares of `kept` and `samples`."""
     bias, noise = variance_bias(kept, samples), variance_sensitivity(kept, most)
-    return Fraction(p * bias * kept**2 + q * noise * samples**2, p * (kept * samples) ** 2)
+    return epsilon.numerator * bias * kept**2 + epsilon.denominator * noise * samples**2
 
 
 def variance_bias(kept: int, samples: int) -> int:
