@@ -1,6 +1,6 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, units
+from tests.mutants import accounts, counters, decays, gaussians, means, noise, people, records, sharps, units
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -12,6 +12,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *means.MUTANTS,
     *people.MUTANTS,
     *units.MUTANTS,
+    *accounts.MUTANTS,
     *records.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))
