@@ -1,6 +1,6 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, slots, units
+from tests.mutants import accounts, counters, decays, gaussians, means, noise, people, records, sharps, slots, units
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -13,6 +13,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *people.MUTANTS,
     *slots.MUTANTS,
     *units.MUTANTS,
+    *accounts.MUTANTS,
     *records.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))
