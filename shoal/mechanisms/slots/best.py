@@ -12,15 +12,12 @@ Proof        docs/proofs/clipping.md
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
-from shoal.mechanisms.slots import array_averaging, baseline, clipping, epsilon_quantile, fixed_quantile, levy, likely
-from shoal.mechanisms.slots.caps import contribution_cap
+from shoal.mechanisms.slots import array_averaging, baseline, epsilon_quantile, fixed_quantile, levy, likely
 from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slots.clipping import Arrays
-from shoal.mechanisms.slots.likely import Outlook, outlook
-from shoal.mechanisms.slots.packing import best_fit
+from shoal.mechanisms.slots.clipping import arranged
+from shoal.mechanisms.slots.likely import outlook
 
 Release = Callable[[Users, CellParameters, Draws], CellEstimate]
 CAPS: tuple[Cap, ...] = ("optimal", "median")
@@ -37,22 +34,14 @@ class Candidate(NamedTuple):
 
 def candidates(counts: Counts, of: CellParameters) -> Iterator[Candidate]:
     """All of them, in the order in which ties are decided."""
-    every = baseline.weighting(counts, of)
-    missed = likely.mismatch(counts, every.kept, [1 / every.weight] * len(counts), likely.scatter(of))
-    error = likely.linear(every.heaviest / every.weight, missed, of.epsilon)
+    error = likely.linear(baseline.weighting(counts, of), counts, of)
     yield Candidate("baseline", of.cap, error, baseline.release)
-
-    @cache  # two caps are often one
-    def packed(cap: int) -> tuple[Arrays, Outlook]:
-        arrays = Arrays(cap, best_fit(counts, cap))
-        return arrays, outlook(counts, arrays, of)
-
     for cap in (of.cap,) if isinstance(of.cap, int) else CAPS:
         capped = replace(of, cap=cap)
-        _, found = packed(contribution_cap(counts, capped))
-        error = likely.linear(found.heaviest, found.mismatch, of.epsilon)
+        error = likely.linear(array_averaging.weighting(counts, capped), counts, of)
         yield Candidate("array-averaging", cap, error, array_averaging.release)
-        arrays, found = packed(clipping.cap(counts, capped))
+        arrays = arranged(counts, capped)
+        found = outlook(counts, arrays, of)
         yield Candidate("levy", cap, levy.likely_error(found, arrays, of), levy.release)
         yield Candidate("fixed-quantile", cap, fixed_quantile.likely_error(found, of), fixed_quantile.release)
         yield Candidate("epsilon-quantile", cap, epsilon_quantile.likely_error(found, of), epsilon_quantile.release)

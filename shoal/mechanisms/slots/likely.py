@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from operator import mul
 from statistics import NormalDist
 
 import numpy as np
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.slots.cell import CellParameters, Counts
 from shoal.mechanisms.slots.clipping import Arrays
+from shoal.mechanisms.slots.linear import Weighting
 
 WITHIN = 0.2  # standard deviation of a user's samples around the user's mean
 BETWEEN = 0.03  # of users' means
@@ -83,7 +83,6 @@ class Outlook:
     """What is known of arrays before their values are."""
 
     count: int
-    heaviest: float  # the most that a user weighs, of 1
     mismatch: float
     spread: float  # standard deviation of an array mean, on average over the arrays
 
@@ -96,8 +95,8 @@ def outlook(counts: Counts, arrays: Arrays, of: CellParameters) -> Outlook:
     >>> from shoal.mechanisms.slots.packing import best_fit
     >>> of = CellParameters(grid=Grid(Fraction(0), Fraction(1), 100), epsilon=Fraction(1))
     >>> found = outlook([1, 2, 5], Arrays(3, best_fit([1, 2, 5], 3)), of)
-    >>> found.count, found.heaviest, round(found.mismatch, 4), round(found.spread, 4)
-    (2, 0.5, 0.0411, 0.1185)
+    >>> found.count, round(found.mismatch, 4), round(found.spread, 4)
+    (2, 0.0411, 0.1185)
     """
     within, square = scatter(of), 0.0
     kept, shares = [min(count, arrays.cap) for count in counts], [0.0] * len(counts)
@@ -106,9 +105,8 @@ def outlook(counts: Counts, arrays: Arrays, of: CellParameters) -> Outlook:
         for user in array.users:
             shares[user] = 1 / (len(arrays.arrays) * array.fill)
             square += (BETWEEN * kept[user] / array.fill) ** 2
-    heaviest = max(map(mul, kept, shares))
     found = mismatch(counts, kept, shares, within)
-    return Outlook(len(arrays.arrays), heaviest, found, math.sqrt(square / len(arrays.arrays)))
+    return Outlook(len(arrays.arrays), found, math.sqrt(square / len(arrays.arrays)))
 
 
 @lru_cache(maxsize=1024)
@@ -118,9 +116,11 @@ def scores(count: int) -> Floats:
     return np.array([normal.inv_cdf((2 * i + 1) / (2 * count)) for i in range(count)])
 
 
-def linear(heaviest: float, normal: float, epsilon: Fraction) -> float:
-    """The error of a weighted mean in which one user weighs `heaviest` of 1."""
-    return size(normal, clamped(heaviest / float(epsilon), 0.5))
+def linear(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
+    """The error of a weighted mean."""
+    shares = [weight / weighting.weight for weight in weighting.weights]
+    normal = mismatch(counts, weighting.kept, shares, scatter(of))
+    return size(normal, clamped(weighting.heaviest / (weighting.weight * float(of.epsilon)), 0.5))
 
 
 def levy(found: Outlook, width: float, bins: int, epsilon: Fraction) -> float:
