@@ -246,6 +246,10 @@ def test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon(
     width = scale * epsilon / 2
     assert width.denominator == 1
     assert 1 <= width <= STEPS * ONE
+    if module is levy:
+        chosen_from = levy.bins(arrays, of)
+        ends = [chosen_from.interval(index) for index in range(chosen_from.count)]
+        assert width in {high - low for low, high in ends}
     # a subkey for each choice, and one for the noise
     assert len(set(silent.purposes)) == len(silent.purposes) == (1 if module is levy else 2)
     # the error bars are those of this noise
