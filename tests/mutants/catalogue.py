@@ -1,6 +1,19 @@
 """All mutants, family by family."""
 
-from tests.mutants import accounts, counters, decays, gaussians, means, noise, people, records, sharps, slots, units
+from tests.mutants import (
+    accounts,
+    clippings,
+    counters,
+    decays,
+    gaussians,
+    means,
+    noise,
+    people,
+    records,
+    sharps,
+    slots,
+    units,
+)
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -12,6 +25,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *means.MUTANTS,
     *people.MUTANTS,
     *slots.MUTANTS,
+    *clippings.MUTANTS,
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,
