@@ -192,6 +192,25 @@ def test_where_a_number_is_not_decided_more_bits_are_drawn() -> None:
         assert is_below_exp(least, Fraction(1), 10, iter(words)) is below
 
 
+def test_a_proposal_that_is_not_kept_is_followed_by_another() -> None:
+    # given a choice between "none", of weight 4 exp(-1/2) * 2**128, rounded up, and the point 5
+    choice = choice_of(1, 0, "1", "1/2")
+    weight, bits = exp_enclosed(Fraction(1, 2), choice.bits)[1], choice.bits
+    total = choice.garbage * weight + (1 << bits)
+
+    def words(drawn: int) -> list[int]:
+        drawn <<= 192 - (total - 1).bit_length()
+        return [drawn >> 128, drawn >> 64 & (2**64 - 1), drawn & (2**64 - 1)]
+
+    assert (choice.garbage, bits, -(-(total - 1).bit_length() // 64)) == (4, 128, 3)
+    # when "none" is proposed by what rounding added to it, then the point
+    rounding = choice.garbage * weight - weight
+    drawn = choice.choose([5], iter([*words(rounding), 2**64 - 1, *words(total - 1)]))
+    # then it is the point; without that rounding it would have been "none"
+    assert drawn == 5
+    assert choice.choose([5], iter(words(rounding + 1))) is None
+
+
 @pytest.mark.parametrize("n", [1, 3, 40, 2000])
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "30"])
 def test_none_is_no_likelier_than_told(n: int, epsilon: str) -> None:
