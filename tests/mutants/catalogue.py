@@ -1,6 +1,6 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, units
+from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, slots, units
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -11,6 +11,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *sharps.MUTANTS,
     *means.MUTANTS,
     *people.MUTANTS,
+    *slots.MUTANTS,
     *units.MUTANTS,
     *records.MUTANTS,
 )

@@ -99,6 +99,13 @@ def test_a_release_is_the_sum_with_one_draw_of_noise(
 
 
 @every
+def test_each_cell_and_slot_has_noise_of_its_own(module: ModuleType) -> None:
+    of, places = parameters(clamps=False), [(cell, slot) for cell in (b"a", b"b", b"ab") for slot in (0, 1, 2)]
+    values = {module.release([[5, 6], [7]], of, draws(*place)).value for place in places}
+    assert len(values) == len(places)
+
+
+@every
 @given(cells(), st.sampled_from(CAPS), st.data())
 def test_nothing_but_the_value_depends_on_values(
     module: ModuleType, users: list[list[int]], cap: Cap, data: st.DataObject
