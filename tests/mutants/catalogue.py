@@ -1,6 +1,6 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, slots, units
+from tests.mutants import counters, decays, few, gaussians, means, noise, people, records, sharps, slots, units
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -12,6 +12,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *means.MUTANTS,
     *people.MUTANTS,
     *slots.MUTANTS,
+    *few.MUTANTS,
     *units.MUTANTS,
     *records.MUTANTS,
 )
