@@ -12,6 +12,7 @@ from shoal.agents.cli.migrate import migrate
 from shoal.agents.cli.plan import plan
 from shoal.agents.cli.produce import produce
 from shoal.agents.cli.run import run
+from shoal.agents.cli.simulate import buses
 from shoal.agents.cli.topics import topics
 from shoal.agents.cli.window import window
 from shoal.agents.cli.worker import worker
@@ -32,4 +33,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "audit": ("Proofs of what was released.", {"verify": verify, "replay": replay}),
     "key": ("The secret key.", {"new": new}),
+    "simulate": ("Events to try things with.", {"buses": buses}),
 }
