@@ -8,6 +8,7 @@ from shoal.agents.cli.budget import budget
 from shoal.agents.cli.check import check
 from shoal.agents.cli.demo import demo
 from shoal.agents.cli.key import new
+from shoal.agents.cli.map import map_
 from shoal.agents.cli.migrate import migrate
 from shoal.agents.cli.plan import plan
 from shoal.agents.cli.produce import produce
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "produce": produce,
     "window": window,
+    "map": map_,
     "plan": plan,
     "check": check,
     "topics": topics,
