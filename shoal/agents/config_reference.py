@@ -16,13 +16,17 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from shoal.agents.config_slots import SLOTS, SLOTS_TAIL
 from shoal.models.config import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
 from shoal.models.decay import DecaySection
 from shoal.models.durations import format_duration
 from shoal.models.exact import exact_text
-from shoal.models.metric import NOT_BUILT, RESERVED, MetricSection
+from shoal.models.metric import MetricSection
+from shoal.models.slot import CellSection
 
-DURATIONS = frozenset({"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life"})
+DURATIONS = frozenset(
+    {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}
+)
 
 HEAD = """\
 # Configuration
@@ -240,13 +244,14 @@ def page() -> str:
         (WEB, WebSection, ""),
         (METRIC, MetricSection, METRIC_TAIL),
         (SUMS, DecaySection, SUMS_TAIL),
+        (SLOTS, CellSection, SLOTS_TAIL),
     ]
     parts = [HEAD, ENVIRONMENT_HEAD + "\n" + _table(("variable", "takes the place of"), _variables())]
     for prose, model, tail in sections:
         rows = (_row(name, field) for name, field in model.model_fields.items())
         table = _table(("key", "type", "default", "meaning"), rows)
         parts.append(prose + "\n" + table + ("\n" + tail if tail else ""))
-    return "\n".join([*parts, _not_built()])
+    return "\n".join([*parts, NOT_BUILT])
 
 
 def _variables() -> Iterator[tuple[str, ...]]:
@@ -266,7 +271,15 @@ def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
     return f"`{name}`", kind + (f", {limits}" if limits else ""), _default(name, field), field.description or ""
 
 
-KINDS = {int: "integer", str: "text", bool: "boolean", Path: "path", Fraction: "number", DecaySection: "table"}
+KINDS = {
+    int: "integer",
+    str: "text",
+    bool: "boolean",
+    Path: "path",
+    Fraction: "number",
+    DecaySection: "table",
+    CellSection: "table",
+}
 
 
 def _kind(annotation: Any, name: str) -> str:
@@ -322,19 +335,13 @@ def _default(name: str, field: FieldInfo) -> str:
     return f"`{value}`" if isinstance(value, int) else f'`"{value}"`'
 
 
-def _not_built() -> str:
-    names = {key: ", ".join(f"`{value}`" for value in values) for key, values in NOT_BUILT.items()}
-    keys = ", ".join(f"`{key}`" for key in RESERVED)
-    return f"""\
+NOT_BUILT = """\
 ## Not built yet
 
 Refused, with a message that says so:
 
-* the statistics {names["statistic"]};
-* the algorithms {names["algorithm"]};
 * for means without a decay every unit but `user`, and a `delta` above 0;
-* every relation but `values`;
-* the keys {keys}.
+* every relation but `values`.
 """
 
 

@@ -27,12 +27,12 @@ class Block(NamedTuple):
     number: int  # of the unit's contributions, from 1
     level: int
     samples: int
-    total: int  # grid steps
+    total: Any  # grid steps: an int; of samples that wait for their slot's end an object with a list for each cell
     part: int | None = None  # below 256; in a tick, blocks of one level and part are summed over units; None: alone
 
 
 # A block from its five fields, in a quarter of the time: one is made for every sample.
-new_block: Callable[[tuple[int, int, int, int, int | None]], Block] = partial(tuple.__new__, Block)
+new_block: Callable[[tuple[int, int, int, Any, int | None]], Block] = partial(tuple.__new__, Block)
 
 
 class Contribution(NamedTuple):
@@ -43,7 +43,7 @@ class Contribution(NamedTuple):
     number: int  # of the unit's contributions, from 1; of a merged partial, its part
     level: int
     samples: int
-    total: Any  # grid steps: an int; of a value with several coordinates a list with one for each
+    total: Any  # grid steps: an int; of several coordinates a list with one for each; of a slot's samples as in a block
 
 
 class Bounder(Protocol):

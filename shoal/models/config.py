@@ -17,9 +17,11 @@ from pydantic import Field, ValidationError, field_validator
 
 from shoal.models.coordinates import overlap
 from shoal.models.decay import DecaySection
+from shoal.models.durations import format_duration
 from shoal.models.errors import ConfigError
-from shoal.models.metric import RESERVED, MetricSection
+from shoal.models.metric import MetricSection
 from shoal.models.section import Duration, Exact, Section
+from shoal.models.slot import UNIT, CellSection
 from shoal.models.units import charge, parse_unit
 
 ENVIRONMENT = {
@@ -28,6 +30,9 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_KEY_FILE": ("privacy", "key_file"),
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
+
+
+TABLES: dict[Any, type[Section]] = {"decay": DecaySection, "cell": CellSection}  # in a metric
 
 
 class KafkaSection(Section):
@@ -77,7 +82,7 @@ class PrivacySection(Section):
     @field_validator("unit")
     @classmethod
     def _exists(cls, value: str | None) -> str | None:
-        return None if value is None else parse_unit(value).name
+        return value if value in (None, UNIT) else parse_unit(value).name
 
 
 class WebSection(Section):
@@ -104,9 +109,16 @@ class Config(Section):
     @property
     def unit(self) -> str:
         """Whom the ledger protects; what costs nothing has no say in it."""
+        if self.privacy.unit not in (None, UNIT):
+            return self.privacy.unit
         costing = [metric for metric in self.metric if metric.epsilon] or self.metric
+        if self.privacy.unit == UNIT:
+            costing = [metric for metric in costing if metric.unit == UNIT]
         units = {metric.of: metric.unit for metric in costing}
-        return self.privacy.unit or (units.popitem()[1] if len(units) == 1 else "user")
+        if len(units) != 1:
+            return "user"
+        unit, name = units.popitem()
+        return f"user-{format_duration(unit.period)}" if name == UNIT and unit.period else name
 
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
         """What a metric costs one unit of the ledger's, at most: epsilon and delta.
@@ -162,8 +174,6 @@ def _first_line(error: ValidationError, tree: dict[str, Any]) -> str:
     where, model = _place(first["loc"], tree)
     key = str(first["loc"][-1])
     if first["type"] == "extra_forbidden":
-        if key in RESERVED and model is MetricSection:
-            return f"{where}: {key} belongs to statistics that are not built yet; remove it"
         near = difflib.get_close_matches(key, list(model.model_fields), n=1, cutoff=0.0)
         return f"{where}: unknown key {key!r}; did you mean {near[0]!r}?"
     if first["type"] == "missing":
@@ -180,7 +190,8 @@ def _place(loc: tuple[int | str, ...], tree: dict[str, Any]) -> tuple[str, type[
     }  # fmt: skip
     if len(loc) > 1 and loc[0] == "metric" and isinstance(loc[1], int):
         name = tree["metric"][loc[1]].get("name", f"number {loc[1] + 1}")
-        return f'metric "{name}"', DecaySection if "decay" in loc[2:-1] else MetricSection
+        inner = [TABLES[part] for part in loc[2:-1] if part in TABLES]
+        return f'metric "{name}"', inner[0] if inner else MetricSection
     if len(loc) > 1 and loc[0] in sections:
         return f"[{loc[0]}]", sections[loc[0]]
     return "the file", Config
@@ -192,6 +203,8 @@ def _all_keys() -> set[str]:
 
 def _cross_checks(config: Config) -> Iterator[str]:
     """What no single table can see."""
+    if config.privacy.unit == UNIT and len({metric.slot for metric in config.metric if metric.unit == UNIT}) != 1:
+        yield f"[privacy] unit {UNIT} needs metrics per slot, all of one length; write user-hour, user-day or user"
     seen: set[str] = set()
     for metric in config.metric:
         if metric.name in seen:

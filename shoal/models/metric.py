@@ -6,30 +6,33 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, field_validator, model_validator
 
 from shoal.models import coordinates
+from shoal.models import slot as slots
 from shoal.models.coordinates import Range, for_each
 from shoal.models.decay import DecaySection
 from shoal.models.section import DAY, Duration, Exact, Section, positive_span
+from shoal.models.slot import FEW_USERS, QUANTILES, SLOTTED, UNIT, CellSection
 from shoal.models.units import Unit, parse_unit
 
 NAME = r"[a-z0-9_-]+"
-STATISTICS = ("mean", "sum", "count")
-NOT_BUILT = {
-    "algorithm": ("baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", "best", "few-users"),
-    "statistic": ("slot-mean", "slot-mean-variance", "slot-distribution"),
-}
+STATISTICS = ("mean", "sum", "count", *SLOTTED)
 MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # algorithms of continual means
 SUMS = ("sharp", "patent")  # and of what has a step
-ALGORITHMS = tuple(dict.fromkeys(MEANS + SUMS))
+ALGORITHMS = tuple(dict.fromkeys(MEANS + SUMS + slots.FOR_MEANS))
+CLAMPING = ("sharp", "best")
 WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
 ON_BLOCKS = (*WITH_PRIOR, "full")
-RESERVED = ("slot", "cell", "max_cells", "max_slots")
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
 OF_MEANS = ("prior", "sigma")  # keys that what has a step has no use for
+
+
+def _prior(value: Any) -> Any:
+    return value if value == FEW_USERS else coordinates.numbers(value)
+
 
 # Keys with one value, or a list with one for each coordinate.
 Fields = Annotated[str | tuple[str, ...] | None, PlainValidator(coordinates.field_names)]
 Ranges = Annotated[Range | tuple[Range, ...] | None, PlainValidator(coordinates.ranges)]
-Numbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.numbers)]
+Prior = Annotated[Fraction | tuple[Fraction, ...] | Literal["few-users"] | None, PlainValidator(_prior)]
 PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(coordinates.positive_numbers)]
 
 
@@ -44,7 +47,10 @@ class MetricSection(Section):
     )
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
-    statistic: str = Field(..., description="what is released: mean, sum or count")
+    statistic: str = Field(
+        ...,
+        description="what is released: mean, sum, count, or per slot slot-mean, slot-mean-variance, slot-distribution",
+    )
     range: Ranges = Field(
         None, description="values are clipped to it; public; one for each coordinate; count has no use for it"
     )
@@ -55,10 +61,13 @@ class MetricSection(Section):
         Fraction(0),
         ge=0,
         lt=1,
-        description="0: pure differential privacy; above: sharp windows may have Gaussian noise",
+        description="0: pure differential privacy; above: sharp windows may have Gaussian noise, few-users needs it",
     )
     max_contributions: int | None = Field(
-        None, ge=1, le=2**20, description="m: samples of a unit that count; of a mean with every: in each group"
+        None,
+        ge=1,
+        le=2**20,
+        description="m: samples of a unit that count; of a mean with every in each group, of slots in each cell",
     )
     users: int | None = Field(
         None,
@@ -67,7 +76,9 @@ class MetricSection(Section):
         description="expected users; tunes accuracy, never the guarantee; only sharp can do without",
     )
     algorithm: str = Field(
-        "sharp", description="sharp, naive, wishful, single-tree, multi-tree or full; with a step: sharp or patent"
+        "sharp",
+        description="sharp, naive, wishful, single-tree, multi-tree or full; with a step: sharp or patent; "
+        "with a slot: best (its default), baseline, array-averaging, levy, fixed-quantile, epsilon-quantile, few-users",
     )
     every: Duration | Literal["contribution"] | None = Field(
         None, description="of a mean without decay: release cadence in event time"
@@ -79,11 +90,14 @@ class MetricSection(Section):
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field(
         "user",
-        description="user: all of a person's values, for ever; with a step also user-day (or any period) and event",
+        description="user: all of a person's values, for ever; with a step also user-day (or any period) and event; "
+        "with a slot user-slot (the default), or with max_slots user-day and user",
     )
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
-    prior: Numbers = Field(
-        None, description="centre of clipping, in the range; must itself be private: a constant or a charged release"
+    prior: Prior = Field(
+        None,
+        description="centre of clipping, in the range; must itself be private: a constant or a charged release; of a "
+        "slot-mean: few-users, where no useful range is known",
     )
     sigma: PositiveNumbers = Field(
         None,
@@ -104,17 +118,45 @@ class MetricSection(Section):
         le=2**32,
         description="steps over the range; values are rounded to them; below 2**29 for sharp from 64 contributions on",
     )
-    clamp: bool | None = Field(None, description="clamp the published estimate; none: sharp does, the others do not")
+    clamp: bool | None = Field(
+        None, description="clamp the published estimate; none: sharp and best do, the others do not"
+    )
+    slot: Duration | None = Field(None, description="of slot statistics: each is released once, at the end of a slot")
+    cell: CellSection | None = Field(None, description="where an event was; or a group, or one place for all")
+    max_cells: int | None = Field(
+        None, ge=1, le=2**20, description="K: cells of a unit in a slot that count, which share epsilon; none: 1"
+    )
+    max_slots: int | None = Field(
+        None, ge=1, le=2**20, description="S: slots of a unit that count, each with epsilon / S; of unit user-slot none"
+    )
+    across_cells: Literal["chop-user", "clip-user", "split"] | None = Field(
+        None,
+        description="how a unit gets down to max_cells: the cells that lose least (chop-user, the default, and "
+        "clip-user), or the first ones (split)",
+    )
+    contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | slots.Cap | None = Field(
+        None, description="samples of a unit that count in a cell: a number, median or optimal (the default)"
+    )
+    min_users: int | None = Field(
+        None, ge=1, le=2**40, description="cells with fewer are not released; a courtesy, not a guarantee; none: 1"
+    )
+    bins: int | None = Field(None, ge=2, le=slots.MOST_BINS, description="of a slot-distribution; none: 64")
+    quantiles: tuple[Exact, ...] | None = Field(
+        None, max_length=100, description="of a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _counts_are_public(cls, given: Any) -> Any:
-        """A count needs no epsilon."""
-        if isinstance(given, dict) and given.get("statistic") == "count":
+    def _defaults(cls, given: Any) -> Any:
+        """Those of a statistic: a count needs no epsilon."""
+        statistic = given.get("statistic") if isinstance(given, dict) else None
+        if statistic == "count":
             return {"epsilon": 0} | given
+        if statistic in SLOTTED:
+            return {"unit": UNIT, "algorithm": "best"} | given
         return given
 
-    @field_validator("every", "step")
+    @field_validator("every", "step", "slot")
     @classmethod
     def _cadence(cls, value: int | str | None) -> int | str | None:
         return positive_span(value) if isinstance(value, int) else value
@@ -122,7 +164,14 @@ class MetricSection(Section):
     @field_validator("unit")
     @classmethod
     def _exists(cls, value: str) -> str:
-        return parse_unit(value).name
+        return value if value == UNIT else parse_unit(value).name
+
+    @field_validator("quantiles")
+    @classmethod
+    def _inside(cls, value: tuple[Fraction, ...] | None) -> tuple[Fraction, ...] | None:
+        if value is not None and not all(0 < quantile < 1 for quantile in value):
+            raise ValueError("must be between 0 and 1")
+        return value
 
     @field_validator("epsilon")
     @classmethod
@@ -143,16 +192,19 @@ class MetricSection(Section):
         built = {"algorithm": ALGORITHMS, "statistic": STATISTICS}[info.field_name]
         if value in built:
             return value
-        state = "is not built yet" if value in NOT_BUILT[info.field_name] else "does not exist"
-        raise ValueError(f"{value!r} {state}; this version has: {', '.join(built)}")
+        raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
 
     @model_validator(mode="after")
     def _guarantee(self) -> "MetricSection":
         if self.relation != "values":
             raise ValueError(f"relation {self.relation!r} is not built; this version has: values")
-        if self.unit != "user" and not self.is_stepped:
+        if self.is_slotted:
+            slots.check_slotted(self)
+        else:
+            slots.refuse_slot_keys(self)
+        if self.unit != "user" and not self.is_stepped and not self.is_slotted:
             raise ValueError(f"unit {self.unit!r} is not built for means without a decay; they have: user")
-        if self.delta != 0 and not (self.is_stepped and self.algorithm == "sharp"):
+        if self.delta != 0 and not self.is_slotted and not (self.is_stepped and self.algorithm == "sharp"):
             raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
         if self.max_contributions is None and not self.of.is_event:
             raise ValueError("max_contributions is missing; add it")
@@ -165,18 +217,20 @@ class MetricSection(Section):
     @model_validator(mode="after")
     def _time(self) -> "MetricSection":
         """What is released when."""
+        if self.is_slotted:
+            return self
         if self.statistic == "mean" and self.decay is None and self.step is None:
             if self.every is None:
                 raise ValueError("every is missing; add it")
             if self.algorithm not in MEANS:
-                raise ValueError(f"{self.algorithm} is for what has a step; use one of: {', '.join(MEANS)}")
+                raise ValueError(f"{self.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
             return self
         if self.every is not None:
             raise ValueError(f"every is for means without a decay; a {self.statistic} is released at every step")
         if self.step is None:
             raise ValueError("step is missing; add it")
         if self.algorithm not in SUMS:
-            raise ValueError(f"{self.algorithm} is for means without a decay; use one of: {', '.join(SUMS)}")
+            raise ValueError(f"{self.algorithm} is not for what has a step; use one of: {', '.join(SUMS)}")
         if self.algorithm == "patent" and self.forgets.kind == "none":
             raise ValueError("the patent has no mechanism without a decay; use sharp")
         if self.algorithm == "patent" and self.forgets.exponent is not None and self.forgets.exponent <= 1:
@@ -192,6 +246,8 @@ class MetricSection(Section):
         for key in ("value", "range"):
             if getattr(self, key) is None and self.statistic != "count":
                 raise ValueError(f"{key} is missing; add it")
+        if self.prior == FEW_USERS and not self.is_slotted:
+            raise ValueError("prior must be a number: few-users is for a slot-mean")
         if not self.is_stepped:
             return self
         for key in OF_MEANS:
@@ -205,7 +261,7 @@ class MetricSection(Section):
 
     @model_validator(mode="after")
     def _assumptions(self) -> "MetricSection":
-        if self.is_stepped:
+        if self.is_stepped or self.is_slotted:
             return self
         if self.algorithm in WITH_PRIOR and self.prior is None:
             raise ValueError(f"prior is missing: {self.algorithm} clips around it; add it, or use full")
@@ -220,6 +276,8 @@ class MetricSection(Section):
 
     @model_validator(mode="after")
     def _tuning(self) -> "MetricSection":
+        if self.is_slotted:
+            return self
         if self.algorithm != "sharp" and self.users is None and not self.is_stepped:
             raise ValueError(f"users is missing: the trees of {self.algorithm} are made for so many; add it")
         if self.horizon is not None and self.algorithm != "sharp":
@@ -233,11 +291,18 @@ class MetricSection(Section):
     @property
     def of(self) -> Unit:
         """Whose data the guarantee covers."""
-        return parse_unit(self.unit)
+        return Unit(UNIT, self.slot) if self.unit == UNIT else parse_unit(self.unit)
+
+    @property
+    def is_slotted(self) -> bool:
+        """Whether every cell is released once, at the end of each slot."""
+        return self.statistic in SLOTTED
 
     @property
     def is_stepped(self) -> bool:
         """Whether it is released at the end of every step, of sums that may forget."""
+        if self.is_slotted:
+            return False
         return self.step is not None or self.decay is not None or self.statistic != "mean"
 
     @property
@@ -247,8 +312,28 @@ class MetricSection(Section):
 
     @property
     def cadence(self) -> int | None:
-        """Length of a tick or step; None for a release per contribution."""
-        return self.every if isinstance(self.every, int) else self.step
+        """Length of a tick, step or slot; None for a release per contribution."""
+        return self.every if isinstance(self.every, int) else self.step or self.slot
+
+    @property
+    def cell_limit(self) -> int:
+        """K: cells of a unit in a slot."""
+        return self.max_cells or 1
+
+    @property
+    def slot_limit(self) -> int:
+        """S: slots of a unit."""
+        return self.max_slots or 1
+
+    @property
+    def bin_count(self) -> int:
+        """Of a distribution."""
+        return self.bins or 64
+
+    @property
+    def quantile_levels(self) -> tuple[Fraction, ...]:
+        """Of a distribution."""
+        return QUANTILES if self.quantiles is None else self.quantiles
 
     @property
     def cap(self) -> int:
@@ -258,7 +343,9 @@ class MetricSection(Section):
     @property
     def clamps(self) -> bool:
         """Whether the published estimate is clamped."""
-        return self.statistic == "mean" and (self.algorithm == "sharp" if self.clamp is None else self.clamp)
+        if self.statistic != "mean" and not self.is_slotted:
+            return False
+        return self.algorithm in CLAMPING if self.clamp is None else self.clamp
 
     @property
     def expected_releases(self) -> int | None:
@@ -301,4 +388,6 @@ class MetricSection(Section):
     def paths(self) -> dict[str, str]:
         """Role -> field of the event that is pattern."""
         roles = {"user": self.user, "time": self.time, "group": self.group}
+        if self.cell is not None:
+            roles |= {"latitude": self.cell.lat, "longitude": self.cell.lon}
         return {role: path for role, path in roles.items() if path is not None}

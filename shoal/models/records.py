@@ -20,7 +20,7 @@ MAX_DEAD_LETTER_BYTES = 64 * 1024
 CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
 
 # [effective, pseudonym, number, level, samples, total]. Of a value with several coordinates the total is a list with
-# one for each.
+# one for each; of what is released per slot an object with a list of samples for each cell.
 Row = tuple[int, str, int, int, int, Any]
 # [start of the tick, [cell, samples, total, cell, samples, total, ...]]: what was merged over users in a tick.
 Partial = tuple[int, list[Any]]

@@ -18,10 +18,10 @@ from shoal.models.events import Refused, parse
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.intake import Intake
+from shoal.stream.intakes import intake_of
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
-from shoal.stream.step_intake import intake_of
 
 MARK = b"\x00mark"
 DROPPED = (
@@ -93,6 +93,7 @@ class BoundPartition:
             for metric, outlet in zip(plan.metrics, outlets, strict=True)
         ]
         self._idle_wall: int | None = None
+        self._ended = False
         self._dead: list[bytes] = []
         self._events = 0
 
@@ -145,16 +146,20 @@ class BoundPartition:
 
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
         homes: dict[bytes, dict[bytes, int]] = {}
+        kept: dict[bytes, dict[bytes, bytes]] = {}
         for intake in self._intakes:
             homes[intake.tag], homes[intake.groups_tag] = intake.accounts, intake.groups
+            kept[intake.samples_tag] = intake.samples
         from_bytes = int.from_bytes
-        tag, home = MARK, None
+        tag, home, samples = MARK, None, None
         for key, value in items.items():
             if not key.startswith(tag):  # keys with one tag follow one another
                 tag = key[: key.index(b"\x00") + 1]
-                home = homes.get(tag)
-            if home is not None:  # else: the mark, or of a retired metric
+                home, samples = homes.get(tag), kept.get(tag)
+            if home is not None:
                 home[key[len(tag) :]] = from_bytes(value, "big")
+            elif samples is not None:  # else: the mark, or of a retired metric
+                samples[key[len(tag) :]] = value
         for intake in self._intakes:
             intake.restored()
 
@@ -247,19 +252,25 @@ class BoundPartition:
         if self.plan.has_ticks:
             self._idle_wall = wall
 
+    def finish(self) -> None:
+        """The input has ended: what is kept for open slots goes out."""
+        self._ended = True
+
     # ---------------------------------------------------------------- a transaction out
 
     def take(self, wall: int) -> Bound | None:
         """Everything since the last call, or None; `wall` is written into the clock records."""
-        if not self._events and self._idle_wall is None:
+        if not (self._events or self._ended) and self._idle_wall is None:
             return None
         if self.next_offset is None:
             return None
         idle = self._idle_wall is not None
+        for intake in self._intakes:
+            intake.flush(self._progress[intake.metric.clock].promise, idle=idle or self._ended)
         promises = [progress.promise for progress in self._progress]
         messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
         bound = Bound(messages, self._changelog(), self._dead, self.next_offset, self._events)
-        self._idle_wall, self._dead, self._events = None, [], 0
+        self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0
         return bound
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:

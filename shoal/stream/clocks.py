@@ -14,6 +14,7 @@ it for `idle_after`, the clock is the maximum watermark.
 from dataclasses import dataclass, field
 from typing import Any
 
+from shoal.models.errors import FailStop
 from shoal.models.records import Message
 
 # Wall times of past watermarks are kept in steps of idle_after / 4, rounded up: a coarser past holds clocks back
@@ -30,6 +31,29 @@ class SourceClock:
     watermarks: dict[str, int | None] = field(default_factory=dict)
     idle_wall: int | None = None
     past: dict[str, list[list[int]]] = field(default_factory=dict)  # clock -> [wall, watermark], oldest first
+
+    def follows(self, message: Message, where: str) -> bool:
+        """Whether a message is the next one, which it then was; if not, it was here before.
+
+        Raises:
+            FailStop: a message is missing before it, or the source has lost its state.
+        """
+        if message.number == 1 and self.number:
+            raise FailStop(
+                f"{where}: topic {message.topic}, partition {message.partition} begins again at its first message "
+                f"after {self.number}; its state is lost, and its users would start again at count 0: restore the "
+                "changelog, or start a new app with new metric versions"
+            )
+        if message.number <= self.number:
+            return False
+        if message.number != self.number + 1:
+            raise FailStop(
+                f"{where}: message {message.number} of topic {message.topic}, partition {message.partition} (its "
+                f"offset {message.offset}) where {self.number + 1} was due; a message is lost: do not go on, find out "
+                "whether a topic was re-created or truncated"
+            )
+        self.number = message.number
+        return True
 
     def hear(self, message: Message, idle_after_ms: int) -> None:
         """Take in a message's clock."""
@@ -114,6 +138,15 @@ class TopicClocks:
         """JSON-able state."""
         return [source.dump() for source in self.sources]
 
-    def load(self, dumped: list[list[Any]]) -> None:
-        """Restore what `dump` gave."""
+    def load(self, dumped: list[list[Any]], where: str) -> None:
+        """Restore what `dump` gave.
+
+        Raises:
+            FailStop: it is of another number of partitions.
+        """
+        if len(dumped) != len(self.sources):
+            raise FailStop(
+                f"{where}: its state knows {len(dumped)} partitions of topic {self.topic}, there are "
+                f"{len(self.sources)}; a changed count re-hashes users: use a new topic and version"
+            )
         self.sources = [SourceClock(*fields) for fields in dumped]

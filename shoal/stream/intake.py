@@ -26,6 +26,8 @@ class Intake:
         self.groups: dict[bytes, int] = {}  # user -> groups, where there are groups
         self.tag = b"a" + metric.label.encode() + b"\x00"  # what keys of accounts begin with
         self.groups_tag = b"g" + metric.label.encode() + b"\x00"
+        self.samples: dict[bytes, bytes] = {}  # of open slots, where there are slots; while they are restored
+        self.samples_tag = b"s" + metric.label.encode() + b"\x00"
         self._touched: dict[bytes, int] = {}
         self._touched_groups: dict[bytes, int] = {}
         self._plan, self._partition, self._counters, self._checks = plan, partition, counters, checks
@@ -90,6 +92,9 @@ class Intake:
         """The present value of a changelog key, if it is of an account here."""
         account = self.accounts.get(key[len(self.tag) :]) if key.startswith(self.tag) else None
         return None if account is None else account.to_bytes(self.metric.account_bytes, "big")
+
+    def flush(self, promise: int | None, *, idle: bool) -> None:
+        """Send what is kept for ticks that end by the promise; if the partition is idle, all. Here nothing is kept."""
 
     def close(self, promise: int | None) -> None:
         """No event will have an effective time before this: a user's account is for ever all the same."""

@@ -14,6 +14,7 @@ MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
 ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
 CELL_BYTES = 35
+SAMPLE_BYTES = 11  # ten digits and a comma: a grid has at most 2**32 steps
 TOTAL_BYTES = 21  # more, for each of several coordinates
 
 
@@ -148,7 +149,10 @@ class Parts:
 
     def add(self, key: str, rows: list[Row], partials: list[Partial]) -> None:
         """A group's."""
-        if rows:
+        if rows and isinstance(rows[0][5], dict):
+            for row in rows:
+                self._open(6 * len(key) + _cells_cost(row[5]))[0].setdefault(key, []).append(row)
+        elif rows:
             each = _cost(ROW_BYTES, rows[0][5])
             most = MESSAGE_BYTES // each
             for begin in range(0, len(rows), most):
@@ -166,6 +170,11 @@ class Parts:
             self._size = 0
         self._size += cost
         return self.parts[-1]
+
+
+def _cells_cost(cells: dict[str, list[int]]) -> int:
+    """Bytes of a row with samples: of each cell a name, which JSON may write six times as long, and numbers."""
+    return ROW_BYTES + sum(6 * len(cell) + SAMPLE_BYTES * len(samples) + 6 for cell, samples in cells.items())
 
 
 def _cost(least: int, total: Any) -> int:

@@ -16,23 +16,26 @@ from shoal.mechanisms import decays
 from shoal.mechanisms.coordinates import Coordinates, CoordinatesReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import metric_key, pseudonymizer
+from shoal.mechanisms.slots.statistic import CellReleaser, Slotted
 from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
 from shoal.mechanisms.stepped import Stepped, StepReleaser
+from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
 from shoal.models.config import Config
 from shoal.models.decay import DecaySection
 from shoal.models.events import getter, read_value
 from shoal.models.metric import MetricSection
+from shoal.models.slot import FEW_USERS, KEYS, CellSection
 from shoal.stream.partitioning import PARTITIONERS
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
 REVISION = 1
 ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
 # Keys of a later version: unset, they leave the digest as it was.
-LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay"})
+LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay", *KEYS})
 
-Mechanism = MeanParameters | Coordinates | Stepped
-AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser
+Mechanism = MeanParameters | Coordinates | Stepped | Slotted
+AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Metric:
     get_user: Callable[[dict[str, Any]], Any]
     get_value: Callable[[dict[str, Any]], Any]
     get_group: Callable[[dict[str, Any]], Any] | None
+    cell_of: Reader  # of what is released per slot
     name: str
     max_contributions: int
     every: int | None  # microseconds of a tick or step; None: a release per contribution
@@ -138,7 +142,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    if isinstance(value, DecaySection):
+    if isinstance(value, DecaySection | CellSection):
         return {name: _plain(part) for name, part in value if part is not None}
     return value
 
@@ -149,9 +153,34 @@ def mechanism_of(metric: MetricSection) -> Mechanism:
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
     """
+    if metric.is_slotted:
+        return _slotted(metric)
     if metric.is_stepped:
         return _stepped(metric)
     return mean_parameters(metric)
+
+
+def _slotted(metric: MetricSection) -> Slotted:
+    low, high = metric.ranges[0]
+    return Slotted(
+        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
+        algorithm=metric.algorithm,
+        grid=Grid(low, high, metric.grid),
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        max_contributions=metric.cap,
+        max_slots=metric.slot_limit,
+        max_cells=metric.cell_limit,
+        splits=metric.across_cells == "split",
+        cap=metric.contribution_cap or "optimal",
+        prior=metric.prior == FEW_USERS,
+        failure=metric.failure,
+        sigma=metric.sigmas[0],
+        min_users=metric.min_users or 1,
+        bins=metric.bin_count,
+        quantiles=metric.quantile_levels,
+        clamps=metric.clamps,
+    )
 
 
 def _stepped(metric: MetricSection) -> Stepped:
@@ -286,6 +315,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
         account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
         get_group=None if section.group is None else getter(section.group),
+        cell_of=cell_reader(section.cell, section.group),
         name=section.name,
         max_contributions=section.cap,
         every=section.cadence,

@@ -6,6 +6,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from shoal.mechanisms.coordinates import Estimates, JointActivation
+from shoal.mechanisms.slots.cell import CellEstimate
+from shoal.mechanisms.slots.statistic import CellReleaser
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 from shoal.mechanisms.stepped import Stepped, StepReleaser
 from shoal.models.chain import FIRST, chain
@@ -126,18 +128,33 @@ class GroupState:
             "algorithm": section.algorithm,
             "version": section.version,
         }
-        if isinstance(self.metric.parameters, Stepped):
-            fields["mechanism"] = self.metric.parameters.mechanism
+        fields |= self._details()
         if isinstance(estimate, Estimate) and estimate.nodes is not None:
             fields["nodes"] = [node_text(node) for node in estimate.nodes]
         release = release_bytes(fields)
         self.chain = chain(self.chain, release)
         return release
 
-    def _value(self, estimate: Estimate | Estimates) -> float | None | list[float | None]:
-        """The estimate, or that of each coordinate, clamped if the metric says so."""
+    def _details(self) -> dict[str, Any]:
+        """What statistics with steps or slots say besides: how the release was made, and of a cell what it rests on."""
+        if isinstance(self.metric.parameters, Stepped):
+            return {"mechanism": self.metric.parameters.mechanism}
+        found = self.releaser.last if isinstance(self.releaser, CellReleaser) else None
+        if found is None:
+            return {}
+        return {
+            "mechanism": found.estimate.mechanism,
+            "cell_epsilon": float(found.epsilon),
+            "users": found.users,
+            "dropped": found.dropped,
+            "error": found.estimate.error,
+            "degradation": found.degradation,
+        }
+
+    def _value(self, estimate: Estimate | Estimates | CellEstimate) -> Any:
+        """The estimate, or that of each coordinate, clamped if the metric says so; a cell's was."""
         section = self.metric.section
-        if not section.clamps:
+        if isinstance(estimate, CellEstimate) or not section.clamps:
             return estimate.value
         if isinstance(estimate, Estimates):
             ends = [own or ends for own, ends in zip(estimate.bounds, section.ranges, strict=True)]

@@ -4,6 +4,10 @@
 clock has passed its end, and hands its contributions to the group's releaser in canonical order. With
 `every = "contribution"` it follows log order instead. What it publishes is a function of the messages and of the key.
 
+A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release for
+each of its cells. What comes too late for its slot, after its partition was held to be idle, does not count: in another
+slot it would be a second one that its unit moves.
+
 A long closing is done in pieces: what is due is a function of the state (clocks and waiting contributions), so any
 transaction may end between two groups, and a successor goes on with the rest before it reads another message.
 """
@@ -17,12 +21,14 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.slots.statistic import CellReleaser
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
+from shoal.stream.closing import REACHED, Closings
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.waiting import Waiting
@@ -66,6 +72,7 @@ class ReleasePartition:
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting(self._metrics)
+        self._closings = Closings()
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
         self._due: set[str] = set()
@@ -104,20 +111,11 @@ class ReleasePartition:
         self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
-        self._restore_clocks(mark["clocks"])
+        for topic in self._clocks.keys() & mark["clocks"].keys():
+            self._clocks[topic].load(mark["clocks"][topic], self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
-
-    def _restore_clocks(self, dumped: dict[str, Any]) -> None:
-        for topic, clocks in self._clocks.items():
-            if topic in dumped:
-                if len(dumped[topic]) != len(clocks.sources):
-                    raise FailStop(
-                        f"{self._where()}: its state knows {len(dumped[topic])} partitions of topic {topic}, there "
-                        f"are {len(clocks.sources)}; a changed count re-hashes users: use a new topic and version"
-                    )
-                clocks.load(dumped[topic])
 
     def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
         kept: dict[str, list[Contribution]] = {}
@@ -128,6 +126,8 @@ class ReleasePartition:
             kind, key = name[:1], orjson.loads(name[1:])[0]
             if kind == b"h":
                 heads[key] = json.loads(value)
+            elif kind == REACHED:
+                self._closings.restore(key, value)
             elif kind == b"k":
                 kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
             elif (waits := self._group(key)) is not None:
@@ -230,23 +230,9 @@ class ReleasePartition:
         clocks = self._clocks.get(message.topic)
         if clocks is None:
             return  # of a topic whose metrics are all retired
-        source = clocks.sources[message.partition]
-        if message.number == 1 and source.number:
-            raise FailStop(
-                f"{self._where()}, offset {offset}: topic {message.topic}, partition {message.partition} begins again "
-                f"at its first message after {source.number}; its state is lost, and its users would start again at "
-                "count 0: restore the changelog, or start a new app with new metric versions"
-            )
-        if message.number <= source.number:
+        if not clocks.sources[message.partition].follows(message, f"{self._where()}, offset {offset}"):
             self.counters["repeated_messages"] += 1
             return
-        if message.number != source.number + 1:
-            raise FailStop(
-                f"{self._where()}, offset {offset}: message {message.number} of topic {message.topic}, partition "
-                f"{message.partition} (its offset {message.offset}) where {source.number + 1} was due; a message is "
-                "lost: do not go on, find out whether a topic was re-created or truncated"
-            )
-        source.number = message.number
         for key, rows in message.contributions.items():
             self._contribute(key, rows)
         for key, partials in message.partials.items():
@@ -267,7 +253,11 @@ class ReleasePartition:
         label = state.metric.label
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
-            self._waiting.add(label, key, self._open_tick(label, tick, every, [row[4] for row in run]), run)
+            is_late, samples = self._is_late(label, tick, every), [row[4] for row in run]
+            if not (is_late and state.metric.section.is_slotted):
+                self._waiting.add(label, key, self._open_tick(label, tick, every, samples), run)
+            else:
+                self.counters["woke_late"] += sum(samples)
 
     def _add_partials(self, key: str, partials: list[Partial]) -> None:
         state = self._group(key)
@@ -279,12 +269,15 @@ class ReleasePartition:
 
     def _open_tick(self, label: str, tick: int, every: int, samples: Iterable[int]) -> int:
         """The tick, or the one that is open now if it is past: its partition was held to be idle."""
-        acted = self._clock_of.get(label)
-        if acted is None or tick >= acted // every:
+        if not self._is_late(label, tick, every):
             return tick
         # Samples, not rows: how many parts a tick has may depend on values.
         self.counters["woke_late"] += sum(samples)
-        return acted // every
+        return self._clock_of[label] // every
+
+    def _is_late(self, label: str, tick: int, every: int) -> bool:
+        acted = self._clock_of.get(label)
+        return acted is not None and tick < acted // every
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""
@@ -312,11 +305,18 @@ class ReleasePartition:
     def _close_one(self, label: str) -> None:
         """Close one group of the metric's earliest due tick, or find that none is due."""
         metric = self._metrics[label][1]
+        if label in self._closings:
+            self._close_cell(label, metric)
+            return
         every = metric.every or 1
         acted = self._clock_of.get(label)
         first = self._waiting.first(label)
         if first is None or acted is None or (first + 1) * every > acted:
             self._due.discard(label)
+            return
+        if metric.section.is_slotted:
+            # It waits until it is closed: a transaction may end before that.
+            self._closings.begin(metric, first, self._waiting.peek(label))
             return
         due = self._waiting.pop(label, every)
         self._closed += due.written
@@ -324,6 +324,20 @@ class ReleasePartition:
         state.step_to(due.tick, active=bool(due.contributions))
         self._add(due.key, state, due.contributions, (due.tick + 1) * every)
         self._expect(state, due.key)
+
+    def _close_cell(self, label: str, metric: Metric) -> None:
+        """Go on with a slot's closing: publish its next cell, if it is ready."""
+        every = metric.every or 1
+        slot, found = self._closings.go_on(label)
+        if label not in self._closings:
+            self._closed += self._waiting.pop(label, every).written
+        if found is None:
+            return
+        key = f"{label}|{found.cell}"
+        state = self._group(key)
+        if state is not None and isinstance(state.releaser, CellReleaser):
+            state.releaser.last = found
+            self._publish(key, state, (slot + 1) * every)
 
     def _expect(self, state: GroupState, key: str) -> None:
         """Of what is released at every step, the next one is due."""
@@ -334,6 +348,10 @@ class ReleasePartition:
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
         self._activations += state.add(contributions, at)
+        self._publish(key, state, at)
+
+    def _publish(self, key: str, state: GroupState, at: int) -> None:
+        """The group's next release."""
         release = state.next_release(at)
         self._guard(state, release)
         self.published_count += 1
@@ -374,6 +392,7 @@ class ReleasePartition:
             entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
             entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
             entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
+        entries += self._closings.entries()
         entries.append((MARK, self._mark()))
         return entries
 

@@ -64,6 +64,8 @@ class FileRun:
             self.bound.process(chunk, chunk[-1].offset + 1)
             yield self._drain(last=False)
         if end:
+            self.bound.finish()
+            yield self._drain(last=False)
             self._finish()
         yield self._drain(last=True)
 

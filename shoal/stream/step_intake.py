@@ -23,18 +23,6 @@ from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.progress import Progress
 
 
-def intake_of(
-    plan: TopicPlan, metric: Metric, partition: int, outlet: Outlet, counters: Counter[str], progress: Progress,
-    *, checks: bool,
-) -> Intake:  # fmt: skip
-    """The intake that a metric needs; `progress` is that of its clock."""
-    if not metric.section.is_stepped:
-        return Intake(plan, metric, partition, outlet, counters, checks=checks)
-    if metric.section.of.is_event:
-        return EventIntake(plan, metric, partition, outlet, counters, checks=checks)
-    return StepIntake(plan, metric, partition, outlet, counters, progress, checks=checks)
-
-
 class EventIntake(Intake):
     """Unit event: nothing is kept.
 

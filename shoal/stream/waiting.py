@@ -171,6 +171,11 @@ class Waiting:
         due = self._due[label]
         return due[0][0] if due else None
 
+    def peek(self, label: str) -> list[Contribution]:
+        """The rows of the earliest tick's next group, in canonical order; they go on waiting."""
+        tick, key = self._due[label][0]
+        return list(map(Contribution._make, sorted(self._rows.get((key, tick), []), key=CANONICAL)))
+
     def pop(self, label: str, every: int) -> Due:
         """The earliest tick's next group; a tick is so long."""
         due = self._due[label]

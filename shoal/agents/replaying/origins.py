@@ -7,6 +7,8 @@ either is a fingerprint per source partition, contributions partition and group,
     partials  sum over cells of samples * a(tick, cell) + total * b(tick, cell) mod 2**127 - 1, with a and b drawn for
               this audit (of several coordinates, each has a b of its own): how a tick's samples are split into partials
               does not matter, and any other sums give another fingerprint but for a chance of 2**-127
+    samples   of slots: sum over samples of a(slot, cell, user, place among that user's in the cell) * (value + 1), of
+              each slot that is over; how they were cut into pieces does not matter
     clocks    never go back, and have entered the step that the last event entered
 """
 
@@ -78,28 +80,69 @@ class Partials:
         return self._sum.to_bytes(16, "big")
 
 
-def _coefficient(start: int, cell: int, lane: int) -> int:
-    drawn = blake2b(orjson.dumps([start, cell, lane]), key=_SALT, digest_size=16)
+class Samples:
+    """Samples of slots; a user's order within a cell counts.
+
+    >>> split, whole = Samples(), Samples()
+    >>> split.add([(0, "u", 1, 0, 2, {"a": [5], "b": [7]}), (0, "u", 3, 0, 1, {"a": [6]})])
+    >>> whole.add([(0, "u", 1, 0, 3, {"b": [7], "a": [5, 6]})])
+    >>> split.over(60, 60) == whole.over(60, 60), split.over(60, 59), split.samples
+    (True, {}, 3)
+    """
+
+    __slots__ = ("_open", "_places", "_sums", "samples")
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self._open: int | None = None  # the slot that was open when something was forgotten last
+        self._sums: dict[int, int] = {}  # by slot's start
+        self._places: dict[tuple[int, str, str], int] = {}
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add rows."""
+        for start, user, _, _, count, cells in rows:
+            self.samples += count
+            for cell, values in cells.items():
+                first = self._places.get((start, user, cell), 0)
+                self._places[start, user, cell] = first + len(values)
+                for place, value in enumerate(values, first):
+                    more = _coefficient(start, cell, user, place) * (value + 1)
+                    self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
+
+    def forget(self, length: int, promise: int) -> None:
+        """No more will come for slots that were over by then."""
+        if promise // length == self._open:
+            return
+        self._open = promise // length
+        for name in [name for name in self._places if name[0] + length <= promise]:
+            del self._places[name]
+
+    def over(self, length: int, promise: int) -> dict[int, int]:
+        """Equal for equal samples, of the slots that are over by then."""
+        return {start: found for start, found in self._sums.items() if start + length <= promise}
+
+
+def _coefficient(*name: int | str) -> int:
+    drawn = blake2b(orjson.dumps(name), key=_SALT, digest_size=16)
     return int.from_bytes(drawn.digest(), "big")
 
 
 class GroupSent:
     """What was sent of one group."""
 
-    __slots__ = ("blocks", "partials")
+    __slots__ = ("blocks", "partials", "slots")
 
     def __init__(self) -> None:
-        self.blocks, self.partials = Blocks(), Partials()
+        self.blocks, self.partials, self.slots = Blocks(), Partials(), Samples()
 
-    @property
-    def print(self) -> tuple[bytes, bytes]:
-        """Equal for equal contributions."""
-        return self.blocks.print, self.partials.print
+    def print(self, length: int, promise: int) -> tuple[bytes, bytes, dict[int, int]]:
+        """Equal for equal contributions; a slot has this length, and counts if it was over by the promise."""
+        return self.blocks.print, self.partials.print, self.slots.over(length, promise)
 
     @property
     def samples(self) -> int:
-        """In both together."""
-        return self.blocks.samples + self.partials.samples
+        """In all together."""
+        return self.blocks.samples + self.partials.samples + self.slots.samples
 
 
 class Sent:
@@ -111,31 +154,39 @@ class Sent:
         self.told: dict[str, int | None] = {}
         self.went_back = False
         self._retired = plan.retired
+        self._slots = slots_of(plan)
 
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
         for key in message.contributions | message.partials:
-            if key.partition("|")[0] not in self._retired:
+            label = key.partition("|")[0]
+            if label not in self._retired:
                 found = self.groups.setdefault(key, GroupSent())
-                found.blocks.add(message.contributions.get(key, ()))
+                rows = message.contributions.get(key, ())
+                (found.slots if label in self._slots else found.blocks).add(rows)
                 found.partials.add(message.partials.get(key, ()))
         for clock, watermark in (message.watermarks or {}).items():
             before = self.told.get(clock)
             self.went_back |= before is not None and (watermark is None or watermark < before)
             self.told[clock] = watermark
+            for key, found in self.groups.items():
+                length, of = self._slots.get(key.partition("|")[0], (0, ""))
+                if of == clock and watermark is not None:
+                    found.slots.forget(length, watermark)
 
 
 def compare(
     findings: Findings, where: str, plan: TopicPlan, yielded: Sent, sent: Sent, clocks: Mapping[str, int | None]
 ) -> None:
     """Compare what the events yield with the topic; `clocks` is what may be promised after the last event."""
+    slots, nothing = slots_of(plan), GroupSent()
     for key in sorted(yielded.groups.keys() | sent.groups.keys()):
-        must, found = yielded.groups.get(key), sent.groups.get(key)
-        if must is None or found is None or must.print != found.print:
-            said = (
-                f"the events yield {must.samples if must else 0} samples, the topic has {found.samples if found else 0}"
-            )
+        must, found = yielded.groups.get(key, nothing), sent.groups.get(key, nothing)
+        length, clock_label = slots.get(key.partition("|")[0], (1, ""))
+        over = length, sent.told.get(clock_label) or 0
+        if must.print(*over) != found.print(*over):
+            said = f"the events yield {must.samples} samples, the topic has {found.samples}"
             findings.add("contributions", f"{where} {key}", f"contributions are not what the events yield: {said}")
     if sent.went_back:
         findings.add("clock", where, "a watermark went back")
@@ -143,6 +194,15 @@ def compare(
         reached, told = clocks.get(clock.label), sent.told.get(clock.label)
         if clock.cadences and _steps(clock, reached) != _steps(clock, told):
             findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
+
+
+def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
+    """Of metrics with slots: how long one is, and by which clock."""
+    return {
+        metric.label: (metric.section.slot, plan.clocks[metric.clock].label)
+        for metric in plan.metrics
+        if metric.section.slot is not None
+    }
 
 
 def _steps(clock: Clock, watermark: int | None) -> list[int] | None:
