@@ -9,8 +9,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shoal.agents.demo.outcome import Outcome, heading, sentences
-from shoal.agents.demo.view import SCALES
+from shoal.agents.demo.shop.board import SCALES
+from shoal.agents.demo.shop.outcome import Outcome, heading, sentences
 from shoal.agents.picture_style import INK, QUIET, STYLE
 
 TRUTH, ESTIMATE, NOISE, BAND = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee"
