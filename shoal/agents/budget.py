@@ -12,6 +12,7 @@ from fractions import Fraction
 from sqlalchemy import Connection, insert, select, update
 
 from shoal.agents.database import now
+from shoal.mechanisms.accounting import NOTHING, Loss
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import Budget, BudgetChange, MetricVersion
@@ -44,8 +45,8 @@ class BudgetReport:
     @property
     def charged(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta of all charges."""
-        zero = Fraction(0)
-        return sum((c.epsilon for c in self.charges), zero), sum((c.delta for c in self.charges), zero)
+        total = sum((Loss(charge.epsilon, charge.delta) for charge in self.charges), NOTHING)
+        return total.epsilon, total.delta
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:

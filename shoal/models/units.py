@@ -12,24 +12,16 @@ A ledger protects one unit, and its metrics may have others. One unit of the led
     1                                   of a metric of unit user, or of a ledger of unit event
     any number                          else
 
-and k of them together lose, changed one after the other (group privacy):
-
-    epsilon k,    delta (1 + e**epsilon + ... + e**((k - 1) epsilon))
+and k of them together lose what a group of k does (shoal/mechanisms/accounting.py).
 """
 
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from math import gcd
 
+from shoal.mechanisms.accounting import Loss
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.section import DAY, positive_span
-
-# Of 200 digits at least 100 are right, as epsilon is _LEAST or more; e**1000 times any delta that is one is above 1.
-_EXACT = Context(prec=200, Emax=10**6, Emin=-(10**6))
-_UP = Context(prec=20, rounding=ROUND_CEILING, Emax=10**6, Emin=-(10**6))
-_SLACK, _FAR = Fraction(1, 10**60), 1000
-_LEAST = Fraction(1, 10**60)  # a smaller epsilon costs as if it were this one
 
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
@@ -128,24 +120,10 @@ def charge(ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction) -> tupl
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "
             f"epsilon as often; {remedy}"
         )
-    cost = _group_delta(touched, epsilon, delta)
-    if cost >= 1:
+    cost = Loss(epsilon, delta).of_group(touched)
+    if cost.delta >= 1:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has up to {touched} of them, "
             f"and delta would be 1 or more; {remedy}, or make epsilon smaller"
         )
-    return touched * epsilon, cost
-
-
-def _group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """`delta` times the sum of e**(i epsilon) over i below count; 1 or more stands for all above."""
-    if count == 1 or not delta:
-        return delta
-    if count * epsilon > _FAR:
-        return Fraction(1)
-    with localcontext(_EXACT):
-        least = max(epsilon, _LEAST)
-        rate = Decimal(least.numerator) / least.denominator
-        times = ((count * rate).exp() - 1) / (rate.exp() - 1)
-    above = delta * Fraction(times) * (1 + _SLACK)
-    return Fraction(_UP.divide(Decimal(above.numerator), Decimal(above.denominator)))
+    return cost.epsilon, cost.delta

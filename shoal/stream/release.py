@@ -375,7 +375,7 @@ class ReleasePartition:
 
     def take(self) -> Released | None:
         """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._releases):
+        if self.next_offset is None or not (self._events or self._releases or self._closed):
             return None
         released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
         self._clear()

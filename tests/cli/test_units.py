@@ -1,6 +1,7 @@
 """What `shoal check` and `shoal budget` say of units."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents import key_file
 from shoal.agents.cli import budget, check, migrate
+from shoal.agents.guarantees import together
 from shoal.agents.ledger import Ledger
+from shoal.agents.session import open_session
+from shoal.mechanisms.accounting import Loss
+from shoal.models.config import Config
 from shoal.models.errors import ConfigError
 
 HEAD = """
@@ -115,6 +120,89 @@ def test_a_charge_of_delta_is_said_too(folder):
     window = 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }\nunit = "user-12h"'
     text, fields = told(SUM + CAP + window, unit="user-day")
     assert "(would be charged epsilon 2 and delta 3.71828e-06)" in text
+
+
+WINDOW = 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }\n'
+COUNT = 'statistic = "count"\nstep = "1h"\n' + CAP
+PERSON = "A person is one value of who: whoever has two of them loses twice. "
+WHEN = "That they were there, when and how often, is not protected (fields who and at). "
+FACTOR = "changes the probability of anything that can be seen without the key by at most a factor of "
+BELIEF = "Who took something about it for 10 % likely may then take it for "
+HABIT = " What shows in many of them, as a habit does, is hardly protected. "
+
+
+@pytest.mark.parametrize(
+    ("metrics", "unit", "said"),
+    [
+        (
+            (SUM + CAP,),
+            None,
+            "What a person did is protected (field x). " + WHEN + "Whatever the metric releases, for ever: what one "
+            f"person did {FACTOR}2.72 (epsilon = 1). {BELIEF}23.2 % likely, and no more. {PERSON}"
+            "The ledger then holds epsilon = 1, of a budget of epsilon = 10, delta = 0.001. "
+            "To raise the budget is an act of its own, and logged.",
+        ),
+        (
+            (SUM + CAP + 'unit = "user-5h"', SUM + CAP, COUNT),
+            "user-day",
+            "Whatever the 3 metrics release together, for ever: what one person did in one day "
+            f"{FACTOR}1100 (epsilon = 7). {BELIEF}99.2 % likely, and no more. Each further day of the same person has "
+            f"as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 70.{HABIT}"
+            "m0 protects a person and 5h: one person and day has a part in up to 6 of them, and all of these are "
+            "counted here. m1 protects a person, which is more and counts once. "
+            f"{PERSON}The ledger then holds epsilon = 7, of",
+        ),
+        (
+            (SUM + CAP + WINDOW + 'unit = "user-12h"\ngroup = "where"',),
+            "user-day",
+            "That they were there, when, in which group and how often, is not protected (fields who, at and where). "
+            f"Whatever the metric releases, for ever: what one person did in one day {FACTOR}7.39 and a further "
+            "0.00000372 (epsilon = 2, delta = 0.00000372). Each further day of the same person has as much again: k of "
+            "them lose up to k times epsilon, and 10 of them epsilon = 20, with a delta that promises nothing.",
+        ),
+        (
+            (SUM + 'unit = "event"',),
+            None,
+            f"What an event says is protected (field x). {WHEN}Whatever the metric releases, for ever: the value of "
+            f"one event {FACTOR}2.72 (epsilon = 1). {BELIEF}23.2 % likely, and no more. Each further event of the same "
+            f"person has as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 10.{HABIT}",
+        ),
+        ((COUNT,), None, f"  {WHEN}The metrics are counts, which use no values.\n"),
+    ],
+)
+def test_what_all_metrics_guarantee_together_is_said_in_one_paragraph(folder, metrics, unit, said):
+    text, fields = told(*metrics, unit=unit)
+    assert said in text
+    assert f"taken together\n  {fields['guarantee']}\n" in text
+
+
+def test_what_was_charged_before_is_counted_with_the_new(folder):
+    told(SUM + CAP, SUM + CAP)
+    path = Path("shoal.toml")
+    with open_session(path) as session:
+        session.register()
+    # when a version replaces one, then its charge stays
+    path.write_text(path.read_text().replace('name = "m1"', 'name = "m1"\nversion = 2'))
+    text = shoal("check", "shoal.toml").stdout
+    assert f"what one person did {FACTOR}7.39 (epsilon = 2)." in text
+    assert "The ledger then holds epsilon = 3, of a budget of epsilon = 10" in text
+
+
+def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
+    section = {
+        "name": "a", "topic": "t", "user": "u", "value": "x", "statistic": "sum", "range": (0, 1), "step": "1h",
+        "max_contributions": 1,
+    }  # fmt: skip
+    for epsilon, factor, belief in (
+        ("0.0001", "1.01", "10.1 %"),
+        ("20", "4.86e+8", "100 %"),
+        ("101", "e^101, which protects nothing", "100 %"),
+    ):
+        metrics = [section | {"epsilon": epsilon}]
+        config = Config.model_validate({"privacy": {"epsilon": 200}, "metric": metrics})
+        said = together(config, Loss(Fraction(epsilon)))
+        assert f"by at most a factor of {factor} (epsilon = {epsilon}). {BELIEF}{belief} likely" in said
+        assert "(field u and the records' timestamps)" in said
 
 
 def test_units_that_differ_make_a_ledger_per_person_which_finer_ones_do_not_fit(folder):

@@ -95,7 +95,7 @@ REFUSED = [
     ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
     ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
     ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
-    ('"full"', '"patent"', 'metric "basket": patent is not for means without a decay; use one of: sharp, naive, wishful'),
+    ('"full"', '"patent"', 'metric "basket": patent is not for means without a decay; use one of: sharp'),
     ('"full"', '"wishful"', 'metric "basket": prior is missing: wishful clips around it; add it, or use full'),
     ('"full"', '"single-tree"\nprior = 201', 'metric "basket": prior lies outside the range; choose a number'),
     ('"full"', '"multi-tree"\nprior = "mean"', 'metric "basket": prior'),

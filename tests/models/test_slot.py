@@ -98,7 +98,7 @@ def test_defaults_of_a_distribution(tmp_path):
 def test_the_ledger_may_protect_a_person_and_slot(tmp_path):
     text = SLOTS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-slot"')
     config = load(written(tmp_path, text))
-    assert (config.unit, config.charge_of(config.metric[0])) == ("user-1h", (1, 0))
+    assert (config.unit, sum(config.charge_of(config.metric[0]))) == ("user-1h", 1)
     other = SLOTS[SLOTS.index("[[metric]]") :].replace('"speed"', '"slow"', 1).replace('"1h"', '"2h"')
     with pytest.raises(ConfigError, match="unit user-slot needs metrics per slot, all of one length"):
         load(written(tmp_path, text + other))

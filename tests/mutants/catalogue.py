@@ -1,6 +1,6 @@
 """All mutants, family by family."""
 
-from tests.mutants import counters, decays, gaussians, means, noise, people, records, sharps, units
+from tests.mutants import accounts, counters, decays, gaussians, means, noise, people, records, sharps, slots, units
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -11,7 +11,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *sharps.MUTANTS,
     *means.MUTANTS,
     *people.MUTANTS,
+    *slots.MUTANTS,
     *units.MUTANTS,
+    *accounts.MUTANTS,
     *records.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))

@@ -25,14 +25,14 @@ STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is 
 
 
 def config(*metrics: dict[str, Any], **kafka: Any) -> Config:
-    """A configuration with the usual fields filled in; what has a step gets those of sums."""
+    """A configuration with the usual fields filled in; what has a step or slot gets fewer."""
     usual = {
         "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "range": (0, 1),
         "epsilon": 1, "max_contributions": 8, "grid": 16,
     }  # fmt: skip
     of_means = {"users": 4, "algorithm": "full", "every": "10s", "failure": "0.999"}
     named = [
-        usual | ({} if "step" in metric else of_means) | {"name": f"m{index}"} | metric
+        usual | ({} if {"step", "slot"} & metric.keys() else of_means) | {"name": f"m{index}"} | metric
         for index, metric in enumerate(metrics)
     ]
     said = [{key: value for key, value in one.items() if value is not None} for one in named]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from shoal.mechanisms.slots import many_cells
+from shoal.mechanisms.slots import array_averaging, baseline, many_cells, mean_variance
 from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Draws, Users
 from shoal.mechanisms.slots.chopping import Error
 
@@ -20,17 +20,12 @@ def worst_error(statistic: str) -> Error:
     return many_cells.mean_and_variance_error if statistic == "slot-mean-variance" else many_cells.mean_error
 
 
-def _mean(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
-    samples = sum(map(len, users))
-    total = sum(map(sum, users))
-    scale = of.grid.steps * max(map(len, users)) / of.epsilon
-    noise = draws.laplace("sum", scale)
-    value = of.grid.mean_value(total + noise, samples)
-    return CellEstimate(value, 1.0, value - 1, value + 1, samples, 1.0, "baseline")
-
-
 RELEASES: dict[str, dict[str, Release]] = {
-    "slot-mean": {"best": _mean, "baseline": _mean},
-    "slot-mean-variance": {},
+    "slot-mean": {
+        "best": array_averaging.release,
+        "baseline": baseline.release,
+        "array-averaging": array_averaging.release,
+    },
+    "slot-mean-variance": {"best": mean_variance.release, "baseline": mean_variance.release},
     "slot-distribution": {},
 }
