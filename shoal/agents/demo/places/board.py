@@ -16,7 +16,7 @@ def line(found: list[Found]) -> str:
     if not found:
         return ""
     errors = [error for slot in found for error in slot.errors]
-    said = f"released up to {hour(found[-1].at)}: {len(errors):,} cells in {len(found)} hours"
+    said = f"released up to {hour(found[-1].at)}: {len(errors):,} speeds"
     return f"{said}, half of them within {median(errors):.1f} km/h of the truth" if errors else said
 
 

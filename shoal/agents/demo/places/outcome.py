@@ -61,7 +61,7 @@ def summary(found: list[Found]) -> Iterator[str]:
     """For people, line by line."""
     errors = [error for slot in found for error in slot.errors]
     left = sum(slot.not_released for slot in found)
-    yield f"{len(found)} hours, {len(errors):,} cells released in them, {left:,} not: too few buses"
+    yield f"{len(errors):,} speeds of cells in an hour; {left:,} cells are not released for an hour, with too few buses"
     if errors:
         margins = [margin for slot in found for margin in slot.margins]
         yield (
