@@ -5,8 +5,12 @@ opposite ends of the range. Expected is instead, of a sample of user l, in parts
 
     1 / 2 + BETWEEN * u_l + WITHIN * e      u_l, e independent and normal: users differ, and a user's samples do
 
-These two numbers are an assumption about accuracy, and take no part in the guarantee. They were chosen so that `best`
-is near the best fixed choice as often as possible, on cells of independent samples and on cells of users who differ.
+These numbers are an assumption about accuracy, and take no part in the guarantee. Real users are more alike than the
+worst case has it, and how alike is not public. With BETWEEN small a mechanism that clips narrowly looks good, which it
+is for users who are alike, and several times worse than noise for the whole range for users who are not; with BETWEEN
+large it is never taken. These are between: of many cells, of independent samples and of users who differ by up to a
+seventh of the range, they leave the fewest with a choice much worse than the best. That changes little between 0.15 and
+0.25, and between 0.02 and 0.05.
 
 Under it, for shares p_l of a sample that counts, k_l of them of user l, who has m_l of the M samples,
 
@@ -14,8 +18,8 @@ Under it, for shares p_l of a sample that counts, k_l of them of user l, who has
                   + WITHIN**2 * sum of (k_l (p_l - 1 / M)**2 + (m_l - k_l) / M**2)
 
 is the variance of the difference between what is averaged and the mean of all samples; whoever leaves out a user's
-samples loses little where those kept tell the same. Errors are then E|N + L|, N normal, L the noise, cut to where the
-value is clamped.
+samples loses little where those kept tell the same. No bias of the worst case is added. Errors are E|N + L|, N
+normal with that variance, L of the size that noise and choice of an interval have, the value being clamped.
 """
 
 import math
