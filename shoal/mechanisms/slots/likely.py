@@ -42,6 +42,7 @@ SKEW = 0.1  # part of what is clipped on one side that is not made good on the o
 
 WIDE = 1000  # more noise than so many widths of an interval makes no difference: its value is at either end
 GROUPS, TAIL = 16, 3  # points for the law of a quantile: between array means, and beyond them on either side
+KEPT = 1 << 13  # predictions: cells of a slot ask for the same ones
 
 Floats = NDArray[np.float64]
 
@@ -137,17 +138,22 @@ def linear(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
     shares = [weight / weighting.weight for weight in weighting.weights]
     normal = mismatch(counts, weighting.kept, shares, scatter(of))
     scale = weighting.heaviest / (weighting.weight * float(of.epsilon))
-    return size(normal, float(clamped(*np.array([scale, 0, 1, 0.5]))))
+    return size(normal, scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
 
 
 def levy(found: Outlook, half: float, bins: int, epsilon: Fraction) -> float:
     """The error of Levy: all array means are taken to lie in the middle bin; the cost of any other is their number."""
+    return size(found.mismatch, _levy(found.count, half, bins, epsilon))
+
+
+@lru_cache(maxsize=KEPT)
+def _levy(count: int, half: float, bins: int, epsilon: Fraction) -> float:
     middles = (np.arange(bins) + 0.5) / bins
-    law = np.full(bins, math.exp(-float(epsilon) * found.count / 4))
+    law = np.full(bins, math.exp(-float(epsilon) * count / 4))
     law[bins // 2] = 1
     low, high = np.maximum(middles - half, 0), np.minimum(middles + half, 1)
-    errors = clamped(2 * (high - low) / (found.count * float(epsilon)), low, high, np.clip(0.5, low, high))
-    return size(found.mismatch, float((law * errors).sum() / law.sum()))
+    errors = clamped(2 * (high - low) / (count * float(epsilon)), low, high, np.clip(0.5, low, high))
+    return float((law * errors).sum() / law.sum())
 
 
 def quantile(found: Outlook, q: Fraction, epsilon: Fraction) -> float:
@@ -155,17 +161,22 @@ def quantile(found: Outlook, q: Fraction, epsilon: Fraction) -> float:
 
     Array means are taken to lie where normal ones are expected: the law of the lower quantile follows, and that of the
     upper one is its mirror image. Where means really lie differs by chance, and by some skew, so that what is clipped
-    on one side is not quite what is clipped on the other.
+    on one side is not quite what is clipped on the other. Two digits of the spread will do: cells have it in common.
     """
-    count = found.count
-    means = np.clip(0.5 + found.spread * scores(count), 0.0, 1.0)
+    noise, chance, clipped = _quantile(found.count, float(f"{found.spread:.1e}"), q, epsilon)
+    return size(math.sqrt(found.mismatch**2 + chance + (SKEW * clipped) ** 2), noise)
+
+
+@lru_cache(maxsize=KEPT)
+def _quantile(count: int, spread: float, q: Fraction, epsilon: Fraction) -> tuple[float, float, float]:
+    """The expected error of what is clamped between, the variance of what is clipped, and its mean on either side."""
+    means = np.clip(0.5 + spread * scores(count), 0.0, 1.0)
     ends = np.concatenate(([0.0], means, [1.0]))
     costs = np.abs(np.arange(count + 1) - float(q * count))
     at, law = _nodes(ends, (np.diff(ends) + 1e-12) * np.exp(-float(epsilon) / 8 * (costs - costs.min())))
     clipped = np.maximum(at[:, None] - means, 0)  # by a lower quantile there
     lower, chance = clipped.mean(axis=1), 2 * float(law @ clipped.var(axis=1)) / count
-    normal = math.sqrt(found.mismatch**2 + chance + (SKEW * float(law @ lower)) ** 2)
-    return size(normal, _between(at, law, lower, lower + 0.5 - at, count * float(epsilon)))
+    return _between(at, law, lower, lower + 0.5 - at, count * float(epsilon)), chance, float(law @ lower)
 
 
 def _nodes(ends: Floats, weights: Floats) -> tuple[Floats, Floats]:
