@@ -1,4 +1,4 @@
-"""Periods end on real topics, too: killed workers change no release, and the changelog forgets what is over."""
+"""Periods and slots end on real topics, too: kills change no release, and the changelog forgets what is over."""
 
 import time
 from pathlib import Path
@@ -17,6 +17,9 @@ METRICS: tuple[dict[str, Any], ...] = (
      "decay": {"kind": "window", "length": "1d"}},
     {"name": "late", "statistic": "mean", "step": "1h", "unit": "user-12h", "max_contributions": 3, "lateness": "18h",
      "decay": {"kind": "exponential", "half_life": "1d"}},
+    {"name": "places", "statistic": "slot-mean", "slot": "3h", "unit": "user-12h", "max_slots": 2, "group": "city",
+     "max_contributions": 4, "algorithm": "array-averaging"},
+    {"name": "spread", "statistic": "slot-mean-variance", "slot": "12h", "max_contributions": 3},
     {"name": "all", "statistic": "count", "step": "6h", "unit": "event"},
 )  # fmt: skip
 USERS = 60
@@ -49,6 +52,7 @@ def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, t
         for record in kafka.read_committed(f"{shoals.app}.bound.{shoals.topic()}.changelog"):
             state[record.key or b""] = record.value or b""
         alive = [key for key, value in state.items() if value and key != MARK]
-        assert len(alive) <= USERS * (2 + 3), "one period of halves, with groups; at most three of late"
+        halves, late, slots = USERS * 2, USERS * 3, USERS * (3 + 2 + 1 + 2 + 3)
+        assert len(alive) <= halves + late + slots, "of the last period; at most three of late; samples of open slots"
         assert len(state) > 5 * len(alive)
         assert orjson.loads(state[MARK])["accounts"]["all/1"] == [0, 0]

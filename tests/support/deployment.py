@@ -44,7 +44,7 @@ SHARP_METRIC: dict[str, Any] = {
     "name": "sharp", "algorithm": "sharp", "every": "1h", "epsilon": 120, "users": 60, "max_contributions": 480,
     "horizon": "300d", "range": [-400, 500],
 }  # fmt: skip
-OF_MEANS = ("users", "algorithm", "every")  # what of the usual metric sums have no use for
+OF_MEANS = ("users", "algorithm", "every")  # what of the usual metric sums and slots have no use for
 # A sum and a mean that forget, and a count; silent groups rest after two days.
 STEP_METRICS: tuple[dict[str, Any], ...] = (
     {"name": "weekly", "statistic": "sum", "step": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city",
@@ -57,7 +57,9 @@ CHUNK = 250  # events that are sent at once while the world goes on
 
 def usual(metric: Mapping[str, Any]) -> dict[str, Any]:
     """What a metric does not say."""
-    return {key: value for key, value in USUAL_METRIC.items() if "step" not in metric or key not in OF_MEANS}
+    return {
+        key: value for key, value in USUAL_METRIC.items() if key not in OF_MEANS or not {"step", "slot"} & metric.keys()
+    }
 
 
 def toml(value: Any) -> str:
