@@ -6,16 +6,15 @@ users out of cells. Who is where is stated, or counted in a file (planning_slots
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from statistics import median
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from shoal.agents.planning import CLOSE
 from shoal.agents.planning_slots_workload import Slot, SlotWorkload
-from shoal.mechanisms.slots import registry
-from shoal.mechanisms.slots.cell import CellParameters, Counts, Draws
+from shoal.mechanisms.slots import best, distribution, few_users, mean_variance, registry
+from shoal.mechanisms.slots.cell import Cap, CellParameters, Counts, Draws
 from shoal.mechanisms.slots.many_cells import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slots.statistic import Slotted
 from shoal.models.metric import MetricSection
@@ -23,9 +22,6 @@ from shoal.stream.plan import mechanism_of
 
 STAGES = 3  # how often `plan_slots` advances
 MOST_CELLS = 40  # of a slot for which errors of algorithms are foretold
-NEEDS_DELTA = ("few-users", registry.WITH_PRIOR)
-
-Prediction = Callable[[Counts, CellParameters], float]
 
 
 class Place(NamedTuple):
@@ -65,7 +61,7 @@ class SlotPlan:
     algorithms: tuple[AlgorithmOutlook, ...]
     by_cells: tuple[CellsOutlook, ...]
     stops: int  # the number of cells at which leaving users out begins to make some slot's worst error worse
-    best: CellsOutlook
+    least: CellsOutlook
 
     @property
     def private(self) -> bool:
@@ -78,10 +74,10 @@ class SlotPlan:
         return next(one for one in reversed(self.by_cells) if one.max_cells <= self.section.cell_limit)
 
     @property
-    def algorithm(self) -> AlgorithmOutlook:
-        """The one that is configured."""
-        name = registry.WITH_PRIOR if self.section.prior else self.section.algorithm
-        return next(one for one in self.algorithms if one.name == name)
+    def advised(self) -> str:
+        """The algorithm with the least error; the configured one if no other has less."""
+        ordered = sorted(self.algorithms, key=lambda one: (one.error, one.name != configured(self.section)))
+        return ordered[0].name if ordered else configured(self.section)
 
 
 def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable[[], None] = lambda: None) -> SlotPlan:
@@ -90,17 +86,17 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
-    mechanism = _mechanism(section)
+    mechanism, name = _mechanism(section), configured(section)
     numbers = _numbers(workload.most_cells, section.cell_limit)
     slots = [Allotted.of(mechanism, slot, numbers) for slot in workload.slots]
     slots = [slot for slot in slots if slot.by_cells]
     if not slots:
         raise ValueError(f"no cell has {mechanism.min_users} users; lower min_users, or give more events")
     advance()
-    by_cells = tuple(_by_cells(mechanism, most, slots, workload) for most in numbers)
+    by_cells = tuple(_by_cells(mechanism, name, most, slots, workload) for most in numbers)
     advance()
     places = _places(mechanism, min(section.cell_limit, workload.most_cells), slots)
-    algorithms = tuple(_algorithm(mechanism, name, places) for name in _names(mechanism))
+    algorithms = tuple(_algorithms(mechanism, places)) if places else ()
     advance()
     stops = max(slot.stops for slot in slots)
     return SlotPlan(section, workload, algorithms, by_cells, stops, _least(by_cells))
@@ -175,14 +171,15 @@ def _cells(slot: Slot, first: int | None, min_users: int) -> Cells:
     return {cell: users for cell, users in cells.items() if len(users) >= min_users}
 
 
-def _by_cells(mechanism: Slotted, most: int, slots: Sequence[Allotted], workload: SlotWorkload) -> CellsOutlook:
+def _by_cells(
+    mechanism: Slotted, name: str, most: int, slots: Sequence[Allotted], workload: SlotWorkload
+) -> CellsOutlook:
     least = mechanism.min_users
     possible = [slot for slot in slots if most in slot.by_cells]
     if not possible:
         return CellsOutlook(most, math.inf, math.inf, math.inf, 1.0, 1.0)
     released = sum(len(slot.released(most, least)) for slot in possible)
-    predict = prediction_of(mechanism, configured(mechanism))
-    errors = [predict(place.counts, place.of) for place in _places(mechanism, most, possible)]
+    errors = [foretold(mechanism, place)[name].error for place in _places(mechanism, most, possible)]
     return CellsOutlook(
         most,
         median(slot.by_cells[most].worst / slot.threshold for slot in possible),
@@ -213,30 +210,43 @@ def _places(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Pl
 # -------------------------------------------------------------------- algorithms
 
 
-def _names(mechanism: Slotted) -> list[str]:
-    """Those that could be configured, and have what they need."""
-    names = registry.RELEASES[mechanism.statistic]
-    return [name for name in names if name not in NEEDS_DELTA or mechanism.delta]
+class Foretold(NamedTuple):
+    """An algorithm in one cell."""
+
+    error: float
+    release: registry.Release
+    cap: Cap
 
 
-def configured(mechanism: Slotted) -> str:
-    """The name of the one that is configured."""
-    return registry.WITH_PRIOR if mechanism.prior else mechanism.algorithm
+def foretold(mechanism: Slotted, place: Place) -> dict[str, Foretold]:
+    """Of all algorithms that could be configured and have what they need, by name."""
+    counts, of = place
+    if mechanism.statistic != "slot-mean":
+        by = mean_variance if mechanism.statistic == "slot-mean-variance" else distribution
+        one = Foretold(by.predicted_error(counts, of), by.release, of.cap)
+        return {"best": one, "baseline": one}
+    width = float(of.grid.high - of.grid.low)
+    tried = [(one.name, Foretold(one.error * width, one.release, one.cap)) for one in best.candidates(counts, of)]
+    found = {"best": min((one for _, one in tried), key=lambda one: one.error)}
+    for name, one in tried:
+        found[name] = min(found.get(name, one), one, key=lambda one: one.error)
+    if mechanism.delta:
+        found["few-users"] = Foretold(few_users.predicted_error(counts, of), few_users.release, of.cap)
+        with_prior = few_users.predicted_error_with_prior(counts, of)
+        found[registry.WITH_PRIOR] = Foretold(with_prior, few_users.release_with_prior, of.cap)
+    return found
 
 
-def prediction_of(mechanism: Slotted, algorithm: str) -> Prediction:
-    """What foretells an algorithm's error: it stands beside what makes its release, and is named like it."""
-    release = registry.release_of(mechanism.statistic, algorithm)
-    name = release.__name__.replace("release", "predicted_error")
-    return cast(Prediction, getattr(import_module(release.__module__), name))
+def configured(section: MetricSection) -> str:
+    """The name of the algorithm that is configured."""
+    return registry.WITH_PRIOR if section.prior else section.algorithm
 
 
-def _algorithm(mechanism: Slotted, name: str, places: Sequence[Place]) -> AlgorithmOutlook:
-    if not places:
-        return AlgorithmOutlook(name, math.inf, "-")
-    predict = prediction_of(mechanism, name)
-    error = median(predict(place.counts, place.of) for place in places)
-    middle = sorted(places, key=lambda place: len(place.counts))[len(places) // 2]
-    nothing = [[0] * count for count in middle.counts]
-    made = registry.release_of(mechanism.statistic, name)(nothing, middle.of, Draws(bytes(32), b"", 0))
-    return AlgorithmOutlook(name, error, made.mechanism)
+def _algorithms(mechanism: Slotted, places: Sequence[Place]) -> Iterator[AlgorithmOutlook]:
+    found = [foretold(mechanism, place) for place in places]
+    middle = sorted(range(len(places)), key=lambda index: len(places[index].counts))[len(places) // 2]
+    counts, of = places[middle]
+    nothing = [[0] * count for count in counts]
+    for name, one in found[middle].items():
+        made = one.release(nothing, replace(of, cap=one.cap), Draws(bytes(32), b"", 0))
+        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from shoal.agents.planning_slots import CellsOutlook, SlotPlan
+from shoal.agents.planning_slots import CellsOutlook, SlotPlan, configured
 from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.agents.planning_view import duration, marks, number, percent, plain_table
 from shoal.models.durations import format_duration
@@ -57,9 +57,7 @@ def workload(plan: SlotPlan) -> str:
 
 def recommended(plan: SlotPlan) -> str:
     """The number of cells, and what gives least error."""
-    least = min(plan.algorithms, key=lambda one: one.error)
-    how = least.name if least.error < plan.algorithm.error else plan.algorithm.name
-    return f"max_cells {plan.best.max_cells}, {how}"
+    return f"max_cells {plan.least.max_cells}, {plan.advised}"
 
 
 # -------------------------------------------------------------------- tables
@@ -84,29 +82,32 @@ def _algorithms(plan: SlotPlan, width: int) -> Table:
     room = max(16, width - FIXED - max(len(one.name) for one in plan.algorithms))
     for one in plan.algorithms:
         does = textwrap.fill(one.mechanism, room)
-        table.add_row(one.name, number(one.error), does, style="bold" if one is plan.algorithm else "")
+        table.add_row(one.name, number(one.error), does, style="bold" if one.name == configured(plan.section) else "")
     table.columns[-1].justify = "left"
     return table
 
 
 def _remarks(plan: SlotPlan) -> Iterator[str]:
+    likely = (
+        "what is likely if users are alike, as best goes by" if plan.section.statistic == "slot-mean" else "the worst"
+    )
     yield (
-        f"Error: of the median cell, {UNITS[plan.section.statistic]}. Foretold from public numbers of samples: of baseline and "
-        "array-averaging the worst over all values, with what is left out; of others what is likely."
+        f"Error: of the median cell, {UNITS[plan.section.statistic]}; {likely}, foretold from public numbers of "
+        "samples."
     )
     yield "That somebody was in a cell, and when, is not protected: only what they did there."
 
 
 def _advice(plan: SlotPlan) -> Iterator[str]:
-    best, now = plan.best, plan.configured
+    best, now = plan.least, plan.configured
     worst = f"error of the worst cell: {_of_range(best)} of the range; as configured, {_of_range(now)}"
     yield f"{worst}, with {percent(now.left_out)} of the samples left out"
     if plan.workload.most_cells == 1:
         yield "nobody is in several cells of a slot: max_cells 1 gives each cell all of the slot's epsilon"
     elif (plan.section.across_cells or "chop-user") != "split":
         yield (
-            f"down to max_cells {plan.stops} leaving users out makes no cell worse than the worst was, though epsilon of a "
-            "cell stayed the same; it does not"
+            f"left alone, chop-user stops at max_cells {plan.stops}: the next to leave would make a cell worse than the "
+            "worst was"
         )
     if now.empty:
         yield f"as configured, {percent(now.empty)} of the cells have no release: too few users count in them"
@@ -122,10 +123,10 @@ def _numbers(plan: SlotPlan, width: int) -> Table:
         "max_cells", "K", "left out", *(["no release", "error"] if wide else []), "worst", *(["x"] if wide else []), ""
     )
     for one in plan.by_cells:
-        mark = marks((one is plan.configured, "configured"), (one is plan.best, "recommended"))
+        mark = marks((one is plan.configured, "configured"), (one is plan.least, "recommended"))
         cells = [percent(one.left_out), *([percent(one.empty), number(one.error)] if wide else []), _of_range(one)]
         cells += [number(one.degradation)] if wide else []
-        table.add_row(str(one.max_cells), *cells, mark, style="bold" if one is plan.best else "")
+        table.add_row(str(one.max_cells), *cells, mark, style="bold" if one is plan.least else "")
     table.columns[-1].justify = "left"
     return table
 
@@ -165,7 +166,7 @@ def as_json(plan: SlotPlan) -> dict[str, Any]:
         "algorithms": [
             {
                 "algorithm": one.name,
-                "configured": one is plan.algorithm,
+                "configured": one.name == configured(plan.section),
                 "error": _finite(one.error),
                 "mechanism": one.mechanism,
             }
@@ -173,7 +174,7 @@ def as_json(plan: SlotPlan) -> dict[str, Any]:
         ],
         "by_max_cells": [_cells(one) for one in plan.by_cells],
         "stops_at": plan.stops,
-        "recommended": _cells(plan.best),
+        "recommended": {"algorithm": plan.advised, **_cells(plan.least)},
     }
 
 
