@@ -194,7 +194,9 @@ def _places(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Pl
     """Cells that errors are foretold for: of each slot some, evenly spread over their sizes."""
     found = []
     for slot in slots:
-        cells, allotment = slot.cells[most], slot.by_cells[most]
+        cells, allotment = slot.cells[most], slot.by_cells.get(most)
+        if allotment is None:
+            continue
         ordered = slot.released(most, mechanism.min_users)
         count = min(len(ordered), MOST_CELLS)
         for index in range(count):

@@ -79,7 +79,7 @@ def _algorithms(plan: SlotPlan, width: int) -> Table:
     table = plain_table(
         f"algorithms, with max_cells {plan.configured.max_cells}", "algorithm", "error", "how, typically"
     )
-    room = max(16, width - FIXED - max(len(one.name) for one in plan.algorithms))
+    room = max(16, width - FIXED - max((len(one.name) for one in plan.algorithms), default=0))
     for one in plan.algorithms:
         does = textwrap.fill(one.mechanism, room)
         table.add_row(one.name, number(one.error), does, style="bold" if one.name == configured(plan.section) else "")
@@ -106,8 +106,8 @@ def _advice(plan: SlotPlan) -> Iterator[str]:
         yield "nobody is in several cells of a slot: max_cells 1 gives each cell all of the slot's epsilon"
     elif (plan.section.across_cells or "chop-user") != "split":
         yield (
-            f"left alone, chop-user stops at max_cells {plan.stops}: the next to leave would make a cell worse than the "
-            "worst was"
+            f"left alone, chop-user stops at max_cells {plan.stops}: the next to leave would make a cell worse than "
+            "the worst was"
         )
     if now.empty:
         yield f"as configured, {percent(now.empty)} of the cells have no release: too few users count in them"
@@ -174,7 +174,7 @@ def as_json(plan: SlotPlan) -> dict[str, Any]:
         ],
         "by_max_cells": [_cells(one) for one in plan.by_cells],
         "stops_at": plan.stops,
-        "recommended": {"algorithm": plan.advised, **_cells(plan.least)},
+        "recommended": {"algorithm": plan.advised, "max_cells": plan.least.max_cells},
     }
 
 
