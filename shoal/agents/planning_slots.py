@@ -20,7 +20,6 @@ from shoal.mechanisms.slots.statistic import Slotted
 from shoal.models.metric import MetricSection
 from shoal.stream.plan import mechanism_of
 
-STAGES = 3  # how often `plan_slots` advances
 MOST_CELLS = 40  # of a slot for which errors of algorithms are foretold
 
 
@@ -88,11 +87,13 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     """
     mechanism, name = _mechanism(section), configured(section)
     numbers = _numbers(workload.most_cells, section.cell_limit)
-    slots = [Allotted.of(mechanism, slot, numbers) for slot in workload.slots]
+    slots = []
+    for slot in workload.slots:
+        slots.append(Allotted.of(mechanism, slot, numbers))
+        advance()
     slots = [slot for slot in slots if slot.by_cells]
     if not slots:
         raise ValueError(f"no cell has {mechanism.min_users} users; lower min_users, or give more events")
-    advance()
     by_cells = tuple(_by_cells(mechanism, name, most, slots, workload) for most in numbers)
     advance()
     places = _places(mechanism, min(section.cell_limit, workload.most_cells), slots)
@@ -100,6 +101,11 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     advance()
     stops = max(slot.stops for slot in slots)
     return SlotPlan(section, workload, algorithms, by_cells, stops, _least(by_cells))
+
+
+def stages(workload: SlotWorkload) -> int:
+    """How often `plan_slots` advances."""
+    return len(workload.slots) + 2
 
 
 def _mechanism(section: MetricSection) -> Slotted:

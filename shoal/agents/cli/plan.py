@@ -15,8 +15,7 @@ from shoal.agents import planning_slots_view, planning_steps_json, planning_step
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
-from shoal.agents.planning_slots import STAGES as SLOT_STAGES
-from shoal.agents.planning_slots import SlotPlan, plan_slots
+from shoal.agents.planning_slots import SlotPlan, plan_slots, stages
 from shoal.agents.planning_slots_workload import read_slots, stated_slot
 from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
@@ -162,7 +161,7 @@ def _plans(
             if stated is None
             else stated_slot(section, _with_users(stated, section), cells)
         )
-        return [_advancing(section, SLOT_STAGES, partial(plan_slots, section, slots))]
+        return [_advancing(section, stages(slots), partial(plan_slots, section, slots))]
     if section.is_stepped:
         source: Source = (
             _read(read_file, config, section, values) if stated is None else Steady(_with_users(stated, section))
