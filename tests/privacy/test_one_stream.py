@@ -285,8 +285,8 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     stepped = [key(STEPPED | {name: value}) for name, value in OTHER_STEPPED.items()]
     stepped += [key(STEPPED | {"algorithm": "patent"}), key(STEPPED | {"decay": {"kind": "none"}})]
     changed += [*stepped, key(STEPPED)]
-    distribution = {"statistic": "slot-distribution"}
-    needs = {
+    distribution: dict[str, Any] = {"statistic": "slot-distribution", "grid": 64}
+    needs: dict[str, dict[str, Any]] = {
         "cell": {"group": None}, "max_slots": {"unit": "user"}, "bins": distribution, "quantiles": distribution,
     }  # fmt: skip
     slotted = [key(SLOTTED | {name: value} | needs.get(name, {})) for name, value in OTHER_SLOTTED.items()]

@@ -30,6 +30,7 @@ from shoal.mechanisms import check
 
 _DIGITS, _SPARE = 60, 10  # of decimals; those of them that rounding may take
 _WORD = 64
+_MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(100) and make the numbers long
 
 
 class Stretch(NamedTuple):
@@ -65,9 +66,14 @@ class PointChoice:
         return 2 * self.radius + 1
 
     @property
+    def rate(self) -> Fraction:
+        """Epsilon / 2, or less where it is beyond all use."""
+        return min(self.epsilon / 2, _MOST)
+
+    @property
     def garbage(self) -> int:
         """G: "none" weighs as much as so many balls of points that no number is near."""
-        return _garbage(self.epsilon, self.delta)
+        return _garbage(self.rate, self.delta)
 
     @property
     def bits(self) -> int:
@@ -76,14 +82,14 @@ class PointChoice:
 
     def none_at_most(self, common: Fraction) -> float:
         """The most that "none" can be likely if all balls have that part in common; for planning only."""
-        odds = float(self.epsilon) / 2 * self.numbers + math.log(common) - math.log(self.garbage)
+        odds = float(self.rate) * self.numbers + math.log(common) - math.log(self.garbage)
         return 1 / (1 + math.exp(odds)) if odds < 0 else math.exp(-odds) / (1 + math.exp(-odds))
 
     def choose(self, numbers: Sequence[int], words: Iterator[int]) -> int | None:
         """A point, or None; the order of the numbers has no say."""
         found = [Stretch(0, self.garbage * self.ball, 0), *stretches(sorted(numbers), self.radius)]
         most = max(stretch.near for stretch in found)
-        exponents = {near: self.epsilon / 2 * (most - near) for near in {stretch.near for stretch in found}}
+        exponents = {near: self.rate * (most - near) for near in {stretch.near for stretch in found}}
         weights = {near: exp_enclosed(exponent, self.bits)[1] for near, exponent in exponents.items()}
         ends = list(accumulate(stretch.points * weights[stretch.near] for stretch in found))
         while True:
@@ -157,12 +163,12 @@ def exp_enclosed(exponent: Fraction, bits: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _garbage(epsilon: Fraction, delta: Fraction) -> int:
-    """max(1 / (1 - exp(-epsilon / 2)), exp(epsilon / 2) / delta), rounded up; the first is below 1 + 2 / epsilon."""
+def _garbage(rate: Fraction, delta: Fraction) -> int:
+    """max(1 / (1 - exp(-rate)), exp(rate) / delta), rounded up; the first is below 1 + 1 / rate."""
     with precise(_DIGITS):
-        half = decimal(epsilon / 2)
-        garbage = max(1 + 1 / half, half.exp() / decimal(delta))
-        most = garbage + garbage.scaleb(_SPARE - _DIGITS) * (1 + half)
+        exponent = decimal(rate)
+        garbage = max(1 + 1 / exponent, exponent.exp() / decimal(delta))
+        most = garbage + garbage.scaleb(_SPARE - _DIGITS) * (1 + exponent)
         return int(most.to_integral_value(ROUND_CEILING))
 
 

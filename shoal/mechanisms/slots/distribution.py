@@ -30,6 +30,7 @@ from shoal.mechanisms.slots.caps import contribution_cap
 from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Counts, Draws, Users
 
 WHOLE = 10**9  # shares are published as multiples of 1 / this
+FEW = 200  # draws that are made faster one by one than as a block; they are the same
 QUANTILE = -math.log(1 - interval.COVERAGE) / math.sqrt(
     2
 )  # of one Laplace draw, in sds; of a sum of several it is less
@@ -114,8 +115,10 @@ def noised_sums(tree: BinTree, bins: Sequence[int], by_level: Sequence[Fraction]
     """The sums of all nodes, with noise of their level's scale."""
     found = []
     for level, (sums, scale) in enumerate(zip(tree.sums(bins), by_level, strict=True)):
-        noise = DiscreteLaplace(scale, draws.subkey("distribution", level)).draw_block(0, len(sums)).tolist()
-        found.append([node + drawn for node, drawn in zip(sums, noise, strict=True)])
+        noise = DiscreteLaplace(scale, draws.subkey("distribution", level))
+        few = len(sums) < FEW
+        drawn = [noise.draw(i) for i in range(len(sums))] if few else noise.draw_block(0, len(sums)).tolist()
+        found.append([node + one for node, one in zip(sums, drawn, strict=True)])
     return found
 
 

@@ -75,6 +75,13 @@ def test_none_weighs_what_the_proof_asks_for(epsilon: str, delta: str) -> None:
     assert needed <= garbage <= needed * (1 + 1e-12) + 2
 
 
+def test_epsilon_beyond_all_use_is_not_used() -> None:
+    choice = choice_of(3, 2, "1000000000", "0.001")
+    assert choice.garbage < 10**47
+    assert choice.choose([7, 7, 7], Bits(KEY).draw(0)) in range(5, 10)
+    assert choice.none_at_most(Fraction(5, 9)) < 1e-80
+
+
 def test_less_garbage_would_break_it() -> None:
     choice = choice_of(2, 2, "1", "0.01")
     one, other = (law(choice, numbers, garbage=choice.garbage / 2) for numbers in ([0, 0], [10**6, 0]))

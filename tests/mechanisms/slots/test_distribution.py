@@ -91,9 +91,10 @@ def test_the_levels_use_no_more_than_epsilon(bins: int, most: int, epsilon: Frac
     assert used >= epsilon * Fraction(999_990, 1_000_000)
 
 
-def test_the_noise_of_a_level_is_that_of_its_scale_and_key() -> None:
-    tree, by_level = tree_for(64), [Fraction(7), Fraction(3)]
-    noised = noised_sums(tree, [0] * 64, by_level, draws(5))
+@pytest.mark.parametrize("bins", [64, 400])
+def test_the_noise_of_a_level_is_that_of_its_scale_and_key(bins: int) -> None:
+    tree, by_level = tree_for(bins), [Fraction(7), Fraction(3)]
+    noised = noised_sums(tree, [0] * bins, by_level, draws(5))
     for level, scale in enumerate(by_level):
         noise = DiscreteLaplace(scale, draws(5).subkey("distribution", level))
         assert noised[level] == [noise.draw(i) for i in range(tree.nodes[level])]
