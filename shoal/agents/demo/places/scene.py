@@ -6,6 +6,7 @@ board       what a terminal shows meanwhile
 The buses are simulated: nobody publishes where real people were, which is why there are maps like this one.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -94,8 +95,8 @@ class Places:
         return CONFIG.substitute(brokers=brokers)
 
     def due(self, config: Config) -> Due:
-        """Every slot in which a bus drove."""
-        return {METRIC: frozenset(at for at, _ in self.truth)}
+        """Every cell of every slot in which a bus drove: a slot's releases come in pieces."""
+        return {METRIC: dict(Counter(at for at, _ in self.truth))}
 
     def line(self, progress: Progress) -> str:
         """The slots that are there, and how good they are."""
