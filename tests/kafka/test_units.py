@@ -19,7 +19,7 @@ METRICS: tuple[dict[str, Any], ...] = (
      "decay": {"kind": "exponential", "half_life": "1d"}},
     {"name": "places", "statistic": "slot-mean", "slot": "3h", "unit": "user-12h", "max_slots": 2, "group": "city",
      "max_contributions": 4, "algorithm": "array-averaging"},
-    {"name": "spread", "statistic": "slot-mean-variance", "slot": "12h", "max_contributions": 3},
+    {"name": "spread", "statistic": "slot-distribution", "slot": "12h", "max_contributions": 3, "bins": 8},
     {"name": "all", "statistic": "count", "step": "6h", "unit": "event"},
 )  # fmt: skip
 USERS = 60

@@ -1,6 +1,20 @@
 """All mutants, family by family."""
 
-from tests.mutants import accounts, counters, decays, gaussians, means, noise, people, records, sharps, slots, units
+from tests.mutants import (
+    accounts,
+    clippings,
+    counters,
+    decays,
+    few,
+    gaussians,
+    means,
+    noise,
+    people,
+    records,
+    sharps,
+    slots,
+    units,
+)
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -12,6 +26,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *means.MUTANTS,
     *people.MUTANTS,
     *slots.MUTANTS,
+    *clippings.MUTANTS,
+    *few.MUTANTS,
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,

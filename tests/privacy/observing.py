@@ -68,10 +68,15 @@ def without_record(letter: bytes) -> dict[str, Any]:
 
 def without_totals(message: Message) -> tuple[Any, ...]:
     """A message but for the exact sums in it, and for how samples that were summed over units are spread over parts."""
-    alone = [(key, *row[:-1]) for key, row in rows_of(message) if row[1]]
+    alone = [(key, *row[:-1], shape(row[-1])) for key, row in rows_of(message) if row[1]]
     clock = (message.watermarks, message.idle)
     place = message.topic, message.partition, message.number, message.offset, message.wall
     return (*place, clock, alone, merged(message))
+
+
+def shape(total: Any) -> Any:
+    """Of a slot's samples the cells, and how many there are in each."""
+    return {cell: len(samples) for cell, samples in total.items()} if isinstance(total, dict) else None
 
 
 def merged(message: Message) -> Counter[tuple[str, int, int]]:
@@ -227,6 +232,7 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
 
 
 SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
+SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3}
 WINDOW = {"kind": "window", "length": "15s"}
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
@@ -281,6 +287,12 @@ CONFIGS: list[Config] = [
             "lateness": "3s",
         },
         {"statistic": "count", "step": "5s", "max_gap": 2},
+    ),
+    config(
+        SLOT | {"algorithm": "baseline", "max_cells": 2},
+        SLOT | {"algorithm": "array-averaging", "across_cells": "split", "lateness": "3s"},
+        SLOT | {"statistic": "slot-mean-variance", "unit": "user-20s", "max_slots": 2, "contribution_cap": "median"},
+        SLOT | {"algorithm": "array-averaging", "unit": "user", "max_slots": 3, "min_users": 2, "late": "drop"},
     ),
 ]
 # These choose a clip range: what follows from it is pattern if the choice is the same. From users' first samples, from

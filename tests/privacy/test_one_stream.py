@@ -229,6 +229,8 @@ def test_no_two_groups_metrics_versions_or_parameters_share_a_subkey():
         config(usual), config(alone), config(usual | naive), config(alone | naive), config(alone | {"grid": 17}),
         config(usual | {"name": "m01"}), config(usual | {"version": 2}), config(usual | {"users": 5}),
         config(usual | {"max_ahead": "29d"}), config(usual, idle_after="29s"),
+        config(usual | {"statistic": "slot-mean", "slot": "20s"}),
+        config(usual | {"statistic": "slot-mean-variance", "slot": "20s"}),
     ]  # fmt: skip
     seen: list[set[bytes]] = []
     make = Bits.__init__
@@ -259,6 +261,12 @@ OTHER_STEPPED = {  # with the others' names, and what only sums have
     "statistic": "mean", "step": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
     "unit": "user-day",
 }  # fmt: skip
+SLOTTED = {"statistic": "slot-mean", "slot": "10s", "group": "g"}
+OTHER_SLOTTED = {  # with the others' names, and what only slots have
+    "statistic": "slot-mean-variance", "slot": "20s", "cell": {"h3": 8, "lat": "a", "lon": "o"}, "max_cells": 2,
+    "max_slots": 3, "across_cells": "split", "contribution_cap": "median", "min_users": 2, "bins": 9,
+    "quantiles": ("0.5",), "algorithm": "baseline",
+}  # fmt: skip
 ONE_CHOICE = {"relation"}  # of which nothing else is built
 
 
@@ -268,7 +276,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
         topic = cfg.topics[0]
         return plan_topic(cfg, topic, b"s" * 32, source_partitions=1, contributions_partitions=1).metrics[0].key
 
-    assert OTHER.keys() | OTHER_STEPPED.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
+    assert OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
     of = {"prior": given, "horizon": {"algorithm": "sharp"}}
     changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
@@ -277,6 +285,13 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     stepped = [key(STEPPED | {name: value}) for name, value in OTHER_STEPPED.items()]
     stepped += [key(STEPPED | {"algorithm": "patent"}), key(STEPPED | {"decay": {"kind": "none"}})]
     changed += [*stepped, key(STEPPED)]
+    distribution: dict[str, Any] = {"statistic": "slot-distribution", "grid": 64}
+    needs: dict[str, dict[str, Any]] = {
+        "cell": {"group": None}, "max_slots": {"unit": "user"}, "bins": distribution, "quantiles": distribution,
+    }  # fmt: skip
+    slotted = [key(SLOTTED | {name: value} | needs.get(name, {})) for name, value in OTHER_SLOTTED.items()]
+    slotted += [key(SLOTTED | {"cell": {"h3": 9, "lat": "a", "lon": "o"}, "group": None}), key(SLOTTED | distribution)]
+    changed += [*slotted, key(SLOTTED | {"across_cells": "chop-user"}), key(SLOTTED)]
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})

@@ -47,7 +47,7 @@ class CellEstimate:
     low: Any
     high: Any
     samples: int  # that the value rests on
-    error: float | None  # the worst expected error over all values: bias of what is left out, and noise
+    error: Any  # the worst expected error over all values, of what is left out and of noise; None: there is no bound
     mechanism: str  # what was done; a function of public counts
 
 

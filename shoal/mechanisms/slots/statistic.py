@@ -64,7 +64,7 @@ class Slotted:
     bins: int = 64
     quantiles: tuple[Fraction, ...] = ()
     clamps: bool = True
-    _release: registry.Release = field(init=False, repr=False, compare=False)
+    _algorithm: registry.Algorithm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.positive(epsilon=self.epsilon, max_slots=self.max_slots, max_cells=self.max_cells)
@@ -73,7 +73,7 @@ class Slotted:
                 f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
             )
         name = registry.WITH_PRIOR if self.prior else self.algorithm
-        object.__setattr__(self, "_release", registry.release_of(self.statistic, name))
+        object.__setattr__(self, "_algorithm", registry.algorithm_of(self.statistic, name))
 
     @property
     def sample_grid(self) -> Grid:
@@ -96,8 +96,10 @@ class Slotted:
     @property
     def parameters(self) -> CellParameters:
         """Of a cell that has all of a slot."""
+        takes_all = self.algorithm == "baseline" and not isinstance(self.cap, int)
         return CellParameters(
-            grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots, cap=self.cap,
+            grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
+            cap=self.max_contributions * self.max_slots if takes_all else self.cap,
             failure=self.failure, sigma=self.sigma, bins=self.bins, quantiles=self.quantiles, clamps=self.clamps,
         )  # fmt: skip
 
@@ -139,7 +141,7 @@ class Slotted:
         divisor = allotment.divisors[cell]
         of = self.parameters
         of = replace(of, epsilon=of.epsilon / divisor, delta=of.delta / divisor, dropped=dropped)
-        estimate = self._release(users, of, Draws(key, cell.encode(), slot))
+        estimate = self._algorithm[0](users, of, Draws(key, cell.encode(), slot))
         return CellRelease(cell, estimate, len(users), dropped, of.epsilon, degradation)
 
 

@@ -1,0 +1,71 @@
+"""Best: of all mechanisms for a mean the one whose error is likely to be least, by public counts.
+
+    candidates   baseline; array-averaging, levy, fixed-quantile and epsilon-quantile, each with the cap that is given
+                 as a number, or with "optimal" and with "median"
+
+Guarantee    pure epsilon-DP: that of the mechanism chosen, which gets all of epsilon
+Relation     values: two cells differ in the values of one user; how many samples each user has is public
+Choice       a function of the counts, epsilon and sigma alone, so it costs nothing: the least likely error (likely.py);
+             of several the first, after rounding to 9 digits, so that machines agree
+Proof        docs/proofs/clipping.md
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from shoal.mechanisms.slots import array_averaging, baseline, epsilon_quantile, fixed_quantile, levy, likely
+from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slots.clipping import arranged
+from shoal.mechanisms.slots.likely import outlook
+
+Release = Callable[[Users, CellParameters, Draws], CellEstimate]
+CAPS: tuple[Cap, ...] = ("optimal", "median")
+
+
+class Candidate(NamedTuple):
+    """A mechanism with a cap, and its predicted error in parts of the range."""
+
+    name: str
+    cap: Cap
+    error: float
+    release: Release
+
+
+def candidates(counts: Counts, of: CellParameters) -> Iterator[Candidate]:
+    """All of them, in the order in which ties are decided."""
+    error = likely.linear(baseline.weighting(counts, of), counts, of)
+    yield Candidate("baseline", of.cap, error, baseline.release)
+    for cap in (of.cap,) if isinstance(of.cap, int) else CAPS:
+        capped = replace(of, cap=cap)
+        error = likely.linear(array_averaging.weighting(counts, capped), counts, of)
+        yield Candidate("array-averaging", cap, error, array_averaging.release)
+        arrays = arranged(counts, capped)
+        found = outlook(counts, arrays, of)
+        yield Candidate("levy", cap, levy.likely_error(found, arrays, of), levy.release)
+        yield Candidate("fixed-quantile", cap, fixed_quantile.likely_error(found, of), fixed_quantile.release)
+        yield Candidate("epsilon-quantile", cap, epsilon_quantile.likely_error(found, of), epsilon_quantile.release)
+
+
+def chosen(counts: Counts, of: CellParameters) -> Candidate:
+    """The one that is used.
+
+    >>> from fractions import Fraction
+    >>> from shoal.mechanisms.grid import Grid
+    >>> of = CellParameters(grid=Grid(Fraction(0), Fraction(65), 1 << 20), epsilon=Fraction(1))
+    >>> [chosen(counts, of).name for counts in ([9] * 9, [4000] * 20, [50] * 2000)]
+    ['baseline', 'levy', 'fixed-quantile']
+    """
+    return min(candidates(counts, of), key=lambda candidate: float(f"{candidate.error:.8e}"))
+
+
+def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+    """What the chosen mechanism gives."""
+    choice = chosen([len(user) for user in users], of)
+    found = choice.release(users, replace(of, cap=choice.cap), draws)
+    return replace(found, mechanism=f"best: {found.mechanism}")
+
+
+def predicted_error(counts: Counts, of: CellParameters) -> float:
+    """The error that is likely for the mechanism chosen, in units of the range."""
+    return chosen(counts, of).error * float(of.grid.high - of.grid.low)

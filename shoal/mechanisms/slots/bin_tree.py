@@ -1,0 +1,205 @@
+"""A tree over the bins of a histogram: who is noisy by how much, and the best estimate of every prefix from all nodes.
+
+Levels 1 .. h lie below a root that is known exactly; all nodes of a level have as many children, but for those at the
+right edge, where there are no more bins. Level i may use a part q_i of epsilon, so its noise has a scale proportional
+to 1 / q_i, and prefixes cut into whole nodes have a mean variance proportional to the sum of (n_i - 1) / q_i**2. That
+is least for q_i proportional to (n_i - 1)**(1/3), where it is
+
+    (sum of (n_i - 1)**(1/3))**3
+
+times the squared sensitivity. What is used is the best estimate from all nodes: for 64 bins a third of that variance.
+
+Floats   of what is noised already, and of public variances: sums and products in a fixed order, the same everywhere
+Proof    docs/proofs/distribution.md
+Source   Hay, Rastogi, Miklau and Suciu (2010); Qardaji, Yang and Li (2013)
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms import check
+from shoal.mechanisms.decimals import power
+
+Floats = NDArray[np.float64]
+Shape = tuple[int, ...]
+_FINE = 1 << 40  # shares are multiples of 1 / this
+
+
+def branching(bins: int) -> Shape:
+    """n_1 .. n_h, the root's first: the shape for so many bins or a few more that makes that number least.
+
+    >>> [branching(bins) for bins in (5, 61, 64, 256, 4096)]
+    [(5,), (7, 9), (8, 8), (16, 16), (16, 16, 16)]
+    """
+    return min(shapes(bins), key=lambda shape: (float(f"{prefix_variance(shape):.9g}"), math.prod(shape), shape))
+
+
+def shapes(bins: int, least: int = 2) -> Iterator[Shape]:
+    """All shapes whose numbers ascend and cover the bins, none with a last number that is larger than it must be."""
+    yield (bins,)
+    for children in range(least, math.isqrt(bins) + 1):
+        yield from ((children, *rest) for rest in shapes(-(-bins // children), children))
+
+
+def prefix_variance(shape: Shape) -> float:
+    """(sum of (n_i - 1)**(1/3))**3.
+
+    >>> [round(prefix_variance(shape)) for shape in ((2,) * 6, (8, 8), (32, 32), (16, 16, 16, 16))]
+    [216, 56, 248, 960]
+    """
+    return math.fsum(math.cbrt(children - 1) for children in shape) ** 3
+
+
+@lru_cache(maxsize=64)
+def tree_for(bins: int) -> "BinTree":
+    """The tree for so many bins; what is costly about it is computed once."""
+    return BinTree(bins, branching(bins))
+
+
+@dataclass(frozen=True)
+class BinTree:
+    """The levels, from below the root to the bins. Variances are those of noise of the scale 1 / q_i.
+
+    >>> tree = BinTree(6, (2, 4))
+    >>> tree.nodes, [round(float(share), 3) for share in tree.shares]
+    ((2, 6), [0.409, 0.591])
+    """
+
+    bins: int
+    shape: Shape
+
+    def __post_init__(self) -> None:
+        check.positive(bins=self.bins - 1)
+        if math.prod(self.shape) < self.bins or min(self.shape) < 2:
+            raise ValueError(f"a tree of shape {self.shape} has no place for {self.bins} bins")
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Bins below a node of each level."""
+        return tuple(math.prod(self.shape[level:]) for level in range(1, len(self.shape) + 1))
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes of each level that hold a bin."""
+        return tuple(-(-self.bins // size) for size in self.sizes)
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        """q_i, rounded down: they sum to at most 1."""
+        roots = [power(children - 1, Fraction(1, 3)) if children > 2 else Fraction(1) for children in self.shape]
+        return tuple(Fraction(math.floor(root / sum(roots) * _FINE), _FINE) for root in roots)
+
+    def sums(self, histogram: Sequence[int]) -> list[list[int]]:
+        """Of each level the sums of its nodes, exactly."""
+        running = list(accumulate(histogram, initial=0))
+        return [
+            [running[min(start + size, self.bins)] - running[start] for start in range(0, self.bins, size)]
+            for size in self.sizes
+        ]
+
+    @cached_property
+    def own(self) -> list[Floats]:
+        """Of each level the variance of each node's own noise; 0 for places beyond the bins, which hold exactly 0."""
+        found = []
+        for level, share in enumerate(self.shares):
+            variances = np.zeros(math.prod(self.shape[: level + 1]))
+            variances[: self.nodes[level]] = float(2 / share**2)
+            found.append(variances)
+        return found
+
+    @cached_property
+    def below(self) -> list[Floats]:
+        """Of each level the variance of the best estimate of each node from itself and all nodes below it."""
+        found = [self.own[-1]]
+        for own, children in zip(self.own[-2::-1], self.shape[:0:-1], strict=True):
+            others = _child_sums(found[0], children)
+            found.insert(0, own * others / _not_zero(own + others))
+        return found
+
+    @cached_property
+    def upward(self) -> list[Floats]:
+        """Of each level but the last, how far each node's own sum goes to that of its children: by its variance."""
+        return [(own - below) / _not_zero(own) for own, below in zip(self.own[:-1], self.below[:-1], strict=True)]
+
+    @cached_property
+    def downward(self) -> list[Floats]:
+        """Of each level, what part of its parent's correction each node takes: by its variance."""
+        return [
+            variances / np.repeat(_not_zero(_child_sums(variances, children)), children)
+            for variances, children in zip(self.below, self.shape, strict=True)
+        ]
+
+    def estimate(self, noised: Sequence[Sequence[int]], total: int) -> Floats:
+        """The best linear unbiased estimate of each bin, from the noised sums of all nodes and the exact total."""
+        values = [_padded(sums, len(own)) for sums, own in zip(noised, self.own, strict=True)]
+        for level in range(len(values) - 2, -1, -1):
+            others = _child_sums(values[level + 1], self.shape[level + 1])
+            values[level] += self.upward[level] * (others - values[level])
+        found: Floats = np.array([float(total)])
+        for nodes, downward, children in zip(values, self.downward, self.shape, strict=True):
+            found = nodes + downward * np.repeat(found - _child_sums(nodes, children), children)
+        return found[: self.bins]
+
+    @cached_property
+    def bin_variances(self) -> Floats:
+        """Of the estimate of each bin. Given its parent a node has variance v (1 - v / V), V being all siblings'."""
+        found: Floats = np.zeros(1)
+        for below, downward, children in zip(self.below, self.downward, self.shape, strict=True):
+            found = below * (1 - downward) + downward * downward * np.repeat(found, children)
+        return found[: self.bins]
+
+    @cached_property
+    def prefix_variances(self) -> Floats:
+        """Of the estimate of each sum of the first 1 .. bins bins; that of all of them is known.
+
+        By the path to the prefix's end, upward. Of the prefix within a node, given that node's own sum, `known` is how
+        much of it follows from the sum (a regression coefficient) and `left` the variance that remains.
+        """
+        end = np.arange(1, self.bins + 1)
+        known: Floats = np.zeros(self.bins)
+        left: Floats = np.zeros(self.bins)
+        for below, size, children in zip(self.below[::-1], self.sizes[::-1], self.shape[::-1], strict=True):
+            running = np.concatenate((np.zeros(1), np.cumsum(below)))
+            node = end // size
+            first = node // children * children  # of the siblings; beyond the last node where the prefix is everything
+            variance, siblings = np.append(below, np.zeros(children))[node], _from_to(running, first, first + children)
+            before = _from_to(running, first, node)
+            covariance = before + known * variance
+            left = left + before + known * known * variance - covariance * covariance / _not_zero(siblings)
+            known = covariance / _not_zero(siblings)
+        left[-1] = 0.0
+        return left
+
+
+def _from_to(running: Floats, start: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
+    """Sums over places, none beyond the last, from running sums."""
+    last = len(running) - 1
+    found: Floats = running[np.minimum(end, last)] - running[np.minimum(start, last)]
+    return found
+
+
+def _child_sums(values: Floats, children: int) -> Floats:
+    """Sums over the children of each parent, added one after the other: the same numbers on every machine."""
+    rows = values.reshape(-1, children)
+    found = rows[:, 0].copy()
+    for child in range(1, children):
+        found += rows[:, child]
+    return found
+
+
+def _not_zero(values: Floats) -> Floats:
+    """The values with 1 for 0, to divide 0 by."""
+    return np.where(values == 0, 1.0, values)
+
+
+def _padded(sums: Sequence[int], places: int) -> Floats:
+    found = np.zeros(places)
+    found[: len(sums)] = [float(one) for one in sums]
+    return found

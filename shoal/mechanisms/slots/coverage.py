@@ -1,0 +1,182 @@
+"""A grid point near many of n numbers, or none at all: an exponential mechanism over all the integers.
+
+Guarantee    (epsilon, delta)-DP, delta > 0, exactly
+Unit         one of the numbers; it moves anywhere. How many there are is public
+Law          s(p) is how many numbers lie within R of p. P(p) is proportional to exp(epsilon s(p) / 2) where s(p) is at
+             least 1; P(none) to G (2R + 1), with G >= 1 / (1 - exp(-epsilon / 2)) and G >= exp(epsilon / 2) / delta
+Sampling     exact rejection in integers: a round proposes a point, or none, with a probability that is too large by one
+             in 2**64 at most, and keeps it with what remains. The loop ends by acceptance alone: to stop it after a
+             fixed number of rounds would break the guarantee
+Proof        docs/proofs/few-users.md
+Source       Esfandiari, Mirrokni and Narayanan (2021)
+
+On a line s is constant between 2n points, so proposals follow the law itself. The paper's, which work in any dimension,
+take exp(epsilon bad / 2) rounds where `bad` numbers lie elsewhere, unless "none" becomes more likely by that factor.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from heapq import merge
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from shoal.mechanisms import check
+
+_DIGITS, _SPARE = 60, 10  # of decimals; those of them that rounding may take
+_WORD = 64
+_MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(100) and make the numbers long
+
+
+class Stretch(NamedTuple):
+    """Neighbouring points with as many numbers near."""
+
+    start: int
+    points: int
+    near: int
+
+
+@dataclass(frozen=True)
+class PointChoice:
+    """All that is public about the choice.
+
+    >>> choice = PointChoice(numbers=3, radius=4, epsilon=Fraction(1), delta=Fraction(1, 1000))
+    >>> choice.ball, choice.garbage
+    (9, 1649)
+    """
+
+    numbers: int  # n
+    radius: int  # R
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        check.positive(numbers=self.numbers, epsilon=self.epsilon)
+        check.not_negative(radius=self.radius)
+        check.probability(delta=self.delta)
+
+    @property
+    def ball(self) -> int:
+        """Points of a ball; no range cuts it, so all balls have as many."""
+        return 2 * self.radius + 1
+
+    @property
+    def rate(self) -> Fraction:
+        """Epsilon / 2, or less where it is beyond all use."""
+        return min(self.epsilon / 2, _MOST)
+
+    @property
+    def garbage(self) -> int:
+        """G: "none" weighs as much as so many balls of points that no number is near."""
+        return _garbage(self.rate, self.delta)
+
+    @property
+    def bits(self) -> int:
+        """Of the weights: so many that rounding them up adds less than one round in 2**64."""
+        return _WORD * (2 + ((self.garbage + self.numbers) * self.ball).bit_length() // _WORD)
+
+    def none_at_most(self, common: Fraction) -> float:
+        """The most that "none" can be likely if all balls have that part in common; for planning only."""
+        odds = float(self.rate) * self.numbers + math.log(common) - math.log(self.garbage)
+        return 1 / (1 + math.exp(odds)) if odds < 0 else math.exp(-odds) / (1 + math.exp(-odds))
+
+    def choose(self, numbers: Sequence[int], words: Iterator[int]) -> int | None:
+        """A point, or None; the order of the numbers has no say."""
+        found = [Stretch(0, self.garbage * self.ball, 0), *stretches(sorted(numbers), self.radius)]
+        most = max(stretch.near for stretch in found)
+        exponents = {near: self.rate * (most - near) for near in {stretch.near for stretch in found}}
+        weights = {near: exp_enclosed(exponent, self.bits)[1] for near, exponent in exponents.items()}
+        ends = list(accumulate(stretch.points * weights[stretch.near] for stretch in found))
+        while True:
+            drawn = wide_uniform(ends[-1], words)
+            index = bisect_right(ends, drawn)
+            stretch = found[index]
+            place, rest = divmod(ends[index] - 1 - drawn, weights[stretch.near])
+            if is_below_exp(rest, exponents[stretch.near], self.bits, words):
+                return stretch.start + place if index else None
+
+
+def stretches(numbers: Sequence[int], radius: int) -> Iterator[Stretch]:
+    """All points that a number is near, by how many are; the numbers ascend.
+
+    >>> list(stretches([0, 3], 2))
+    [Stretch(start=-2, points=3, near=1), Stretch(start=1, points=2, near=2), Stretch(start=3, points=3, near=1)]
+    """
+    begins = ((number - radius, 1) for number in numbers)
+    ends = ((number + radius + 1, -1) for number in numbers)
+    near = 0
+    for (start, change), (end, _) in pairwise(merge(begins, ends)):
+        near += change
+        if end > start and near:
+            yield Stretch(start, end - start, near)
+
+
+def wide_uniform(below: int, words: Iterator[int]) -> int:
+    """A uniform integer 0 .. below - 1 of any size, from the leading bits of as many words as it takes."""
+    bits = (below - 1).bit_length()
+    count = -(-bits // _WORD)
+    while True:
+        drawn = 0
+        for _ in range(count):
+            drawn = drawn << _WORD | next(words)
+        drawn >>= count * _WORD - bits
+        if drawn < below:
+            return drawn
+
+
+def is_below_exp(drawn: int, exponent: Fraction, bits: int, words: Iterator[int]) -> bool:
+    """Whether a uniform real, whose integer part was drawn, is below exp(-exponent) * 2**bits, exactly.
+
+    Further bits of it are drawn until enclosures of the power decide. They do: the exponential of a rational number
+    other than 0 is irrational, and that of 0 is enclosed by itself.
+    """
+    while True:
+        least, most = exp_enclosed(exponent, bits)
+        if drawn < least:
+            return True
+        if drawn >= most:
+            return False
+        drawn, bits = drawn << _WORD | next(words), bits + _WORD
+
+
+@lru_cache(maxsize=1 << 16)
+def exp_enclosed(exponent: Fraction, bits: int) -> tuple[int, int]:
+    """Integers around exp(-exponent) * 2**bits, one apart or equal but for rare cases.
+
+    >>> exp_enclosed(Fraction(1), 10), exp_enclosed(Fraction(0), 10), exp_enclosed(Fraction(10**9), 10)
+    ((376, 377), (1024, 1024), (0, 1))
+    """
+    if not exponent:
+        return 1 << bits, 1 << bits
+    digits = bits // 3 + _DIGITS
+    with precise(digits):
+        value = decimal(exponent)
+        scaled = (-value).exp() * (1 << bits)
+        slack = scaled.scaleb(_SPARE - digits) * (1 + value)
+        least, most = scaled - slack, scaled + slack
+        return int(least.to_integral_value(ROUND_FLOOR)), int(most.to_integral_value(ROUND_CEILING))
+
+
+@lru_cache(maxsize=1 << 12)
+def _garbage(rate: Fraction, delta: Fraction) -> int:
+    """max(1 / (1 - exp(-rate)), exp(rate) / delta), rounded up; the first is below 1 + 1 / rate."""
+    with precise(_DIGITS):
+        exponent = decimal(rate)
+        garbage = max(1 + 1 / exponent, exponent.exp() / decimal(delta))
+        most = garbage + garbage.scaleb(_SPARE - _DIGITS) * (1 + exponent)
+        return int(most.to_integral_value(ROUND_CEILING))
+
+
+def precise(digits: int) -> AbstractContextManager[Context]:
+    """Decimals with so many digits, of which `_SPARE` are for the errors of a few operations, and any exponent."""
+    return localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX))
+
+
+def decimal(value: Fraction | int) -> Decimal:
+    """The number in the current context."""
+    return Decimal(value.numerator) / value.denominator

@@ -1,0 +1,167 @@
+"""Mutants of what cells of few users and distributions of cells promise."""
+
+from tests.mutants.mutant import Mutant
+
+COVERAGE = "mechanisms/slots/test_coverage.py::"
+LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
+AVERAGE = "mechanisms/slots/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
+DISTRIBUTION = "mechanisms/slots/test_distribution.py::"
+LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
+CHOICE, FEW = "mechanisms/slots/coverage.py", "mechanisms/slots/few_users.py"
+TREE, BINS = "mechanisms/slots/bin_tree.py", "mechanisms/slots/distribution.py"
+
+POINTS = (
+    Mutant(
+        name="garbage without delta",
+        family="few users",
+        file=CHOICE,
+        old="exponent.exp() / decimal(delta))",
+        new="exponent.exp())",
+        breach="points near one user alone are given more often than with probability delta",
+        tests=(COVERAGE + "test_no_neighbours_lose_more_than_epsilon_and_delta",),
+        quick=True,
+    ),
+    Mutant(
+        name="garbage for delta alone",
+        family="few users",
+        file=CHOICE,
+        old="garbage = max(1 + 1 / exponent, exponent.exp() / decimal(delta))",
+        new="garbage = exponent.exp() / decimal(delta)",
+        breach="with little epsilon and a large delta all weights change by more than exp(epsilon / 2)",
+        tests=(COVERAGE + "test_none_weighs_what_the_proof_asks_for",),
+    ),
+    Mutant(
+        name="points at twice their rate",
+        family="few users",
+        file=CHOICE,
+        old="self.rate * (most - near)",
+        new="2 * self.rate * (most - near)",
+        breach="a weight and the sum of weights change by exp(epsilon) each",
+        tests=(LAW,),
+    ),
+    Mutant(
+        name="balls that lack a point",
+        family="few users",
+        file=CHOICE,
+        old="number + radius + 1, -1",
+        new="number + radius, -1",
+        breach="the law is not the one that is proved",
+        tests=(COVERAGE + "test_stretches_are_all_points_that_a_number_is_near",),
+    ),
+    Mutant(
+        name="undecided is kept",
+        family="few users",
+        file=CHOICE,
+        old="if drawn < least:",
+        new="if drawn <= least:",
+        breach="weights are those that were rounded up, which neighbours do not share",
+        tests=(COVERAGE + "test_where_a_number_is_not_decided_more_bits_are_drawn",),
+    ),
+    Mutant(
+        name="a last round",
+        family="few users",
+        file=CHOICE,
+        old="        while True:\n            drawn = wide_uniform(ends[-1], words)",
+        new="        for _ in range(1):\n            drawn = wide_uniform(ends[-1], words)",
+        breach="no release, because it took long: how long depends on how users agree",
+        tests=(COVERAGE + "test_a_proposal_that_is_not_kept_is_followed_by_another",),
+    ),
+    Mutant(
+        name="a prior for all of epsilon",
+        family="few users",
+        file=FEW,
+        old="point_choice(counts, of, of.epsilon / 2).choose",
+        new="point_choice(counts, of, of.epsilon).choose",
+        breach="the average comes on top",
+        tests=(AVERAGE,),
+    ),
+    Mutant(
+        name="an average for all of epsilon",
+        family="few users",
+        file=FEW,
+        old="DiscreteLaplace(width / (of.epsilon / 2)",
+        new="DiscreteLaplace(width / of.epsilon",
+        breach="the prior comes on top",
+        tests=(AVERAGE,),
+    ),
+    Mutant(
+        name="users' means not clipped",
+        family="few users",
+        file=FEW,
+        old="sum(min(max(mean, low), high) for mean",
+        new="sum(mean for mean",
+        breach="a user moves the sum by the whole range",
+        tests=(AVERAGE,),
+        quick=True,
+    ),
+    Mutant(
+        name="users' means clipped to twice the width",
+        family="few users",
+        file=FEW,
+        old="low, high = point * PARTS - width // 2, point",
+        new="low, high = point * PARTS - 3 * width // 2, point",
+        breach="a user moves the sum by more than its noise is for",
+        tests=(AVERAGE,),
+    ),
+)
+
+TREES = (
+    Mutant(
+        name="samples that leave",
+        family="distribution",
+        file=BINS,
+        old="return [2 * most / (epsilon * share)",
+        new="return [most / (epsilon * share)",
+        breach="a sample leaves a node and enters another, the noise is for one of them",
+        tests=(LEVELS,),
+        quick=True,
+    ),
+    Mutant(
+        name="each level for all of epsilon",
+        family="distribution",
+        file=BINS,
+        old="return [2 * most / (epsilon * share) for share in tree.shares]",
+        new="return [2 * most / epsilon for share in tree.shares]",
+        breach="the levels compose, and each uses epsilon",
+        tests=(LEVELS,),
+    ),
+    Mutant(
+        name="a distribution without a cap",
+        family="distribution",
+        file=BINS,
+        old="for index in samples[:cap]:",
+        new="for index in samples:",
+        breach="a user moves more samples than the noise is for",
+        tests=(LEVELS,),
+        quick=True,
+    ),
+    Mutant(
+        name="levels share their noise",
+        family="distribution",
+        file=BINS,
+        old='draws.subkey("distribution", level)',
+        new='draws.subkey("distribution", 0)',
+        breach="differences of nodes on two levels are exact",
+        tests=(DISTRIBUTION + "test_the_noise_of_a_level_is_that_of_its_scale_and_key",),
+    ),
+    Mutant(
+        name="nodes without noise",
+        family="distribution",
+        file=BINS,
+        old="found.append([node + one for",
+        new="found.append([node if level else node + one for",
+        breach="all bins are exact",
+        tests=(DISTRIBUTION + "test_the_noise_of_a_level_is_that_of_its_scale_and_key",),
+    ),
+    Mutant(
+        name="shares of levels rounded up",
+        family="distribution",
+        file=TREE,
+        old="Fraction(math.floor(root",
+        new="Fraction(math.ceil(root",
+        breach="the levels together use more than epsilon",
+        tests=("mechanisms/slots/test_bin_tree.py::test_the_shares_are_all_of_epsilon_and_no_more",),
+    ),
+)
+
+MUTANTS = (*POINTS, *TREES)
