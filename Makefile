@@ -7,11 +7,12 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo test check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
+.PHONY: help install demo demo-geo test check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
+	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
 	@echo 'make check     the quick part of it: all but tests and coverage'
@@ -38,6 +39,9 @@ $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/*.lock)
 
 demo: install
 	$(BIN)/shoal demo
+
+demo-geo: install
+	$(BIN)/shoal demo --geo
 
 check: lint doctest
 
