@@ -11,7 +11,7 @@ from shoal.models.config import Config
 if TYPE_CHECKING:
     from shoal.agents.demo.streaming import Progress
 
-Due = dict[str, frozenset[int]]  # of each metric the instants at which releases must come
+Due = dict[str, dict[int, int]]  # of each metric the instants that tell that it is over, and their numbers of releases
 
 
 @dataclass(frozen=True)

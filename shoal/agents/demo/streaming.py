@@ -50,7 +50,7 @@ class Progress:
     due: Due  # what is released when everything is
     sent: int = 0
     releases: dict[str, list[Seen]] = field(default_factory=dict)  # by metric, as they came
-    instants: dict[str, set[int]] = field(default_factory=dict)  # of releases, by metric
+    instants: Counter[tuple[str, int]] = field(default_factory=Counter)  # releases by metric and instant
     activations: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -70,7 +70,11 @@ class Progress:
     @property
     def complete(self) -> bool:
         """Whether everything that is due has been released."""
-        return all(instants <= self.instants.get(metric, set()) for metric, instants in self.due.items())
+        return all(
+            self.instants[metric, at] >= number
+            for metric, instants in self.due.items()
+            for at, number in instants.items()
+        )
 
     def take(self, raw: bytes) -> None:
         """Note a release or an activation."""
@@ -79,7 +83,7 @@ class Progress:
             at = time_of_text(fields["at"]) or 0
             seen = Seen(at, fields["metric"], fields["group"] or "", fields["seq"], raw, fields)
             self.releases.setdefault(seen.metric, []).append(seen)
-            self.instants.setdefault(seen.metric, set()).add(at)
+            self.instants[seen.metric, at] += 1
         else:
             self.activations.append(fields)
 

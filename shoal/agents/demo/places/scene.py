@@ -6,6 +6,7 @@ board       what a terminal shows meanwhile
 The buses are simulated: nobody publishes where real people were, which is why there are maps like this one.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -30,9 +31,9 @@ METRIC, RESOLUTION, SLOT = "speed", 8, 3600
 MORNING = 1_772_431_200  # 2026-03-02T06:00:00Z, a Monday
 USERS, HOURS, RADIUS = 6_000, 4, 5.0
 
-# The unit is a bus and an hour: what it did in one hour, in all cells together, costs epsilon = 1. A bus counts in two
-# cells at most, with two samples in each; who was where decides which. More would cost more noise than they bring.
-# A cell in which few buses count is not released.
+# The unit is a bus and an hour: what it did in one hour, in all cells together, costs epsilon = 1. A bus counts in four
+# cells at most; who was where decides in which, and how many of its samples pay. A cell in which few buses count is not
+# released.
 CONFIG = Template("""\
 # What `shoal demo --geo` ran: how fast buses drive, by place and hour.
 
@@ -58,8 +59,8 @@ statistic = "slot-mean"
 range = [0, 65]                  # km/h
 slot = "1h"
 cell = { h3 = 8, lat = "lat", lon = "lon" }
-max_cells = 2                    # of a bus in an hour; what it did in others is left out
-max_contributions = 2            # of a bus in a cell and hour; further ones are only counted
+max_cells = 4                    # of a bus in an hour; what it did in others is left out
+max_contributions = 64           # of a bus in a cell and hour; further ones are only counted
 epsilon = 1.0
 min_users = 20                   # a courtesy: whose number is known anyway
 """)
@@ -94,8 +95,8 @@ class Places:
         return CONFIG.substitute(brokers=brokers)
 
     def due(self, config: Config) -> Due:
-        """Every slot in which a bus drove."""
-        return {METRIC: frozenset(at for at, _ in self.truth)}
+        """Every cell of every slot in which a bus drove: a slot's releases come in pieces."""
+        return {METRIC: dict(Counter(at for at, _ in self.truth))}
 
     def line(self, progress: Progress) -> str:
         """The slots that are there, and how good they are."""

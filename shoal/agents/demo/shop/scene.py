@@ -99,7 +99,7 @@ class Shop:
     def due(self, config: Config) -> Due:
         """The release after the very last purchase, of each metric."""
         last = self.purchases.times[-1]
-        return {metric.name: frozenset([end_of_tick(last, metric.cadence or 1)]) for metric in config.metric}
+        return {metric.name: {end_of_tick(last, metric.cadence or 1): 1} for metric in config.metric}
 
     def line(self, progress: Progress) -> str:
         """The latest estimates."""
