@@ -24,7 +24,7 @@ LOWER = {"fixed-quantile": quantile.fixed, "epsilon-quantile": quantile.dependen
 NAMES = ("baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")
 ARMS: tuple[tuple[str, Cap], ...] = (
     ("baseline", "optimal"), *((name, cap) for name in NAMES[1:] for cap in ("optimal", "median"))
-)  # type: ignore[assignment]  # fmt: skip
+)  # fmt: skip
 FULL = STEPS << BITS
 
 

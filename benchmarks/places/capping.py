@@ -11,6 +11,11 @@ from shoal.mechanisms.slots import array_averaging, caps, clipping
 from shoal.mechanisms.slots.worst import mean_error
 
 MOST = 150  # users
+FORMULA, PACKED, RELEASED = (
+    "full arrays, the paper's formula",
+    "packed arrays, scan alone",
+    "array-averaging as released",
+)
 LAWS = ("equal", "geometric", "Pareto, tail 1.1", "Pareto, tail 0.6", "half with one sample", "one has nearly all")
 
 
@@ -37,7 +42,7 @@ def count_vectors(number: int) -> Iterator[list[int]]:
         yield np.maximum(1, np.rint(np.minimum(drawn, 20_000))).astype(np.int64).tolist()
 
 
-def _drawn(law: int, users: int, size: float, rng: np.random.Generator) -> Sequence[float] | np.ndarray:  # type: ignore[type-arg]
+def _drawn(law: int, users: int, size: float, rng: np.random.Generator) -> Sequence[float] | np.ndarray:
     if law == 0:
         return [size] * users
     if law == 1:
@@ -55,12 +60,7 @@ def measure(number: int, epsilons: Sequence[Fraction], cells: Sequence[Sequence[
     vectors = [*cells, *count_vectors(number)]
     for epsilon in epsilons:
         quotients: list[tuple[Fraction, Fraction, Fraction]] = [_quotients(one, epsilon) for one in vectors]
-        names = (
-            "full arrays: the document's error",
-            "arrays as packed, without the median",
-            "array-averaging as released",
-        )
-        for name, of in zip(names, zip(*quotients, strict=True), strict=True):
+        for name, of in zip((FORMULA, PACKED, RELEASED), zip(*quotients, strict=True), strict=True):
             values = sorted(of)
             found.append(Row(
                 name, float(epsilon), len(values), sum(one < 1 for one in values), sum(one > 1 for one in values),

@@ -74,7 +74,8 @@ def draws_of(cell: Cell, most: int) -> int:
 
 def measure(cells: Sequence[Cell], draws: int, epsilons: Sequence[Fraction] = EPSILONS) -> tuple[list[Row], Check]:
     """Every cell at every epsilon with so many draws at most, and how far releases agree with the expectations."""
-    rows, quotients = [], []
+    rows: list[Row] = []
+    quotients: list[float] = []
     for cell in cells:
         for epsilon in epsilons:
             found = _errors(cell, epsilon, draws_of(cell, draws))
@@ -104,16 +105,15 @@ def _row(cell: Cell, epsilon: Fraction, found: np.ndarray[tuple[int, int], np.dt
     taken, least = LABELS.index(label(choice.name, choice.cap)), int(means.argmin())
     ratio = float(means[taken] / means[least])
     deviation = float(np.std(found[:, taken] - ratio * found[:, least]) / root / means[least])
+    deviations = found.std(axis=0) / root
     return Row(
         cell.kind, cell.name, len(cell.counts), cell.samples, float(epsilon),
-        dict(zip(LABELS, means.tolist(), strict=True)), dict(zip(LABELS, (found.std(axis=0) / root).tolist(), strict=True)),
+        dict(zip(LABELS, means.tolist(), strict=True)), dict(zip(LABELS, deviations.tolist(), strict=True)),
         LABELS[taken], LABELS[least], ratio, deviation, len(found),
     )  # fmt: skip
 
 
-def _real(
-    cell: Cell, epsilon: Fraction, found: np.ndarray[tuple[int, int], np.dtype[np.float64]]
-) -> Iterator[float]:
+def _real(cell: Cell, epsilon: Fraction, found: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Iterator[float]:
     """The same values and draws, by `release`: its error over the expected one of that draw."""
     for number in range(min(REAL, len(found))):
         users, of = cell.values(number), _draws(cell, epsilon, number)

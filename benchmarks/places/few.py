@@ -135,9 +135,10 @@ def audit(pairs: int) -> Audit:
         numbers = [rng.randint(0, 3 * radius + 3) for _ in range(count)]
         neighbour = [rng.choice((rng.randint(0, 3 * radius + 3), 10**6)), *numbers[1:]]
         choice = PointChoice(numbers=count, radius=radius, epsilon=Fraction(epsilon), delta=Fraction(delta))
-        laws = [_law(choice, one) for one in (numbers, neighbour)]
-        used.append(max(_hockey_stick(*laws, float(epsilon)), _hockey_stick(*laws[::-1], float(epsilon))) / float(delta))
-    return Audit(pairs, max(used), sum(one > 0.5 for one in used))
+        one, other = _law(choice, numbers), _law(choice, neighbour)
+        lost = max(_hockey_stick(one, other, float(epsilon)), _hockey_stick(other, one, float(epsilon)))
+        used.append(lost / float(delta))
+    return Audit(pairs, max(used), sum(part > 0.5 for part in used))
 
 
 def _law(choice: PointChoice, numbers: Sequence[int]) -> dict[int | None, float]:

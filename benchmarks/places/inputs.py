@@ -98,7 +98,9 @@ def trips(users: int, first_hour: int, hours: int, resolution: int = 8, seed: in
 
 def trip_cells(slot: Slot, count: int, said: str) -> list[Cell]:
     """So many cells of a slot, from the one with most samples to one with five users, evenly by rank."""
-    ranked = sorted((cell for cell in slot if len(slot[cell]) >= 5), key=lambda cell: -sum(map(len, slot[cell].values())))
+    ranked = sorted(
+        (cell for cell in slot if len(slot[cell]) >= 5), key=lambda cell: -sum(map(len, slot[cell].values()))
+    )
     places = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int)).tolist()
     return [_trip_cell(slot, ranked[place], f"{said}, cell {place + 1} of {len(ranked)}") for place in places]
 
@@ -106,5 +108,3 @@ def trip_cells(slot: Slot, count: int, said: str) -> list[Cell]:
 def _trip_cell(slot: Slot, cell: str, name: str) -> Cell:
     users = list(slot[cell].values())
     return Cell("trips", name, [len(user) for user in users], lambda _draw: users)
-
-

@@ -2,26 +2,27 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from benchmarks.places.arms import NAMES, parameters
-from benchmarks.places.inputs import HIGH, Users, grid_steps, heavy_counts
-from shoal.mechanisms.slots import array_averaging, registry
-from shoal.mechanisms.slots.cell import Cap, Draws
+from benchmarks.places.inputs import Users, grid_steps, heavy_counts
+from shoal.mechanisms.slots import caps, registry
+from shoal.mechanisms.slots.cell import Draws
 
 EPSILON = Fraction(2)
 LAW = (30.0, 10.0)
-USERS, MEAN = 200, 20
-FACTORS = (1, 2, 4, 8, 16, 32, 64)
-QUICK_FACTORS = (1, 4)
+USERS, MEAN = 100, 40
 SAMPLES, PEOPLE = "samples of every user", "users"
+FACTORS = {SAMPLES: (1, 2, 4, 8, 16, 32, 64, 128, 256), PEOPLE: (1, 2, 4, 8, 16, 32, 64)}
+QUICK_FACTORS = (1, 4)
+LATE = 4  # points, the last ones, that a slope is of
 KEY = bytes(range(2, 34))
-# Of noise, as a power of the factor: what the paper shows, and what follows for quantiles of array means.
-SLOPES = {
-    SAMPLES: {"baseline": 0.0, "array-averaging": 0.0, "levy": -0.5, "fixed-quantile": -0.5, "epsilon-quantile": -0.5},
+# Of noise, as a power of the factor: the paper's laws. For quantiles and more samples there is none.
+SLOPES: dict[str, dict[str, float | None]] = {
+    SAMPLES: {"baseline": 0.0, "array-averaging": 0.0, "levy": -0.5, "fixed-quantile": None, "epsilon-quantile": None},
     PEOPLE: dict.fromkeys(NAMES, -1.0),
 }
 
@@ -34,16 +35,16 @@ class Line:
     algorithm: str
     factors: list[int]
     noise: list[float]
-    expected: float  # slope on logarithmic axes
-    slope: float  # over the second half of the factors
+    expected: float | None  # slope on logarithmic axes
+    slope: float  # over the largest factors
 
 
 def measure(*, quick: bool) -> list[Line]:
     """Both scalings; all algorithms have the median as cap, so that arrays scale as the counts do."""
-    factors, draws = (QUICK_FACTORS, 2) if quick else (FACTORS, 24)
     found = []
     for scaled in (SAMPLES, PEOPLE):
-        by_factor = [_noise(scaled, factor, draws) for factor in factors]
+        factors = QUICK_FACTORS if quick else FACTORS[scaled]
+        by_factor = [_noise(scaled, factor, 4 if quick else 128) for factor in factors]
         for name in NAMES:
             noise = [of[name] for of in by_factor]
             found.append(Line(scaled, name, list(factors), noise, SLOPES[scaled][name], slope(factors, noise)))
@@ -51,15 +52,12 @@ def measure(*, quick: bool) -> list[Line]:
 
 
 def slope(factors: Sequence[int], noise: Sequence[float]) -> float:
-    """Of a straight line through the later half of the points, on logarithmic axes.
+    """Of a straight line through the last points, on logarithmic axes.
 
-    >>> round(slope([1, 2, 4, 8], [9, 5, 1, 0.25]), 6)
-    -2.0
+    >>> round(slope([1, 2, 4, 8, 16], [9, 8, 4, 2, 1]), 6)
+    -1.0
     """
-    half = len(factors) // 2
-    return float(np.polyfit(np.log(factors[half:]), np.log(noise[half:]), 1)[0]) if len(factors) > 2 else math.log(
-        noise[-1] / noise[0]
-    ) / math.log(factors[-1] / factors[0])  # fmt: skip
+    return float(np.polyfit(np.log(factors[-LATE:]), np.log(noise[-LATE:]), 1)[0])
 
 
 def cell_of(scaled: str, factor: int, number: int) -> Users:
@@ -72,14 +70,15 @@ def cell_of(scaled: str, factor: int, number: int) -> Users:
 
 
 def _noise(scaled: str, factor: int, draws: int) -> dict[str, float]:
-    cap: Cap = array_averaging.median([len(user) for user in cell_of(scaled, 1, 0)])
-    of = replace(parameters(EPSILON), cap=cap * factor if scaled == SAMPLES else cap)
+    cap = caps.median([len(user) for user in cell_of(scaled, 1, 0)])
+    of = parameters(EPSILON, cap * factor if scaled == SAMPLES else cap)
+    everything = parameters(EPSILON)
     squares = dict.fromkeys(NAMES, 0.0)
-    for number in range(max(2, draws // factor if scaled == PEOPLE else draws // math.isqrt(factor))):
+    numbers = range(max(4, draws // factor))
+    for number in numbers:
         users = cell_of(scaled, factor, number)
         for name in NAMES:
-            at = replace(of, cap="optimal") if name == "baseline" else of
-            sd = registry.MEANS[name][0](users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number)).noise_sd
-            squares[name] += float(sd) ** 2
-    drawn = number + 1
-    return {name: min(math.sqrt(square / drawn), 1e9 * HIGH) for name, square in squares.items()}
+            at = everything if name == "baseline" else of
+            found = registry.MEANS[name][0](users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number))
+            squares[name] += float(found.noise_sd) ** 2
+    return {name: math.sqrt(square / len(numbers)) for name, square in squares.items()}

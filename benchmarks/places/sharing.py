@@ -94,7 +94,8 @@ def _measured(slot: Slot, most: int, splits: bool, algorithm: str, draws: int) -
         max_cells=most, splits=splits,
     )  # fmt: skip
     truths = {cell: _mean(users.values()) for cell, users in slot.items()}
-    rows, errors = list(contributions(slot)), {cell: [] for cell in slot}  # type: dict[str, list[float]]
+    rows = list(contributions(slot))
+    errors: dict[str, list[float]] = {cell: [] for cell in slot}
     for number in range(draws):
         for found in slotted.cells(KEY, number, rows):
             if found is not None and found.estimate.value is not None:
@@ -126,7 +127,8 @@ def busy(slot: Slot, users: int) -> Slot:
 
 def heavy_hitters(cells: int, users: int, often: int, share: float) -> Slot:
     """Synthetic: users in one to four neighbouring cells, but a few of them in `often` cells; independent samples."""
-    rng, found = np.random.default_rng(17), {}  # type: tuple[np.random.Generator, Slot]
+    rng = np.random.default_rng(17)
+    found: Slot = {}
     for user in range(users):
         first = int(rng.integers(cells))
         width = often if rng.random() < share else int(rng.integers(1, 5))

@@ -96,7 +96,9 @@ def transport(scale: int) -> Transport:
     for first in range(0, len(rows), TOGETHER):
         sent: list[Row] = [tuple(row) for row in rows[first : first + TOGETHER]]
         total += len(Message("trips", 0, 1, 0, 0, contributions={"speed/1|": sent}).encode())
-    return Transport(len(rows), sum(row.samples for row in rows), total, max(len(orjson.dumps(tuple(row))) for row in rows))
+    return Transport(
+        len(rows), sum(row.samples for row in rows), total, max(len(orjson.dumps(tuple(row))) for row in rows)
+    )
 
 
 def measure(*, quick: bool) -> tuple[list[Run], Transport]:
