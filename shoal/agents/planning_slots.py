@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from shoal.agents.planning import CLOSE
 from shoal.agents.planning_slots_workload import Slot, SlotWorkload
-from shoal.mechanisms.slots import best, distribution, few_users, mean_variance, registry
+from shoal.mechanisms.slots import best, registry
 from shoal.mechanisms.slots.cell import Cap, CellParameters, Counts, Draws
 from shoal.mechanisms.slots.many_cells import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slots.statistic import Slotted
 from shoal.models.metric import MetricSection
 from shoal.stream.plan import mechanism_of
 
+NEEDING_DELTA = ("few-users", registry.WITH_PRIOR)
 MOST_CELLS = 40  # of a slot for which errors of algorithms are foretold
 
 
@@ -228,20 +229,20 @@ class Foretold(NamedTuple):
 
 def foretold(mechanism: Slotted, place: Place) -> dict[str, Foretold]:
     """Of all algorithms that could be configured and have what they need, by name."""
-    counts, of = place
+    counts, of = place.counts, replace(place.of, cap=mechanism.cap)
     if mechanism.statistic != "slot-mean":
-        by = mean_variance if mechanism.statistic == "slot-mean-variance" else distribution
-        one = Foretold(by.predicted_error(counts, of), by.release, of.cap)
-        return {"best": one, "baseline": one}
+        release, predict = registry.algorithm_of(mechanism.statistic, "best")
+        every = replace(of, cap=of.cap if isinstance(of.cap, int) else max(counts))
+        ways = {"best": of, "baseline": every}
+        return {name: Foretold(predict(counts, way), release, way.cap) for name, way in ways.items()}
     width = float(of.grid.high - of.grid.low)
     tried = [(one.name, Foretold(one.error * width, one.release, one.cap)) for one in best.candidates(counts, of)]
     found = {"best": min((one for _, one in tried), key=lambda one: one.error)}
     for name, one in tried:
         found[name] = min(found.get(name, one), one, key=lambda one: one.error)
-    if mechanism.delta:
-        found["few-users"] = Foretold(few_users.predicted_error(counts, of), few_users.release, of.cap)
-        with_prior = few_users.predicted_error_with_prior(counts, of)
-        found[registry.WITH_PRIOR] = Foretold(with_prior, few_users.release_with_prior, of.cap)
+    for name in NEEDING_DELTA if mechanism.delta else ():
+        release, predict = registry.algorithm_of(mechanism.statistic, name)
+        found[name] = Foretold(predict(counts, of), release, of.cap)
     return found
 
 

@@ -224,6 +224,7 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
         value = parameters.get("value")
         values += [(topic, path) for path in (value if isinstance(value, list) else [value]) if isinstance(path, str)]
         pattern = [parameters.get(role) for role in ("user", "time", "group")]
+        pattern += [(parameters.get("cell") or {}).get(role) for role in ("lat", "lon")]
         patterns += [(topic, path) for path in pattern if isinstance(path, str)]
     for topic, value in values:
         for path in [path for other, path in patterns if other == topic]:

@@ -15,19 +15,22 @@ Proof: docs/proofs/units.md
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, new_block
-from shoal.models.events import Refused, read_user, read_value
+from shoal.models.events import MAX_NAME_BYTES, Refused, read_user, read_value
 from shoal.stream.books import ACCOUNT_BYTES, PERIOD_BYTES, Books, Changes
 from shoal.stream.intake import Intake
-from shoal.stream.outgoing import Outlet
+from shoal.stream.outgoing import SAMPLE_BYTES, Outlet
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.progress import Progress
 
-ROW_SAMPLES = 4096  # of one contribution, at most: a user may have more than one record can carry
+PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
+BESIDE = SAMPLE_BYTES + 3  # a name's quotes and comma
+LARGEST = 6 * MAX_NAME_BYTES + BESIDE
 ONE_CELL = 1 << COUNT_BITS  # of a slot's account: cells << COUNT_BITS | samples
 
 
@@ -141,14 +144,11 @@ class SlotIntake(Intake):
     def _send_slot(self, slot: int, kept: Kept) -> None:
         self._tombstones += [(name, None) for name in kept.written]
         for user, samples in kept.samples.items():
-            number = samples[0]
-            for begin in range(1, len(samples), 2 * ROW_SAMPLES):
-                part = samples[begin : begin + 2 * ROW_SAMPLES]
+            for number, part in _pieces(samples, 1):
                 cells: dict[str, list[int]] = {}
                 for cell, value in zip(part[::2], part[1::2], strict=True):
                     cells.setdefault(cell, []).append(value)
                 self._send(None, slot * self._slot, user, new_block((number, 0, len(part) // 2, cells, None)))
-                number += len(part) // 2
 
     # ---------------------------------------------------------------- state
 
@@ -194,11 +194,10 @@ class SlotIntake(Intake):
         for slot, kept in self._kept.items():
             before = self.samples_tag + slot.to_bytes(PERIOD_BYTES, "big", signed=True)
             for user, place in kept.fresh.items():
-                samples = kept.samples[user]
-                number = samples[0] + (place - 1) // 2
-                name = before + number.to_bytes(4, "big") + user
-                kept.written.append(name)
-                changes.append((name, orjson.dumps(samples[place:])))
+                for number, part in _pieces(kept.samples[user], place):
+                    name = before + number.to_bytes(4, "big") + user
+                    kept.written.append(name)
+                    changes.append((name, orjson.dumps(part)))
             kept.fresh = {}
         return changes
 
@@ -231,3 +230,24 @@ class SlotIntake(Intake):
     @property
     def _all(self) -> list[Books]:
         return [self._slots] if self._units is None else [self._slots, self._units]
+
+
+def _pieces(samples: list[Any], place: int) -> Iterator[tuple[int, list[Any]]]:
+    """A user's samples from a place on, cut so that each piece fits into a record: number of its first, and the piece.
+
+    By the cells' names alone, which JSON may write six times as long; a name stands beside each of its samples.
+
+    >>> [piece for piece in _pieces([7, "a", 5, "b", 6], 1)]
+    [(7, ['a', 5, 'b', 6])]
+    """
+    if (len(samples) - place) // 2 * LARGEST <= PIECE_BYTES:  # nearly always
+        yield samples[0] + (place - 1) // 2, samples[place:]
+        return
+    begin, size = place, 0
+    for end in range(place, len(samples), 2):
+        cost = 6 * len(samples[end]) + BESIDE
+        if size and size + cost > PIECE_BYTES:
+            yield samples[0] + (begin - 1) // 2, samples[begin:end]
+            begin, size = end, 0
+        size += cost
+    yield samples[0] + (begin - 1) // 2, samples[begin:]

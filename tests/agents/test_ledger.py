@@ -216,6 +216,16 @@ def test_a_field_is_value_or_pattern_over_all_apps_of_a_log(ledger: Ledger, path
     register(ledger, version("by-price", topic="orders", value="weight", group=path), version("bare", value=None))
 
 
+@pytest.mark.parametrize("role", ["lat", "lon"])
+def test_a_coordinate_by_which_cells_are_public_is_no_value(ledger: Ledger, role: str) -> None:
+    """Releases per cell show it, which no epsilon of the other metric has paid for."""
+    cell = {"h3": 8, "lat": "there.lat", "lon": "there.lon"} | {role: "amount"}
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="topic 'purchases': 'amount' is the value .* 'amount' is public"):
+        register(ledger, version("by-place", value="weight", cell=cell), app="other", key_fingerprint="beef")
+    register(ledger, version("by-place", topic="orders", value="weight", cell=cell))
+
+
 def test_partition_counts_are_frozen(ledger: Ledger) -> None:
     register(ledger, version(), partitions={"purchases": 4})
     register(ledger, version(), partitions={"purchases": 4, "shoal.contributions": 8})

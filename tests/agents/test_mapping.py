@@ -56,7 +56,7 @@ def places() -> Places:
 
 def test_slots_come_in_order_of_time_with_their_cells() -> None:
     # given releases in another order
-    places = read(release(CENTRE, HOURS[1], value=None), release(CENTRE), release(RING[0], users=None, error=None))
+    places = read(release(CENTRE, HOURS[1], value=None), release(CENTRE), release(RING[0], users="x", error=None))
     # then slots are in theirs
     assert list(places.slots) == list(HOURS)
     assert places.slots[HOURS[0]][CENTRE] == Cell(30.0, 4.0, 2.5, 70, 12)
@@ -113,6 +113,7 @@ def test_groups_that_are_no_cells_are_refused(group: str | None) -> None:
         (orjson.dumps(release(CENTRE, at="soon")), "line 2 is no release"),
         (orjson.dumps(release(CENTRE) | {"value": [1, 2]}), "value is no number"),
         (orjson.dumps(release(CENTRE) | {"value": True}), "value is no number"),
+        (orjson.dumps(release(CENTRE)).replace(b"30.0", b"1e400"), "value is no number"),
         (orjson.dumps(release(CENTRE) | {"value": {"quantiles": [1]}}), "no part `mean`"),
     ],
 )
@@ -240,7 +241,7 @@ def test_nothing_from_outside_becomes_markup(places: Places) -> None:
     ids=["one cell", "no number", "no interval", "a cell at the pole"],
 )
 def test_small_maps_are_maps(releases: list[dict[str, Any]], tmp_path: Path) -> None:
-    draw_map(read(*releases), tmp_path, "speed")
+    draw_map(read(*releases), tmp_path, "dollars, $_$ and $", "$^$")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -73,6 +73,12 @@ def test_events_have_the_agreed_form_and_are_in_order(morning: list[dict[str, An
     assert np.hypot(east, north).max() < 1.25 * city.radius
 
 
+def test_no_second_has_more_reports_than_others(morning: list[dict[str, Any]]) -> None:
+    # also not the first and the last of the ten minutes that are made at once
+    counts = Counter(seconds(event) % 600 for event in morning)
+    assert max(counts.values()) < 2 * len(morning) / 600
+
+
 def test_few_buses_report_very_often_and_most_of_them_seldom(morning: list[dict[str, Any]]) -> None:
     counts = sorted(Counter(event["bus"] for event in morning).values(), reverse=True)
     assert counts[0] == pytest.approx(6 * HOUR / 10, abs=2)

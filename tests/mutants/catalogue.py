@@ -2,6 +2,7 @@
 
 from tests.mutants import (
     accounts,
+    cells,
     clippings,
     counters,
     decays,
@@ -30,6 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *clippings.MUTANTS,
     *few.MUTANTS,
     *places.MUTANTS,
+    *cells.MUTANTS,
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,

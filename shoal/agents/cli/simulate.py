@@ -64,7 +64,7 @@ def buses(
             advance(done)
         written.flush()
     fields = {"events": events, "users": users, "seed": seed, "out": out}
-    said = f"{events:,} events of {users:,} buses" + ("" if out == "-" else f" in {out}")
+    said = f"{events:,} events of {users:,} {'bus' if users == 1 else 'buses'}" + ("" if out == "-" else f" in {out}")
     result(fields, as_json=as_json, text=lambda: said, to_stderr=out == "-" or not as_json)
 
 

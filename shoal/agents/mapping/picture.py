@@ -22,6 +22,8 @@ WIDTH, DPI = 12.0, 110
 LEFT, GAP, PANEL = 0.35, 0.9, 4.85  # inches
 ABOVE, BELOW = 2.0, 0.4
 TALLEST, FLATTEST = 7.0, 2.5
+PLAIN: dict[str, Any] = {"va": "center", "parse_math": False}  # a label may hold dollars
+BOLD: dict[str, Any] = {"weight": "bold"}
 MARGIN = 0.02  # around the cells, in widths of the map
 
 
@@ -56,12 +58,12 @@ def draw(places: Places, path: Path, label: str, note: str = "") -> None:
         _words(figure, places, slot, label, height)
         for number, kind in enumerate(_kinds(places, label)):
             left = LEFT + number * (PANEL + GAP)
-            figure.text(left / WIDTH, (BELOW + tall + 0.24) / height, kind.name, size=11, weight="bold", va="center")
+            figure.text(left / WIDTH, (BELOW + tall + 0.24) / height, kind.name, size=11, **PLAIN, **BOLD)
             panel = figure.add_axes((left / WIDTH, BELOW / height, PANEL / WIDTH, tall / height))
             shown = _hexagons(panel, plane, cells, slot, kind)
             _bar(figure, shown, kind, ((left + PANEL + 0.12) / WIDTH, BELOW / height, tall / height))
         _length(figure.axes[0], plane)
-        figure.text(LEFT / WIDTH, 0.2 / height, note, color=QUIET, size=8, va="center")
+        figure.text(LEFT / WIDTH, 0.2 / height, note, color=QUIET, size=8, **PLAIN)
         figure.savefig(path, format="png", facecolor="white")
 
 
@@ -70,8 +72,8 @@ def _words(figure: Figure, places: Places, slot: dict[str, Cell], label: str, he
     released = sum(cell.released for cell in slot.values())
     said = [f"slot that ends {moment(places.fullest)}", places.promise]
     said.append(f"{released:,} cells released, {len(slot) - released:,} not")
-    figure.text(LEFT / WIDTH, 1 - 0.33 / height, f"{label}, by place", size=16, weight="bold", va="center")
-    figure.text(LEFT / WIDTH, 1 - 0.66 / height, "; ".join(filter(None, said)), color=QUIET, va="center")
+    figure.text(LEFT / WIDTH, 1 - 0.33 / height, f"{label}, by place", size=16, **PLAIN, **BOLD)
+    figure.text(LEFT / WIDTH, 1 - 0.66 / height, "; ".join(filter(None, said)), color=QUIET, **PLAIN)
     handles = [
         Patch(facecolor=HATCHED, edgecolor=HATCH, hatch="/////", linewidth=0.6, label="not released"),
         Patch(facecolor="none", edgecolor=QUIET, linewidth=0.6, label="nothing in this slot"),

@@ -4,6 +4,7 @@ A cell's release is a number, an object of which `mean` is shown, or null: "no r
 metric whose groups are no cells, is an error that says so.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,11 @@ def _cell(fields: dict[str, Any], name: str) -> Cell:
     samples, users = (fields.get(one) for one in ("samples", "users"))
     value, low, high, error = (_number(fields, one, name) for one in ("value", "low", "high", "error"))
     margin = None if value is None or low is None or high is None else (high - low) / 2
-    return Cell(value, margin, error, samples if isinstance(samples, int) else 0, users)
+    return Cell(value, margin, error, _count(samples) or 0, _count(users))
+
+
+def _count(found: Any) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
@@ -130,6 +135,6 @@ def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
             raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
     if found is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
         raise InputError(f"{name}: a release's {part} is no number; name a file that `shoal run` wrote")
     return float(found)

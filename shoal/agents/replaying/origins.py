@@ -8,8 +8,10 @@ either is a fingerprint per source partition, contributions partition and group,
               this audit (of several coordinates, each has a b of its own): how a tick's samples are split into partials
               does not matter, and any other sums give another fingerprint but for a chance of 2**-127
     samples   of slots: sum over samples of a(slot, cell, user, place among that user's in the cell) * (value + 1), of
-              each slot that is over; how they were cut into pieces does not matter
-    clocks    never go back, and have entered the step that the last event entered
+              each slot that is over; how they were cut into pieces does not matter, but each piece has the number that
+              follows, by which release puts them in order
+    clocks    never go back, have entered the step that the last event entered, and nothing comes for a tick or slot
+              that they have said is over: release would leave it out, or count it in another one
 """
 
 import secrets
@@ -90,18 +92,23 @@ class Samples:
     (True, {}, 3)
     """
 
-    __slots__ = ("_open", "_places", "_sums", "samples")
+    __slots__ = ("_numbers", "_open", "_places", "_sums", "samples")
 
     def __init__(self) -> None:
         self.samples = 0
+        self._numbers: dict[tuple[int, str], int] = {}  # of a user's last sample in the slot
         self._open: int | None = None  # the slot that was open when something was forgotten last
         self._sums: dict[int, int] = {}  # by slot's start
         self._places: dict[tuple[int, str, str], int] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add rows."""
-        for start, user, _, _, count, cells in rows:
+        for start, user, number, level, count, cells in rows:
             self.samples += count
+            last = self._numbers.get((start, user), 0)
+            if (number, level, count) != (last + 1, 0, sum(map(len, cells.values()))):  # bound sends no such row
+                self._sums[start] = (self._sums.get(start, 0) + _coefficient(start, user, number)) % PRIME
+            self._numbers[start, user] = last + count
             for cell, values in cells.items():
                 first = self._places.get((start, user, cell), 0)
                 self._places[start, user, cell] = first + len(values)
@@ -114,8 +121,8 @@ class Samples:
         if promise // length == self._open:
             return
         self._open = promise // length
-        for name in [name for name in self._places if name[0] + length <= promise]:
-            del self._places[name]
+        self._places = {name: place for name, place in self._places.items() if name[0] + length > promise}
+        self._numbers = {name: number for name, number in self._numbers.items() if name[0] + length > promise}
 
     def over(self, length: int, promise: int) -> dict[int, int]:
         """Equal for equal samples, of the slots that are over by then."""
@@ -152,9 +159,10 @@ class Sent:
         self.messages = 0
         self.groups: dict[str, GroupSent] = {}
         self.told: dict[str, int | None] = {}
-        self.went_back = False
+        self.went_back = self.came_late = False
         self._retired = plan.retired
         self._slots = slots_of(plan)
+        self._ticks = ticks_of(plan)
 
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
@@ -163,9 +171,10 @@ class Sent:
             label = key.partition("|")[0]
             if label not in self._retired:
                 found = self.groups.setdefault(key, GroupSent())
-                rows = message.contributions.get(key, ())
+                rows, partials = message.contributions.get(key, ()), message.partials.get(key, ())
+                self.came_late |= self._is_over(label, [one[0] for one in (*rows, *partials)])
                 (found.slots if label in self._slots else found.blocks).add(rows)
-                found.partials.add(message.partials.get(key, ()))
+                found.partials.add(partials)
         for clock, watermark in (message.watermarks or {}).items():
             before = self.told.get(clock)
             self.went_back |= before is not None and (watermark is None or watermark < before)
@@ -174,6 +183,14 @@ class Sent:
                 length, of = self._slots.get(key.partition("|")[0], (0, ""))
                 if of == clock and watermark is not None:
                     found.slots.forget(length, watermark)
+
+    def _is_over(self, label: str, times: Iterable[int]) -> bool:
+        """Whether one of the ticks of these times was said to be over."""
+        every, clock = self._ticks.get(label, (None, ""))
+        promise = self.told.get(clock)
+        if every is None or promise is None:
+            return False
+        return any((time // every + 1) * every <= promise for time in times)
 
 
 def compare(
@@ -190,6 +207,8 @@ def compare(
             findings.add("contributions", f"{where} {key}", f"contributions are not what the events yield: {said}")
     if sent.went_back:
         findings.add("clock", where, "a watermark went back")
+    if sent.came_late:
+        findings.add("clock", where, "contributions came after a watermark that had said that there were no more")
     for clock in plan.clocks:
         reached, told = clocks.get(clock.label), sent.told.get(clock.label)
         if clock.cadences and _steps(clock, reached) != _steps(clock, told):
@@ -203,6 +222,11 @@ def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
         for metric in plan.metrics
         if metric.section.slot is not None
     }
+
+
+def ticks_of(plan: TopicPlan) -> dict[str, tuple[int | None, str]]:
+    """Of each metric: how long a tick, step or slot is, and by which clock."""
+    return {metric.label: (metric.every, plan.clocks[metric.clock].label) for metric in plan.metrics}
 
 
 def _steps(clock: Clock, watermark: int | None) -> list[int] | None:

@@ -88,9 +88,10 @@ def _reports(world: _World, start: int, rng: np.random.Generator) -> tuple[Ints,
     counts = (np.ceil((since + BATCH) / interval - phase) - first).astype(np.int64)
     which = np.repeat(np.arange(len(driving)), counts)
     number = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = (first[which] + number + phase[which]) * interval[which]
+    at = (first[which] + number + phase[which]) * interval[which] - since
     at += rng.uniform(-JITTER, JITTER, len(at)) * interval[which]
-    second = np.clip(np.floor(at).astype(np.int64) + trips.start, start, start + BATCH - 1)
+    inside = BATCH - np.abs(BATCH - np.abs(at))  # what leaves the ten minutes comes back into them
+    second = start + np.minimum(inside.astype(np.int64), BATCH - 1)
     order = np.argsort(second, kind="stable")
     return driving[which[order]], second[order]
 
