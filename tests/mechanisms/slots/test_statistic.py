@@ -1,7 +1,7 @@
 """All cells of a slot: shares, order, pieces, and noise that nothing else has."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 from unittest.mock import patch
 
