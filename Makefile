@@ -7,11 +7,12 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo test check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
+	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
 	@echo 'make check     the quick part of it: all but tests and coverage'
@@ -39,6 +40,9 @@ $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/*.lock)
 demo: install
 	$(BIN)/shoal demo
 
+demo-geo: install
+	$(BIN)/shoal demo --geo
+
 check: lint doctest
 
 lint: install
@@ -53,11 +57,21 @@ doctest: install
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --doctest-modules --ignore=shoal/migrations shoal tests
+	$(MAKE) --no-print-directory --jobs=2 --keep-going tests-with-kafka tests-without
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
 	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
+
+# At once: the tests with workers and brokers mostly wait, the others compute. What the first say is shown when they end.
+WITH_KAFKA := tests/kafka tests/cli tests/agents
+PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
+
+tests-with-kafka:
+	$(PYTEST) $(WITH_KAFKA) >.coverage-kafka-tests 2>&1; status=$$?; cat .coverage-kafka-tests; rm .coverage-kafka-tests; exit $$status
+
+tests-without:
+	$(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
 
 fix: install
 	$(BIN)/ruff check --fix .

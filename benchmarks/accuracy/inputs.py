@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.demo.purchases import FILE as PURCHASES
+from shoal.agents.demo.shop.purchases import FILE as PURCHASES
 from shoal.mechanisms.grid import Grid
 from shoal.models.times import time_of_text
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from shoal.agents.demo.picture import INK, QUIET, STYLE
+from shoal.agents.picture_style import INK, QUIET, STYLE
 from shoal.agents.planning import MetricPlan, Outlook
 from shoal.agents.planning_steps import StepPlan
 from shoal.agents.planning_values import NOT_PRIVATE

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from shoal.agents.demo.picture import INK, QUIET
+from shoal.agents.picture_style import INK, QUIET
 from shoal.agents.planning_picture import COLORS, LABEL, TIMES, Row, by_cap, label_ends, limits, style_axes, time_axis
 from shoal.agents.planning_steps import StepPlan
 from shoal.agents.planning_steps_view import BY_HAND, length, recommended, rows, title, workload

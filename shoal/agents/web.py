@@ -9,7 +9,9 @@ a user, or how many values were clipped. What can fail: the port is taken.
     shoal_dead_letters_total            refused events, by metric and reason
     shoal_over_cap_total                samples beyond their user's cap
     shoal_groups_left_out_total         samples of users who had their groups already
-    shoal_woke_late_total               samples that came after their tick and counted in the open one
+    shoal_slots_left_out_total          samples of units that had their slots already
+    shoal_cells_left_out_total          samples of units that had their cells already, where epsilon is split
+    shoal_woke_late_total               samples that came after their tick; they count in the open one, of slots in none
     shoal_repeated_messages_total       messages left out as repeats: must be 0
     shoal_recoveries_total              partitions taken over
     shoal_owned_partitions              partitions worked on now
@@ -44,7 +46,9 @@ COUNTERS = {
     "contribution_messages": "messages processed by the release stage",
     "over_cap": "samples beyond their user's cap",
     "groups_left_out": "samples of users who had their groups already",
-    "woke_late": "samples that came after their tick and counted in the open one",
+    "slots_left_out": "samples of units that had their slots already",
+    "cells_left_out": "samples of units that had their cells already",
+    "woke_late": "samples that came after their tick",
     "repeated_messages": "messages left out as repeats",
     "recoveries": "partitions taken over",
 }

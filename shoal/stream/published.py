@@ -158,9 +158,14 @@ class GroupState:
             return estimate.value
         if isinstance(estimate, Estimates):
             ends = [own or ends for own, ends in zip(estimate.bounds, section.ranges, strict=True)]
-            return [_clamped(one, *own) for one, own in zip(estimate.value, ends, strict=True)]
-        return _clamped(estimate.value, *(estimate.bounds or section.ranges[0]))
+            return [clamped(one, *own) for one, own in zip(estimate.value, ends, strict=True)]
+        return clamped(estimate.value, *(estimate.bounds or section.ranges[0]))
 
 
-def _clamped(value: float | None, low: Fraction | float, high: Fraction | float) -> float | None:
+def clamped(value: float | None, low: Fraction | float, high: Fraction | float) -> float | None:
+    """The value, or the end of the range that it lies beyond.
+
+    >>> clamped(1.5, 0, 1), clamped(None, 0, 1)
+    (1.0, None)
+    """
     return None if value is None else min(max(value, float(low)), float(high))

@@ -250,34 +250,29 @@ class ReleasePartition:
             for row in rows:
                 self._add(key, state, [Contribution(*row)], row[0])
             return
-        label = state.metric.label
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
-            is_late, samples = self._is_late(label, tick, every), [row[4] for row in run]
-            if not (is_late and state.metric.section.is_slotted):
-                self._waiting.add(label, key, self._open_tick(label, tick, every, samples), run)
-            else:
-                self.counters["woke_late"] += sum(samples)
+            opened = self._open_tick(state.metric, tick, [row[4] for row in run])
+            if opened is not None:
+                self._waiting.add(state.metric.label, key, opened, run)
 
     def _add_partials(self, key: str, partials: list[Partial]) -> None:
         state = self._group(key)
         if state is None:
             return
-        every, label = state.metric.every or 1, state.metric.label
         for start, flat in partials:
-            self._waiting.add_cells(label, key, self._open_tick(label, start // every, every, flat[1::3]), flat)
+            opened = self._open_tick(state.metric, start // (state.metric.every or 1), flat[1::3])
+            if opened is not None:
+                self._waiting.add_cells(state.metric.label, key, opened, flat)
 
-    def _open_tick(self, label: str, tick: int, every: int, samples: Iterable[int]) -> int:
-        """The tick, or the one that is open now if it is past: its partition was held to be idle."""
-        if not self._is_late(label, tick, every):
+    def _open_tick(self, metric: Metric, tick: int, samples: Iterable[int]) -> int | None:
+        """The tick; if it is past, as its partition was held to be idle, the one that is open now, or of slots none."""
+        acted, every = self._clock_of.get(metric.label), metric.every or 1
+        if acted is None or tick >= acted // every:
             return tick
         # Samples, not rows: how many parts a tick has may depend on values.
         self.counters["woke_late"] += sum(samples)
-        return self._clock_of[label] // every
-
-    def _is_late(self, label: str, tick: int, every: int) -> bool:
-        acted = self._clock_of.get(label)
-        return acted is not None and tick < acted // every
+        return None if metric.section.is_slotted else acted // every
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""

@@ -68,7 +68,7 @@ def test_the_quick_loop_does_what_the_slow_one_does(cells: Cells, most: int, eps
     left, stopped, threshold = literal(cells, most, epsilon)
     assert {cell: set(users) for cell, users in found.left_out.items()} == left
     assert found.stopped == stopped
-    assert found.threshold == pytest.approx(float(threshold), rel=1e-8)
+    assert found.threshold == pytest.approx(float(threshold))
 
 
 @pytest.mark.parametrize("largest", [2, 4, 9, 30])

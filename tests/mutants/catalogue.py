@@ -2,6 +2,7 @@
 
 from tests.mutants import (
     accounts,
+    cells,
     clippings,
     counters,
     decays,
@@ -10,6 +11,7 @@ from tests.mutants import (
     means,
     noise,
     people,
+    places,
     records,
     sharps,
     slots,
@@ -28,6 +30,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *slots.MUTANTS,
     *clippings.MUTANTS,
     *few.MUTANTS,
+    *places.MUTANTS,
+    *cells.MUTANTS,
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,

@@ -31,9 +31,9 @@ KEPT = (
     Mutant(
         name="a lost message goes unnoticed",
         family="state",
-        file="stream/release.py",
-        old="if message.number != source.number + 1:",
-        new="if message.number < source.number + 1:",
+        file="stream/clocks.py",
+        old="if message.number != self.number + 1:",
+        new="if message.number < self.number + 1:",
         breach="releases go on over another stream than the one that the key has met",
         tests=(RELEASE + "test_a_lost_message_is_the_end",),
     ),

@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant(
         name="users as events",
         family="units",
-        file="stream/step_intake.py",
+        file="stream/intakes.py",
         old="if metric.section.of.is_event:",
         new="if metric.section.of.period is None:",
         breach="the cap of a person is not kept, though the noise is made for it",

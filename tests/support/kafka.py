@@ -56,6 +56,10 @@ class Kafka(Broker):
         """All that a read_committed consumer gets of a topic, by partition and offset."""
         return asyncio.run(_read(self.bootstrap, topic, "read_committed"))
 
+    def length(self, topic: str) -> int:
+        """Offsets of a topic up to what is committed: of its records, aborted ones, and ends of transactions."""
+        return asyncio.run(_length(self.bootstrap, topic))
+
     def read_uncommitted(self, topic: str) -> list[Read]:
         """All that was ever written, of aborted transactions too."""
         return asyncio.run(_read(self.bootstrap, topic, "read_uncommitted"))
@@ -103,6 +107,17 @@ async def _send(producer: AIOKafkaProducer, topic: str, records: Iterable[Record
     ]
     for one in sent:
         await one
+
+
+async def _length(bootstrap: str, topic: str) -> int:
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed")
+    await consumer.start()
+    try:
+        await consumer._client.force_metadata_update()
+        ends = await consumer.end_offsets([TopicPartition(topic, p) for p in await _partitions(consumer, topic)])
+        return sum(ends.values())
+    finally:
+        await consumer.stop()
 
 
 async def _read(bootstrap: str, topic: str, isolation: str) -> list[Read]:

@@ -1,4 +1,4 @@
-"""`shoal demo`: a real Kafka, a worker and 69,659 real purchases, with the truth beside the estimates."""
+"""`shoal demo`: a real Kafka, a worker and 69,659 real purchases or simulated buses, the truth beside the estimates."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,27 +10,40 @@ from shoal.models.errors import AuditError
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for everything it makes; a former demo in it is deleted.")] = Path(
-        "shoal-demo"
-    ),
+    geo: Annotated[
+        bool, typer.Option("--geo", help="Simulated buses instead: speeds by place and hour, on a map.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for everything it makes; a former demo in it is deleted. [shoal-demo, shoal-demo-geo]"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Stream a real purchase history through a real Kafka, watch the private estimates, and audit every one of them.
 
-    It starts Kafka and a worker on free ports and stops them again, also on Ctrl-C. The folder then holds picture.png,
-    releases.jsonl, the configuration, a new key, the audit log and Kafka's data.
+    It starts Kafka and a worker on free ports and stops them again, also on Ctrl-C. The folder then holds picture.png
+    (with --geo map.png, map.html, trips.jsonl), releases.jsonl, the configuration, a new key, the audit log and
+    Kafka's data.
 
     With --json the last line on stdout is {"events", "releases", "verified", "picture", "file", "final"}; `final` has
-    the last release of each metric and the true mean at that instant.
+    the last release of each metric and the true mean at that instant. With --geo "page" follows "picture", and `final`
+    has {"at", "slots", "released", "not_released", "median_error"} of all cells and hours.
 
     Example: shoal demo --out shoal-demo
     """
-    from shoal.agents.demo.show import run_demo  # draws: half a second that no other command should wait for
+    # What draws takes half a second that no other command should wait for.
+    from shoal.agents.demo.places.scene import Places
+    from shoal.agents.demo.shop.scene import Shop
+    from shoal.agents.demo.show import run_demo
     from shoal.agents.demo.view import open_view
 
     with open_view() as view:
         try:
-            shown = run_demo(out, view)
+            shown = run_demo(
+                Places.open if geo else Shop.open, out or Path("shoal-demo-geo" if geo else "shoal-demo"), view
+            )
         except KeyboardInterrupt:
             view.say("stopped before the end, and with it everything that was started")
             raise

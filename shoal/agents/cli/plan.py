@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 
-from shoal.agents import planning_steps_json, planning_steps_view, planning_view
+from shoal.agents import planning_slots_view, planning_steps_json, planning_steps_view, planning_view
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
+from shoal.agents.planning_slots import SlotPlan, plan_slots, stages
+from shoal.agents.planning_slots_workload import read_slots, stated_slot
 from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
 from shoal.agents.planning_steps_workload import Source, Steady, read_file
@@ -25,7 +27,7 @@ from shoal.models.errors import ConfigError, InputError
 from shoal.models.metric import MetricSection
 
 MOST_USERS = 2**40
-AnyPlan = MetricPlan | StepPlan
+AnyPlan = MetricPlan | StepPlan | SlotPlan
 Read = TypeVar("Read")
 
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
@@ -45,6 +47,10 @@ Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the rang
 Events = Annotated[
     str | None, typer.Option(metavar="FILE", help="Run on these events (.jsonl, .csv, or -) instead. NOT PRIVATE.")
 ]
+Cells = Annotated[
+    int | None,
+    typer.Option(min=1, max=2**20, help="Of statistics per slot: cells that the users are in; default: max_cells."),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the plan, too.")]
 
 
@@ -56,6 +62,7 @@ def plan(
     over: Over = None,
     pattern: Shape = "even",
     spread: Spread = 1.0,
+    cells: Cells = None,
     values: Events = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -64,8 +71,8 @@ def plan(
 
     For a stated number of users and samples: noise, what is left out, when the first useful release comes; which
     algorithm, max_contributions and cadence would be best, or what other windows would do; what half the error would
-    cost. No key is needed, nothing is registered, charged or written. With --values the same for real events, which
-    makes the result as secret as they are.
+    cost; per slot, in how many cells a user should count. No key is needed, nothing is registered, charged or written.
+    With --values the same for real events, which makes the result as secret as they are.
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
@@ -73,10 +80,10 @@ def plan(
     chosen = _metrics(said, metric)
     stated = None if values is not None else _stated(users, samples, over, pattern, spread)
     if values is not None:
-        _refuse_stated(users, samples, over, pattern, spread)
+        _refuse_stated(users, samples, over, pattern, spread, cells)
         chosen = _of_one_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
-    plans = [one for section in chosen for one in _plans(said, section, stated, values)]
+    plans = [one for section in chosen for one in _plans(said, section, stated, values, cells)]
     if plot is not None:
         _draw(plans, plot)
     if as_json:
@@ -91,6 +98,8 @@ def plan(
 
 
 def _as_json(one: AnyPlan) -> dict[str, Any]:
+    if isinstance(one, SlotPlan):
+        return planning_slots_view.as_json(one)
     return planning_steps_json.as_json(one) if isinstance(one, StepPlan) else planning_view.as_json(one)
 
 
@@ -98,8 +107,13 @@ def _show(plans: list[AnyPlan], console: Console) -> None:
     for index, one in enumerate(plans):
         if index:
             console.print()
-        tables = planning_steps_view.tables if isinstance(one, StepPlan) else planning_view.tables
-        console.print(tables(one, console.width))  # type: ignore[arg-type]  # of the same kind
+        console.print(_tables(one, console.width))
+
+
+def _tables(one: AnyPlan, width: int) -> Group:
+    if isinstance(one, SlotPlan):
+        return planning_slots_view.tables(one, width)
+    return planning_steps_view.tables(one, width) if isinstance(one, StepPlan) else planning_view.tables(one, width)
 
 
 def _metrics(config: Config, name: str | None) -> list[MetricSection]:
@@ -123,7 +137,7 @@ def _stated(users: int | None, samples: float | None, over: str | None, pattern:
 
 
 def _refuse_stated(*stated: object) -> None:
-    if stated != (None, None, None, "even", 1.0):
+    if stated != (None, None, None, "even", 1.0, None):
         raise typer.BadParameter("the file says who contributes what; leave out the workload", param_hint="--values")
 
 
@@ -137,8 +151,17 @@ def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]
     return chosen
 
 
-def _plans(config: Config, section: MetricSection, stated: Stated | None, values: str | None) -> list[AnyPlan]:
+def _plans(
+    config: Config, section: MetricSection, stated: Stated | None, values: str | None, cells: int | None
+) -> list[AnyPlan]:
     """One for each coordinate."""
+    if section.is_slotted:
+        slots = (
+            _read(read_slots, config, section, values)
+            if stated is None
+            else stated_slot(section, _with_users(stated, section), cells)
+        )
+        return [_advancing(section, stages(slots), partial(plan_slots, section, slots))]
     if section.is_stepped:
         source: Source = (
             _read(read_file, config, section, values) if stated is None else Steady(_with_users(stated, section))
@@ -192,8 +215,12 @@ def _draw(plans: list[AnyPlan], path: Path) -> None:
     from shoal.agents import planning_picture, planning_steps_picture  # half a second of matplotlib
 
     rows = [
-        planning_steps_picture.row(one) if isinstance(one, StepPlan) else planning_picture.row(one) for one in plans
+        planning_steps_picture.row(one) if isinstance(one, StepPlan) else planning_picture.row(one)
+        for one in plans
+        if not isinstance(one, SlotPlan)
     ]
+    if not rows:
+        raise ConfigError("statistics per slot have no picture; leave out --plot")
     try:
         planning_picture.draw(rows, path)
     except OSError as error:

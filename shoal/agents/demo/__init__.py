@@ -1,11 +1,12 @@
 """`shoal demo`: the whole way of the data on one machine, with the truth beside it.
 
+scene       what one demo has of its own: events, configuration, table, picture
+shop        real purchases: means over all of them, released day by day
+places      simulated buses: mean speeds by place and hour, on a map
+
 folder      the folder of a demo, made anew: configuration, key, lock
-purchases   the input, and its true running mean, which only the demo knows
 processes   worker and auditors: started, watched, stopped, never left behind
 streaming   events in, releases out
-view        what a terminal shows meanwhile
-outcome     what is said at the end: truth against estimate, what activated
-picture     the same, drawn
+view        where all this is shown meanwhile: a terminal, or lines
 show        all of it in order
 """

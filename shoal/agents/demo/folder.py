@@ -9,63 +9,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from string import Template
 
 from shoal.agents import key_file
 from shoal.models.errors import ConfigError
 
 MARKER = ".shoal-demo"  # whatever lies beside it may be deleted
 MARKED = "Made by `shoal demo`. The next demo that runs here deletes everything in this folder.\n"
-
-# Two metrics of one topic, the same promise: all values of a person together, epsilon = 1 each.
-#
-# `basket`: the default, with a cap and a range that need no knowledge of these data. It finds out by itself that most
-# customers buy a few times and spend tens of dollars.
-#
-# `basket-full`: the paper's algorithm, for people with many samples. Here 11 of 23,570 have more than 64, and the noise
-# of seven counters stays: it is shown because that is how it is.
-CONFIG = Template("""\
-# What `shoal demo` ran: the average purchase at an online shop, released once a day, by two algorithms.
-
-[kafka]
-brokers = "$brokers"
-app = "shoal"
-partitions = 2
-
-[audit]
-url = "sqlite:///shoal.db"
-
-[privacy]
-key_file = "shoal.key"
-epsilon = 2.0                    # both metrics together, about all purchases of one customer
-
-[[metric]]
-name = "basket"
-topic = "purchases"
-user = "customer"
-value = "amount"
-time = "at"
-statistic = "mean"
-range = [0, 200]                 # dollars; where most purchases lie in it is found out privately
-epsilon = 1.0
-max_contributions = 64           # per customer, at most; how many of them pay is found out too
-users = 25000
-every = "1d"
-
-[[metric]]
-name = "basket-full"
-topic = "purchases"
-user = "customer"
-value = "amount"
-time = "at"
-statistic = "mean"
-algorithm = "full"               # blocks, private medians, one counter per level: for people with many samples
-range = [0, 200]
-epsilon = 1.0
-max_contributions = 64
-users = 25000
-every = "1d"
-""")
 
 
 @contextmanager
@@ -111,9 +60,9 @@ def _empty(folder: Path) -> None:
             entry.unlink()
 
 
-def write_config(folder: Path, brokers: str) -> Path:
+def write_config(folder: Path, text: str) -> Path:
     """A new key, and the configuration that names it."""
     key_file.new(folder / "shoal.key")
     config = folder / "shoal.toml"
-    config.write_text(CONFIG.substitute(brokers=brokers), "utf-8")
+    config.write_text(text, "utf-8")
     return config

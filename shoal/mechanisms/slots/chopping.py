@@ -83,7 +83,7 @@ class Chopping:
         self._kept.append(total)
         self._changes.append(0)
         self._left.append([])
-        self.threshold = max(self.threshold, rounded(self._error(total, kinds[-1][0], total, self._epsilon)))
+        self.threshold = max(self.threshold, self._error(total, kinds[-1][0], total, self._epsilon))
         return {samples: first + place for place, (samples, _) in enumerate(kinds)}
 
     def admit(self, users: Mapping[str, list[int]]) -> Generator[None, None, None]:
@@ -123,7 +123,7 @@ class Chopping:
         """Each user with the most cells leaves one. One function: calls would cost half of the time."""
         after, made, changes, alive, kept = self._after, self._made, self._changes, self._alive, self._kept
         known, cell_of, samples, top, total = after.__getitem__, self._cell, self._samples, self._top, self._total
-        error, epsilon, threshold, below = self._error, self._epsilon, self.threshold, self._below
+        error, epsilon, threshold, below = self._error, self._epsilon, rounded(self.threshold), self._below
         work = 0
         for user in self._active:
             kinds = self._held[user]

@@ -77,8 +77,7 @@ def tau(spread: Fraction, count: int, cap: int, failure: Fraction) -> int:
 def likely_error(found: Outlook, arrays: Arrays, of: CellParameters) -> float:
     """The error that is likely for these arrays, in parts of the range."""
     chosen_from = bins(arrays, of)
-    width = min(4 * chosen_from.tau / chosen_from.full, 1.0)
-    return likely.levy(found, width, chosen_from.count, of.epsilon)
+    return likely.levy(found, 2 * chosen_from.tau / chosen_from.full, chosen_from.count, of.epsilon)
 
 
 def predicted_error(counts: Counts, of: CellParameters) -> float:

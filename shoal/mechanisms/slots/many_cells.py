@@ -12,7 +12,7 @@ Source       Rameshwar and Tandon (2024), CHOP-USER. Their figures call it CLIP-
 """
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -205,8 +205,11 @@ def _kinds(members: Mapping[str, int]) -> Steps[list[tuple[int, int]]]:
 def _prepared(cells: Cells, sizes: Mapping[str, int], least: int, epsilon: Fraction, error: Error) -> Steps[Chopping]:
     """Everybody is in every cell; users with more than the least number of cells may leave some."""
     work = Chopping(error, float(epsilon) / max(sizes.values()))
-    many: dict[str, list[int]] = {user: [] for user, size in sizes.items() if size > least}
+    many: dict[str, list[int]] = {}
     pace = _Pace()
+    for everybody in _portions(sizes.items()):
+        many.update((user, []) for user, size in everybody if size > least)
+        yield
     for cell in sorted(cells):
         kind_of = work.add((yield from _kinds(cells[cell])))
         for portion in _portions(cells[cell].items() if many else ()):
@@ -232,18 +235,25 @@ def _allotment(
         out = work.left_out(index)
         if out:
             left_out[cell], dropped[cell] = out, work.dropped(index)
-        reached = 0
+        reached, highest = 0, min(most, before)
         for portion in _portions(cells[cell]):
-            reached = max(reached, _most_cells(portion, out, sizes, most))
+            reached = max(reached, _most_cells(portion, out, sizes, highest))
             if pace.is_due(2 * len(portion)):
                 yield
+            if reached == highest:
+                break
         if reached:
             divisors[cell] = reached
             errors[cell] = error(*work.state(index), float(epsilon) / reached)
     return Allotment(left_out, dropped, divisors, before, min(most, before), work.stopped, work.threshold, errors)
 
 
-def _most_cells(users: Sequence[str], out: Collection[str], sizes: Mapping[str, int], most: int) -> int:
-    """Of those who are not left out; who had more cells than the most has just so many now."""
-    kept = [user for user in users if user not in out] if out else users
-    return min(most, max(map(sizes.__getitem__, kept), default=0))
+def _most_cells(users: Iterable[str], out: Collection[str], sizes: Mapping[str, int], highest: int) -> int:
+    """Of those who are not left out, where nobody can have more; who had more before has just so many now."""
+    reached = 0
+    for user in users:
+        if user not in out and sizes[user] > reached:
+            reached = sizes[user]
+            if reached >= highest:
+                return highest
+    return reached

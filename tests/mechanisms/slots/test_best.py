@@ -37,10 +37,14 @@ def test_the_size_of_a_sum_is_its_integral(normal: float) -> None:
     assert size(7 * normal, 7.0) == pytest.approx(7 * expected, rel=2e-5)
 
 
-@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_a_clamped_error_is_below_both(laplace: float, room: float) -> None:
-    assert clamped(laplace, room) <= min(laplace, room)
-    assert clamped(laplace, room) >= min(laplace, room) * (1 - math.exp(-1)) * (1 - 1e-12)
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e5])
+@pytest.mark.parametrize(("low", "high", "value"), [(0, 1, 0.5), (0.2, 0.9, 0.3), (0.6, 0.9, 0.6), (0, 0.1, 0.05)])
+def test_a_clamped_error_is_its_integral(scale: float, low: float, high: float, value: float) -> None:
+    """Over quantiles of the noise, close to one another."""
+    uniform = (np.arange(200_000) + 0.5) / 200_000
+    noise = scale * np.where(uniform < 0.5, np.log(2 * uniform), -np.log(2 * (1 - uniform)))
+    expected = np.abs(np.clip(value + noise, low, high) - 0.5).mean()
+    assert float(clamped(*np.array([scale, low, high, value]))) == pytest.approx(expected, rel=1e-3)
 
 
 @few
@@ -61,26 +65,35 @@ def test_the_mismatch_is_the_variance_of_a_difference_of_means(counts: list[int]
     assert found.mismatch == mismatch(counts, kept, shares, likely.WITHIN)
 
 
-@pytest.mark.parametrize(("count", "epsilon"), [(5, 1), (30, 2), (200, 5), (200, 1)])
+@pytest.mark.parametrize(("count", "epsilon"), [(1, 1), (2, 1), (5, 1), (30, 2), (200, 5), (200, 1)])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 2)])
-def test_the_width_and_the_clipping_of_quantiles_are_as_drawn(count: int, epsilon: int, q: Fraction) -> None:
-    """By simulation of the law that is taken for granted."""
-    rng, sd = np.random.default_rng(1), 0.05
-    means = 0.5 + sd * likely.scores(count)
-    ends = np.concatenate(([0.0], means, [1.0]))
-    gaps = np.diff(ends)
-    law = gaps * np.exp(-epsilon / 8 * np.abs(np.arange(count + 1) - float(q) * count))
-    law /= law.sum()
-    one, other = (ends[i] + gaps[i] * rng.random(4000) for i in rng.choice(count + 1, (2, 4000), p=law))
-    other = 1 - other
-    assert likely._width(gaps, law) == pytest.approx(np.abs(other - one).mean(), rel=0.05)
-    # what clipping changes, where array means scatter as normal numbers do
-    data = 0.5 + sd * rng.normal(size=(4000, count))
-    bias = np.maximum(one[:, None] - data, 0).mean(1) - np.maximum(data - other[:, None], 0).mean(1)
-    skewed = likely.SKEW * np.maximum(one[:, None] - means, 0).mean()
-    assert math.sqrt(likely._clipping(gaps, law)) == pytest.approx(math.hypot(bias.std(), skewed), rel=0.25)
-    found = quantile(Outlook(count, 0.0, sd), q, Fraction(epsilon))
-    assert 0 < found < 0.5
+def test_the_error_of_quantiles_is_as_simulated(
+    count: int, epsilon: int, q: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Normal array means, private quantiles of each data set, clipping, noise, clamping."""
+    monkeypatch.setattr(likely, "SKEW", 0.0)
+    rng, sd, errors = np.random.default_rng(1), 0.05, []
+    for _ in range(2000):
+        means = np.sort(np.clip(0.5 + sd * rng.normal(size=count), 0, 1))
+        ends, found = np.concatenate(([0.0], means, [1.0])), []
+        for wanted in (q * count, count - q * count):
+            law = np.diff(ends) * np.exp(-epsilon / 8 * np.abs(np.arange(count + 1) - float(wanted)))
+            gap = rng.choice(count + 1, p=law / law.sum())
+            found.append(rng.uniform(ends[gap], ends[gap + 1]))
+        low, high = sorted(found)
+        noise = rng.laplace(0, 2 * (high - low) / (count * epsilon))
+        errors.append(abs(np.clip(np.clip(means, low, high).mean() + noise, low, high) - means.mean()))
+    assert quantile(Outlook(count, 0.0, sd), q, Fraction(epsilon)) == pytest.approx(statistics.fmean(errors), rel=0.2)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 9])
+@pytest.mark.parametrize(("count", "epsilon"), [(2, 1), (40, 1)])
+def test_the_error_of_levy_is_noise_or_a_bin_that_was_missed(bins: int, count: int, epsilon: int) -> None:
+    found = likely.levy(Outlook(count, 0.0, 0.0), 0.25, bins, Fraction(epsilon))
+    sure = likely.levy(Outlook(count, 0.0, 0.0), 0.25, 1, Fraction(epsilon))  # [1/4, 3/4]
+    assert sure == pytest.approx(1 / (count * epsilon) * (1 - math.exp(-count * epsilon / 4)))
+    missed = (bins - 1) * math.exp(-count * epsilon / 4)
+    assert found <= sure * 1.3 + 0.5 * missed / (1 + missed)
 
 
 def test_a_stated_sigma_makes_the_outlook_better_and_never_worse() -> None:

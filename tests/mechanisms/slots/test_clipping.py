@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.mechanisms.exact_quantile import nearest, runs
 from shoal.mechanisms.interval import noise_quantile, noise_sd
 from shoal.mechanisms.median import costs
 from shoal.mechanisms.slots import epsilon_quantile, fixed_quantile, levy, quantile
 from shoal.mechanisms.slots.caps import candidates
 from shoal.mechanisms.slots.cell import Cap, CellParameters, Draws, Users
 from shoal.mechanisms.slots.clipping import BITS, arranged, clip, sharpest_cap
+from shoal.mechanisms.slots.quantile import FIXED
 from tests.mechanisms.slots.cell_cases import (
     COUNTS,
     EPSILONS,
@@ -227,6 +229,60 @@ def test_an_interval_holds_a_grid_step_at_least_and_its_ends_are_in_order(module
     assert max(widths) <= 9
     # equal values and epsilon enough: that one step, by the general path
     assert interval(fixed_quantile, [[5]] * 5, parameters(steps=9, epsilon=Fraction(500)), Silent()) == 1
+
+
+# --- the shares of epsilon
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(7)])
+def test_interval_and_noise_cost_epsilon_together(epsilon: Fraction) -> None:
+    """All cells of three users with a sample each, all neighbours, all intervals and noisy sums: never more."""
+
+    def law(values: tuple[int, ...], q: Fraction) -> list[float]:
+        found, wanted = runs(values, 3), 3 * q
+        weights = {run.start: math.exp(-float(epsilon / 8 * abs(nearest(run, wanted) - wanted))) for run in found}
+        cells = [weights[max(start for start in weights if start <= cell)] for cell in range(3)]
+        return [weight / sum(cells) for weight in cells]
+
+    def chosen(values: tuple[int, ...]) -> dict[tuple[int, int], float]:
+        found: dict[tuple[int, int], float] = {}
+        for (i, p), (j, r) in itertools.product(enumerate(law(values, FIXED)), enumerate(law(values, 1 - FIXED))):
+            found[min(i, j), max(i, j) + 1] = found.get((min(i, j), max(i, j) + 1), 0) + p * r
+        return found
+
+    worst = 0.0
+    laws = {values: chosen(values) for values in itertools.product(range(3), repeat=3)}
+    for values, one in laws.items():
+        for value in range(3):
+            other = (value, *values[1:])
+            for (low, high), p in one.items():
+                moved = abs(clip(values, low, high) - clip(other, low, high))
+                loss = abs(math.log(p / laws[other][low, high])) + moved * float(epsilon) / (2 * (high - low))
+                worst = max(worst, loss)
+    assert epsilon / 2 <= worst <= epsilon + Fraction(1, 10**9)
+
+
+@every
+@given(EPSILONS)
+@few
+def test_the_shares_sum_to_epsilon_exactly(module: ModuleType, epsilon: Fraction) -> None:
+    shares = []
+
+    def quantile_noting(_values: object, _cells: int, _q: object, share: Fraction, _words: object) -> int:
+        shares.append(share)
+        return 2
+
+    def bin_noting(_means: object, full: int, _count: int, share: Fraction, _words: object) -> int:
+        shares.append(share / 2)  # what `median_bin` costs
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantile, "choose", quantile_noting)
+        patch.setattr(levy, "median_bin", bin_noting)
+        silent, of = Silent(), parameters(steps=9, epsilon=epsilon)
+        module.release([[3]] * 5, of, silent)
+    low, high = levy.bins(arranged([1] * 5, of), of).interval(0) if module is levy else (2 * ONE, 3 * ONE)
+    assert sum(shares) + (high - low) / silent.scales[0] == epsilon
 
 
 # --- what is released

@@ -9,21 +9,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shoal.agents.demo.outcome import Outcome, heading, sentences
-from shoal.agents.demo.view import SCALES
+from shoal.agents.demo.shop.board import SCALES
+from shoal.agents.demo.shop.outcome import Outcome, heading, sentences
+from shoal.agents.picture_style import INK, QUIET, STYLE
 
-TRUTH, ESTIMATE, NOISE, BAND, QUIET, INK = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee", "#6b7280", "#1f2933"
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "axes.edgecolor": "#c4c9d0",
-    "axes.labelcolor": QUIET,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "text.color": INK,
-}
+TRUTH, ESTIMATE, NOISE, BAND = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee"
 DAY = 86_400_000_000  # microseconds
 YEARS = range(1997, 1999)  # of the purchases
 WIDTH, HEIGHT, DPI = 10.0, 7.9, 110

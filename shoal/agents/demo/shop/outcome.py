@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from shoal.agents.demo.processes import Audited
-from shoal.agents.demo.purchases import Purchases
+from shoal.agents.demo.shop.purchases import Purchases
 from shoal.agents.demo.streaming import Progress, Seen
 from shoal.mechanisms.full import Full
 from shoal.models.exact import exact_text
@@ -52,20 +51,20 @@ class Outcome:
         return {one.index: one.arrays * one.array_size for one in levels if one.arrays and one.index not in active}
 
 
-def outcomes(progress: Progress) -> list[Outcome]:
+def outcomes(progress: Progress, purchases: Purchases) -> list[Outcome]:
     """Of each metric, in the configuration's order."""
-    return [_outcome(progress, section) for section in progress.config.metric]
+    return [_outcome(progress, section, purchases) for section in progress.config.metric]
 
 
-def _outcome(progress: Progress, section: MetricSection) -> Outcome:
+def _outcome(progress: Progress, section: MetricSection, purchases: Purchases) -> Outcome:
     releases = progress.releases[section.name]
     activations = [one for one in progress.activations if one["metric"] == section.name]
     return Outcome(
         section,
         releases,
-        [progress.purchases.true_mean(seen.at) for seen in releases],
+        [purchases.true_mean(seen.at) for seen in releases],
         sorted(activations, key=lambda one: int(one["level"])),
-        progress.purchases,
+        purchases,
     )
 
 
@@ -79,12 +78,8 @@ def final(found: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def summary(progress: Progress, found: list[Outcome], audited: Audited) -> Iterator[str]:
+def summary(found: list[Outcome]) -> Iterator[str]:
     """For people, line by line."""
-    purchases = progress.purchases
-    confirmed = "each confirmed bit for bit from the events and the key" if audited.ok else "NOT all confirmed"
-    yield f"{purchases.count:,} purchases of {len(purchases.per_customer):,} customers"
-    yield f"{progress.published:,} releases, {confirmed}"
     yield f"true mean after the last purchase: {found[0].truths[-1]:.2f} dollars"
     for one in found:
         last = one.last.fields

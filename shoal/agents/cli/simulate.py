@@ -1,0 +1,97 @@
+"""`shoal simulate`: realistic events, for trying things out."""
+
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from shoal.agents.cli.output import AsJson, progress, result
+from shoal.models.durations import SECOND
+from shoal.models.errors import InputError
+from shoal.models.times import time_of_text
+
+if TYPE_CHECKING:
+    from shoal.agents.simulating.city import City
+    from shoal.agents.simulating.events import Trips
+
+FIRST, LAST = datetime(1971, 1, 1, tzinfo=UTC), datetime(2900, 1, 1, tzinfo=UTC)
+MOST_USERS, MOST_HOURS = 1_000_000, 9000.0
+LEAST_HOURS = 1 / 60
+
+Users = Annotated[int, typer.Option(min=1, max=MOST_USERS, help="How many buses.")]
+Hours = Annotated[float, typer.Option(min=LEAST_HOURS, max=MOST_HOURS, help="For how long.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**63 - 1, help="Other seeds, other trips; the same one, the same bytes.")
+]
+Out = Annotated[str, typer.Option(help="JSON lines: a file, or - for stdout.")]
+Start = Annotated[str, typer.Option(metavar="TIME", help="When it begins, ISO 8601.")]
+Resolution = Annotated[int, typer.Option("--h3", min=7, max=10, help="Resolution of the cells that roads follow.")]
+Where = Annotated[str, typer.Option("--city", metavar="NAME|LAT,LON", help="Where the centre is.")]
+Radius = Annotated[float, typer.Option(min=2.0, max=60.0, help="How far lines go from there, km.")]
+
+
+def buses(
+    users: Users,
+    hours: Hours,
+    seed: Seed = 0,
+    out: Out = "-",
+    start: Start = "2026-03-02T06:00:00Z",
+    resolution: Resolution = 8,
+    where: Where = "london",
+    radius: Radius = 9.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write trips of buses: {"bus", "at", "lat", "lon", "speed"}, a JSON line each, in order of time.
+
+    Buses drive to and fro on lines that follow paths of H3 cells. Their speeds are normal around a mean of the cell and
+    hour (slow centre, fast ring road, rush hours by the city's own clock), clipped to 0 to 65 km/h. A few buses report
+    every 10 seconds, most of them every 5 to 10 minutes; at night few drive.
+
+    Example: shoal simulate buses --users 400 --hours 6 --out trips.jsonl
+    """
+    from shoal.agents.simulating.events import batches  # numpy and H3: other commands should not wait for them
+
+    trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
+    events = 0
+    with ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
+        written = _writer(files, out)
+        for done, count, lines in batches(trips):
+            written.write(lines)
+            events += count
+            advance(done)
+        written.flush()
+    fields = {"events": events, "users": users, "seed": seed, "out": out}
+    said = f"{events:,} events of {users:,} {'bus' if users == 1 else 'buses'}" + ("" if out == "-" else f" in {out}")
+    result(fields, as_json=as_json, text=lambda: said, to_stderr=out == "-" or not as_json)
+
+
+def _city(where: str, radius: float, resolution: int) -> "City":
+    from shoal.agents.simulating.city import City, find_city
+
+    try:
+        return City(*find_city(where), radius=radius, resolution=resolution)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--city") from None
+
+
+def _trips(users: int, hours: float, seed: int, start: str, city: "City") -> "Trips":
+    from shoal.agents.simulating.events import Trips
+
+    found = time_of_text(start)
+    if found is None or not FIRST.timestamp() <= found // SECOND <= LAST.timestamp():
+        message = f"{start!r} is no time between {FIRST:%Y} and {LAST:%Y}; say it as in 2026-03-02T06:00:00Z"
+        raise typer.BadParameter(message, param_hint="--start")
+    began = found // SECOND
+    return Trips(users, began, began + round(hours * 3600), seed, city)
+
+
+def _writer(files: ExitStack, path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdout.buffer
+    try:
+        return files.enter_context(Path(path).open("wb"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None

@@ -1,0 +1,1 @@
+"""The demo of the shop; see `scene`."""

@@ -1,0 +1,140 @@
+"""Releases by place: what `shoal run` writes, or the topic of releases holds, as slots of cells.
+
+A cell's release is a number, an object of which `mean` is shown, or null: "no release". A line that is no release, or a
+metric whose groups are no cells, is an error that says so.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import h3
+
+from shoal.models.errors import InputError
+from shoal.models.events import Refused, parse
+from shoal.models.times import time_of_text
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was released of a cell in a slot; a value of None: no release."""
+
+    value: float | None
+    margin: float | None  # half the noise interval
+    error: float | None  # expected at worst, where it is known
+    samples: int
+    users: int | None
+
+    @property
+    def released(self) -> bool:
+        """Whether there is a number."""
+        return self.value is not None
+
+
+@dataclass(frozen=True)
+class Places:
+    """A metric's releases: by slot, in order of time, and cell."""
+
+    metric: str
+    promise: str  # epsilon and whose
+    slots: dict[str, dict[str, Cell]]  # the end of a slot as its releases write it
+
+    @property
+    def cells(self) -> list[str]:
+        """All cells of all slots, sorted."""
+        return sorted({cell for slot in self.slots.values() for cell in slot})
+
+    @property
+    def fullest(self) -> str:
+        """The slot with the most numbers; of several the last."""
+        return max(self.slots, key=lambda at: (sum(cell.released for cell in self.slots[at].values()), at))
+
+    def released(self) -> Iterator[Cell]:
+        """All cells with numbers, of all slots."""
+        return (cell for slot in self.slots.values() for cell in slot.values() if cell.released)
+
+
+def read_places(lines: Iterable[bytes], name: str, metric: str | None = None) -> Places:
+    """The releases of one metric; without its name, of the only one that can be drawn.
+
+    Raises:
+        InputError: there is none, there are several, or a line is no release. `name` is the input's.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            fields = _fields(line, name, number)
+            found.setdefault(fields["metric"], []).append(fields)
+    chosen = _choose({one: _is_map(releases) for one, releases in found.items()}, name, metric)
+    newest = max(one.get("version", 1) for one in found[chosen])
+    releases = [one for one in found[chosen] if one.get("version", 1) == newest]
+    return Places(chosen, _promise(releases[-1]), _slots(releases, name))
+
+
+def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
+    try:
+        fields = parse(line)
+    except Refused:
+        raise InputError(f"{name}: line {number} is no JSON object; name a file of releases") from None
+    timed = isinstance(fields.get("at"), str) and time_of_text(fields["at"]) is not None
+    if not (timed and isinstance(fields.get("metric"), str) and {"group", "value"} <= fields.keys()):
+        raise InputError(f"{name}: line {number} is no release; name a file that `shoal run` wrote")
+    return fields
+
+
+def _is_map(releases: list[dict[str, Any]]) -> bool:
+    return all(isinstance(one["group"], str) and h3.is_valid_cell(one["group"]) for one in releases)
+
+
+def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
+    possible = sorted(one for one, is_map in maps.items() if is_map)
+    if metric is None:
+        if len(possible) == 1:
+            return possible[0]
+        if possible:
+            raise InputError(f"{name}: {len(possible)} metrics are by H3 cell; name one: --metric {possible[0]}")
+        raise InputError(f"{name}: no metric here is by H3 cell; that takes `cell = {{ h3 = 8, ... }}` in the metric")
+    if metric not in maps:
+        raise InputError(f"{name}: no release of metric {metric!r}; there are: {', '.join(sorted(maps)) or 'none'}")
+    if not maps[metric]:
+        raise InputError(f"{name}: metric {metric!r} is not by H3 cell: its groups cannot be drawn")
+    return metric
+
+
+def _promise(fields: dict[str, Any]) -> str:
+    epsilon, unit, delta = (fields.get(one) for one in ("epsilon", "unit", "delta"))
+    if epsilon is None:
+        return ""
+    return f"epsilon {epsilon}" + (f", delta {delta}" if delta else "") + (f" per {unit}" if unit else "")
+
+
+def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, Cell]]:
+    slots: dict[str, dict[str, Cell]] = {}
+    for fields in sorted(releases, key=lambda one: time_of_text(one["at"]) or 0):
+        slots.setdefault(fields["at"], {})[fields["group"]] = _cell(fields, name)
+    return slots
+
+
+def _cell(fields: dict[str, Any], name: str) -> Cell:
+    samples, users = (fields.get(one) for one in ("samples", "users"))
+    value, low, high, error = (_number(fields, one, name) for one in ("value", "low", "high", "error"))
+    margin = None if value is None or low is None or high is None else (high - low) / 2
+    return Cell(value, margin, error, _count(samples) or 0, _count(users))
+
+
+def _count(found: Any) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
+    found = fields.get(part)
+    if isinstance(found, dict):
+        found = found.get("mean")
+        if found is None and part == "value":
+            raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise InputError(f"{name}: a release's {part} is no number; name a file that `shoal run` wrote")
+    return float(found)

@@ -1,0 +1,62 @@
+"""The truth that the private estimates are held against: exact means of each cell and slot, from the events."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import h3
+
+from shoal.models.times import end_of_tick, time_of_number, time_of_text
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Of one cell in one slot."""
+
+    mean: float
+    variance: float
+    samples: int
+    users: int
+
+
+def true_means(
+    events: Iterable[Mapping[str, Any]],
+    *,
+    slot: int,
+    resolution: int,
+    value: str = "speed",
+    user: str = "bus",
+    time: str = "at",
+    lat: str = "lat",
+    lon: str = "lon",
+) -> dict[tuple[int, str], Truth]:
+    """By end of the slot (microseconds since the epoch, as a release's `at`) and H3 cell, in that order.
+
+    >>> event = {"bus": "a", "at": "1970-01-01T00:59:59Z", "lat": 0, "lon": 0, "speed": 30}
+    >>> true_means([event, event | {"speed": 40}], slot=3_600_000_000, resolution=1)
+    {(3600000000, '81757ffffffffff'): Truth(mean=35.0, variance=25.0, samples=2, users=1)}
+    """
+    found: dict[tuple[int, str], tuple[list[float], set[Any]]] = {}
+    ends: dict[Any, int] = {}
+    for event in events:
+        at = event[time]
+        end = ends.get(at)
+        if end is None:
+            end = ends[at] = _end(at, slot)
+        values, users = found.setdefault((end, h3.latlng_to_cell(event[lat], event[lon], resolution)), ([], set()))
+        values.append(event[value])
+        users.add(event[user])
+    return {place: _truth(*found[place]) for place in sorted(found)}
+
+
+def _end(at: str | int, slot: int) -> int:
+    time = time_of_text(at) if isinstance(at, str) else time_of_number(at)
+    if time is None:
+        raise ValueError("an event has no time")
+    return end_of_tick(time, slot)
+
+
+def _truth(values: list[float], users: set[Any]) -> Truth:
+    mean = math.fsum(values) / len(values)
+    return Truth(mean, math.fsum((one - mean) ** 2 for one in values) / len(values), len(values), len(users))
