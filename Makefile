@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay mutants lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-decay'
 	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
+	@echo 'make bench-places'
+	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo
 	@echo 'Type first:  make demo'
@@ -64,7 +66,7 @@ test: lint
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
 # At once: the tests with workers and brokers mostly wait, the others compute. What the first say is shown when they end.
-WITH_KAFKA := tests/kafka tests/cli tests/agents
+WITH_KAFKA := tests/kafka tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
 tests-with-kafka:
@@ -86,6 +88,9 @@ bench-accuracy: install
 
 bench-decay: install
 	$(BIN)/python -m benchmarks.decay $(ARGS)
+
+bench-places: install
+	$(BIN)/python -m benchmarks.places $(ARGS)
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install

@@ -7,7 +7,7 @@ Shares       a slot has 1 / S of epsilon, a cell of it 1 / d with d the most cel
 Mechanism    that of the algorithm, on one cell; cells and slots never share noise
 Few users    cells with fewer than `min_users` users are not released. That is a courtesy and no part of the guarantee:
              how many users a cell has is public
-Proof        docs/proofs/slots.md
+Proof        docs/proofs/units.md for slots, many-cells.md for cells
 Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) for few users
 """
 
