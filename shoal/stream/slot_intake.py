@@ -1,8 +1,8 @@
 """Intake of slot statistics: each user's samples of the open slots, kept until their slot is over.
 
 Of a unit's samples at most `max_contributions` count in each cell, and only in its first `max_slots` slots. With
-`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells. All of
-it is decided by pattern alone.
+`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells, of its
+first 4,096 or so. All of it is decided by pattern alone.
 
     slot books    per user: cells, and samples sent or kept, of the slot. Gone when the slot is over
     unit books    per user: slots; per user and cell: samples. Where a slot is the unit, its own book says it all
@@ -29,6 +29,7 @@ from shoal.stream.outgoing import SAMPLE_BYTES, Outlet
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.progress import Progress
 
+MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
 KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction
 PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
 BESIDE = SAMPLE_BYTES + 3  # a name's quotes and comma
@@ -62,7 +63,9 @@ class SlotIntake(Intake):
         self._slot = section.slot or 1
         self._unit = section.of.period
         self._most_slots = section.slot_limit
-        self._most_cells = section.cell_limit if section.across_cells == "split" else 1 << COUNT_BITS
+        self._most_cells = (
+            section.cell_limit if section.across_cells == "split" else max(MOST_CELLS, section.cell_limit)
+        )
         self._slots = Books(self._slot)
         self._units = None if self._unit == self._slot else Books(self._unit)
         self._kept: dict[int, Kept] = {}

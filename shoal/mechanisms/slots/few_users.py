@@ -178,10 +178,9 @@ def _log_inverse(value: Fraction) -> float:
 
 
 def _scatter(of: CellParameters) -> Fraction:
-    """In grid steps, the sigma that samples are subgaussian with: half the range if none is known (Hoeffding)."""
-    if of.sigma is None:
-        return Fraction(of.grid.steps, 2)
-    return of.sigma * of.grid.steps / (of.grid.high - of.grid.low)
+    """In grid steps, the sigma that samples are subgaussian with: half the range (Hoeffding), or what is less."""
+    half = Fraction(of.grid.steps, 2)
+    return half if of.sigma is None else min(half, of.sigma * of.grid.steps / (of.grid.high - of.grid.low))
 
 
 def _counts(counts: Counts, of: CellParameters) -> list[int]:

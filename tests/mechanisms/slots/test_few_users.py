@@ -112,6 +112,15 @@ def test_reach_is_that_of_bounded_or_subgaussian_samples() -> None:
     assert reach_steps(1, 1, Fraction(2) - Fraction(1, 100), Fraction(0)) == 1
 
 
+def test_samples_scatter_no_more_than_their_range_lets_them() -> None:
+    """With a sigma beyond it no float would hold the error bars."""
+    of, wide = cell(), cell(sigma=Fraction(10**300))
+    assert reach_of([3, 4], wide) == reach_of([3, 4], of)
+    people = [[0] * 9, [1 << 16] * 9, [5] * 9]
+    for make in (release, release_with_prior):
+        assert make(people, wide, draws(1)) == make(people, of, draws(1))
+
+
 def test_half_of_the_users_may_be_corrupt() -> None:
     """49 of 100 users lie about everything, all alike: the point stays with the others."""
     of = cell(sigma=Fraction(2), epsilon=Fraction(16))

@@ -39,7 +39,7 @@ slots = st.dictionaries(
 
 
 def slotted(kind, **more):
-    return Slotted(grid=GRID, **({"epsilon": Fraction(3), "max_cells": 2} | kind | more))
+    return Slotted(**({"grid": GRID, "epsilon": Fraction(3), "max_cells": 2} | kind | more))
 
 
 def contributions(users):
@@ -183,6 +183,13 @@ def test_with_split_each_cell_has_the_same_share():
 def test_what_makes_no_sense_is_refused(given_):
     with pytest.raises(ValueError, match="must be"):
         slotted(KINDS[0], **given_)
+
+
+def test_a_range_whose_square_no_number_holds_is_refused_before_anything_is_released():
+    wide = Grid(Fraction(-(10**200)), Fraction(10**200), 2**20)
+    assert slotted({"statistic": "slot-mean", "algorithm": "baseline"}, grid=wide)
+    with pytest.raises(ValueError, match="too far apart"):
+        slotted({"statistic": "slot-mean-variance", "algorithm": "baseline"}, grid=wide)
 
 
 def test_a_releaser_of_cells_keeps_nothing():
