@@ -89,7 +89,7 @@ def test_a_closing_goes_on_behind_any_cell(kind, users, data):
 @settings(max_examples=100)
 @given(slots, st.lists(st.integers(1, 4), min_size=1, max_size=60))
 def test_pieces_of_a_users_samples_make_the_same_slot(users, sizes):
-    whole, rows, cut = contributions(users), [], iter(sizes * 30)
+    whole, rows, cut = contributions(users), [], iter(sizes * 200)
     for row in whole:
         number = 1
         for cell, samples in row.total.items():
