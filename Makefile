@@ -66,7 +66,7 @@ test: lint
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
 # At once: the tests with workers and brokers mostly wait, the others compute. What the first say is shown when they end.
-WITH_KAFKA := tests/kafka tests/cli tests/agents
+WITH_KAFKA := tests/kafka tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
 tests-with-kafka:

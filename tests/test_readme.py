@@ -98,6 +98,8 @@ def test_the_example_knows_nothing_for_as_many_days_as_it_says(checkout: Path) -
     assert all(one["samples"] for one in found[6:])
 
 
-def test_its_picture_is_small_and_there() -> None:
-    (path,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
-    assert 20_000 < (ROOT / path).stat().st_size < 150_000
+def test_its_pictures_are_small_and_there() -> None:
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert pictures == ["docs/images/demo.png", "docs/images/map.png"]
+    for path in pictures:
+        assert 20_000 < (ROOT / path).stat().st_size < 150_000

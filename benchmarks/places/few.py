@@ -82,7 +82,8 @@ def users_of(count: int, corrupt: int, number: int) -> Users:
 def _row(count: int, epsilon: str, delta: str, corrupt: int, draws: int) -> Row:
     of = CellParameters(grid=SPEEDS, epsilon=Fraction(epsilon), delta=Fraction(delta), failure=FAILURE)
     counts = [SAMPLES] * count
-    choice, reach = few_users.point_choice(counts, of, of.epsilon), few_users.reach_of(counts, of)
+    part = few_users.part_for_point(counts, of)
+    choice, reach = few_users.point_choice(part, of, of.epsilon), part.reach
     truth, laws, distances = LAW[0] / HIGH * STEPS, [], []
     cells = [users_of(count, corrupt, number) for number in range(20)]
     means = [[round(sum(user) / len(user)) for user in users] for users in cells]
@@ -97,7 +98,7 @@ def _row(count: int, epsilon: str, delta: str, corrupt: int, draws: int) -> Row:
     outside = [outside_law(choice, of_cell, truth, choice.radius + reach) for of_cell in means]
     return Row(
         count, corrupt, float(of.epsilon), float(of.delta), draws, 1 - len(distances) / draws, float(np.mean(laws)),
-        few_users.no_release(counts, of, of.epsilon), few_users.users_needed(of.epsilon, of.delta, FAILURE), radius,
+        few_users.no_release(part, of, of.epsilon), few_users.users_needed(of.epsilon, of.delta, FAILURE), radius,
         max(distances, default=0.0), float(np.median(distances)) if distances else 0.0,
         sum(one > radius for one in distances), float(np.mean(outside)),
     )  # fmt: skip

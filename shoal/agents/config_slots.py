@@ -41,8 +41,9 @@ SLOTS_TAIL = """\
 * **`algorithm`**: `"best"` foretells the error of each from public counts, and takes the least; `"baseline"` adds
   noise to the sum of all; `"array-averaging"` to the mean of arrays that users are packed into; `"levy"`,
   `"fixed-quantile"` and `"epsilon-quantile"` spend a part of epsilon to find out where to clip arrays; `"few-users"`
-  is for a handful of users who are alike (`sigma`), needs `delta`, and may say "no release": `"value": null`, final
-  for its slot. Mean with variance, and distributions, have `"best"` and `"baseline"`.
+  is for a handful of users who are alike (`sigma`), needs `delta`, lets those with enough samples take part, and may
+  say "no release": `"value": null`, final for its slot. Mean with variance, and distributions, have `"best"` and
+  `"baseline"`.
 * **`contribution_cap`**: how many samples of a unit count within a cell, a number, `"median"` of what users have, or
   `"optimal"`, the one with the least worst error. `"baseline"` takes all unless it is a number.
 * **`prior = "few-users"`**, of a `slot-mean`: where no useful range is known and `range` is very wide. Half of

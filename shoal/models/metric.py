@@ -18,7 +18,7 @@ STATISTICS = ("mean", "sum", "count", *SLOTTED)
 MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # algorithms of continual means
 SUMS = ("sharp", "patent")  # and of what has a step
 ALGORITHMS = tuple(dict.fromkeys(MEANS + SUMS + slots.FOR_MEANS))
-CLAMPING = ("sharp", "best")
+CLAMPING = ("sharp", "best", FEW_USERS)
 WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
 ON_BLOCKS = (*WITH_PRIOR, "full")
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
@@ -119,7 +119,7 @@ class MetricSection(Section):
         description="steps over the range; values are rounded to them; below 2**29 for sharp from 64 contributions on",
     )
     clamp: bool | None = Field(
-        None, description="clamp the published estimate; none: sharp and best do, the others do not"
+        None, description="clamp the published estimate; none: sharp, best and few-users do, the others do not"
     )
     slot: Duration | None = Field(None, description="of slot statistics: each is released once, at the end of a slot")
     cell: CellSection | None = Field(None, description="where an event was; or a group, or one place for all")

@@ -1,13 +1,14 @@
 """Intake of slot statistics: each user's samples of the open slots, kept until their slot is over.
 
 Of a unit's samples at most `max_contributions` count in each cell, and only in its first `max_slots` slots. With
-`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells. All of
-it is decided by pattern alone.
+`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells, of its
+first 4,096 or so. All of it is decided by pattern alone.
 
     slot books    per user: cells, and samples sent or kept, of the slot. Gone when the slot is over
     unit books    per user: slots; per user and cell: samples. Where a slot is the unit, its own book says it all
     kept samples  per slot and user, in order of arrival. They go when the clock passes the slot or the partition falls
-                  idle, under the user's pseudonym; what has been sent is dropped from the changelog
+                  idle, under the user's pseudonym, or when there are so many that a transaction would become large;
+                  what has been sent is dropped from the changelog
 
 An event whose own time lies in another unit (or, where a slot is the unit, in another slot) than the one it would count
 in is late, even where late events are folded: a unit's values move the releases of its own slots, and no others.
@@ -28,6 +29,8 @@ from shoal.stream.outgoing import SAMPLE_BYTES, Outlet
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.progress import Progress
 
+MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
+KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction
 PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
 BESIDE = SAMPLE_BYTES + 3  # a name's quotes and comma
 LARGEST = 6 * MAX_NAME_BYTES + BESIDE
@@ -37,13 +40,14 @@ ONE_CELL = 1 << COUNT_BITS  # of a slot's account: cells << COUNT_BITS | samples
 class Kept:
     """Samples that are to be sent, of one slot."""
 
-    __slots__ = ("cells", "fresh", "samples", "written")
+    __slots__ = ("cells", "count", "fresh", "samples", "written")
 
     def __init__(self) -> None:
         self.samples: dict[bytes, list[Any]] = {}  # user -> [number of the first], then cell, value, cell, value, ...
         self.fresh: dict[bytes, int] = {}  # user -> place in that list, from where on the changelog lacks it
         self.written: list[bytes] = []  # names of records in the changelog
         self.cells: dict[str, str] = {}  # names of cells, each once in memory
+        self.count = 0  # of samples
 
 
 class SlotIntake(Intake):
@@ -59,7 +63,9 @@ class SlotIntake(Intake):
         self._slot = section.slot or 1
         self._unit = section.of.period
         self._most_slots = section.slot_limit
-        self._most_cells = section.cell_limit if section.across_cells == "split" else 1 << COUNT_BITS
+        self._most_cells = (
+            section.cell_limit if section.across_cells == "split" else max(MOST_CELLS, section.cell_limit)
+        )
         self._slots = Books(self._slot)
         self._units = None if self._unit == self._slot else Books(self._unit)
         self._kept: dict[int, Kept] = {}
@@ -132,13 +138,15 @@ class SlotIntake(Intake):
             samples = kept.samples[user] = [number]
         kept.fresh.setdefault(user, len(samples))
         samples += kept.cells.setdefault(cell, cell), value
+        kept.count += 1
 
     # ---------------------------------------------------------------- out
 
     def flush(self, promise: int | None, *, idle: bool) -> None:
-        """Send the samples of the slots that end by the promise; if the partition is idle, all."""
+        """Send the samples of the slots that end by the promise, or have many; if the partition is idle, all."""
         for slot in sorted(self._kept):
-            if idle or (promise is not None and (slot + 1) * self._slot <= promise):
+            is_over = promise is not None and (slot + 1) * self._slot <= promise
+            if idle or is_over or self._kept[slot].count > KEPT_SAMPLES:
                 self._send_slot(slot, self._kept.pop(slot))
 
     def _send_slot(self, slot: int, kept: Kept) -> None:

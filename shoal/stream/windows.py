@@ -17,6 +17,7 @@ from shoal.mechanisms.stepped import EXACT, Step, Stepped
 from shoal.models.errors import InputError
 from shoal.models.metric import MetricSection
 from shoal.models.times import EARLIEST, iso, time_of_text
+from shoal.stream.published import clamped
 
 KINDS = ("none", "all-windows")  # decays whose releases tell any window
 STATED = ("epsilon", "delta", "unit", "relation", "algorithm", "version")
@@ -130,10 +131,7 @@ class History:
 
     def _clamped(self, value: float | None) -> float | None:
         """As it would be published."""
-        if value is None or not self._section.clamps:
-            return value
-        low, high = self._section.ranges[0]
-        return min(max(value, float(low)), float(high))
+        return clamped(value, *self._section.ranges[0]) if self._section.clamps else value
 
     # ---------------------------------------------------------------- steps and releases
 

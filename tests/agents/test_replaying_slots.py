@@ -93,3 +93,13 @@ def test_contributions_that_come_after_the_end_of_their_slot_are_found(metric: d
     forged.append(dataclasses.replace(first, watermarks=None, number=len(messages) + 1))
     said = "contributions came after a watermark that had said that there were no more"
     assert said in compared(cfg, stage, forged)
+
+
+def test_samples_that_say_another_time_of_a_slot_are_of_that_slot() -> None:
+    """Release takes them in as the slot's; so they are looked at when it is over, not later."""
+    cfg, stage, messages = forged_stage(SLOTTED)
+    place = next(place for place, one in enumerate(messages) if one.contributions)
+    ((key, (row,)),) = messages[place].contributions.items()
+    moved = (row[0] + 9_999_999, "forger", 1, 0, 1, row[5])
+    messages[place] = dataclasses.replace(messages[place], contributions={key: [row, moved]})
+    assert compared(cfg, stage, messages) == ["contributions are not what the events yield"]

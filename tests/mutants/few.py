@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 COVERAGE = "mechanisms/slots/test_coverage.py::"
 LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
 AVERAGE = "mechanisms/slots/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
+PART = "mechanisms/slots/test_few_users_part.py::"
 DISTRIBUTION = "mechanisms/slots/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
 CHOICE, FEW = "mechanisms/slots/coverage.py", "mechanisms/slots/few_users.py"
@@ -70,8 +71,8 @@ POINTS = (
         name="a prior for all of epsilon",
         family="few users",
         file=FEW,
-        old="point_choice(counts, of, of.epsilon / 2).choose",
-        new="point_choice(counts, of, of.epsilon).choose",
+        old="point_choice(part, of, of.epsilon / 2).choose",
+        new="point_choice(part, of, of.epsilon).choose",
         breach="the average comes on top",
         tests=(AVERAGE,),
     ),
@@ -102,6 +103,34 @@ POINTS = (
         new="low, high = point * PARTS - 3 * width // 2, point",
         breach="a user moves the sum by more than its noise is for",
         tests=(AVERAGE,),
+    ),
+    Mutant(
+        name="a point of users with many different values",
+        family="few users",
+        file=FEW,
+        old="part_for_point([len(samples) for",
+        new="part_for_point([len(set(samples)) for",
+        breach="who takes part, which is told, depends on how many different values a user has",
+        tests=(PART + "test_a_neighbour_has_the_same_part",),
+        quick=True,
+    ),
+    Mutant(
+        name="an average of users with many different values",
+        family="few users",
+        file=FEW,
+        old="part_for_average([len(samples) for",
+        new="part_for_average([len(set(samples)) for",
+        breach="the noise goes by the number of those who take part, which depends on values",
+        tests=(PART + "test_a_neighbour_has_the_same_part",),
+    ),
+    Mutant(
+        name="users take part by their values",
+        family="few users",
+        file=FEW,
+        old="if len(samples) >= part.least",
+        new="if sum(samples) >= part.least",
+        breach="a user comes and goes with its values, and `samples` says so",
+        tests=(PART + "test_a_neighbour_has_the_same_part",),
     ),
 )
 

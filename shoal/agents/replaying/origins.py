@@ -121,12 +121,17 @@ class Samples:
         if promise // length == self._open:
             return
         self._open = promise // length
-        self._places = {name: place for name, place in self._places.items() if name[0] + length > promise}
-        self._numbers = {name: number for name, number in self._numbers.items() if name[0] + length > promise}
+        self._places = {name: place for name, place in self._places.items() if _end(name[0], length) > promise}
+        self._numbers = {name: number for name, number in self._numbers.items() if _end(name[0], length) > promise}
 
     def over(self, length: int, promise: int) -> dict[int, int]:
         """Equal for equal samples, of the slots that are over by then."""
-        return {start: found for start, found in self._sums.items() if start + length <= promise}
+        return {start: found for start, found in self._sums.items() if _end(start, length) <= promise}
+
+
+def _end(time: int, length: int) -> int:
+    """Of the slot that a time is in; what says when a slot began may be forged."""
+    return (time // length + 1) * length
 
 
 def _coefficient(*name: int | str) -> int:
@@ -190,7 +195,7 @@ class Sent:
         promise = self.told.get(clock)
         if every is None or promise is None:
             return False
-        return any((time // every + 1) * every <= promise for time in times)
+        return any(_end(time, every) <= promise for time in times)
 
 
 def compare(

@@ -58,6 +58,8 @@ def size(normal: float, laplace: float) -> float:
     >>> round(size(0.0, 3.0), 6), round(size(3.0, 1e-9), 6), round(size(1.0, 1.0), 6)
     (3.0, 2.393654, 1.321041)
     """
+    if not laplace:  # epsilon is so large that no float holds the noise
+        return math.sqrt(2 / math.pi) * normal
     x = normal / laplace
     if x > 20:  # exp(x * x / 2) * erfc(x / sqrt(2)) is sqrt(2 / pi) / x then, to one part in 400
         return math.sqrt(2 / math.pi) * (normal + laplace / x)
@@ -138,7 +140,7 @@ def linear(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
     shares = [weight / weighting.weight for weight in weighting.weights]
     normal = mismatch(counts, weighting.kept, shares, scatter(of))
     scale = weighting.heaviest / (weighting.weight * float(of.epsilon))
-    return size(normal, scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
+    return size(normal, scale and scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
 
 
 def levy(found: Outlook, half: float, bins: int, epsilon: Fraction) -> float:

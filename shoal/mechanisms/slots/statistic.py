@@ -7,7 +7,7 @@ Shares       a slot has 1 / S of epsilon, a cell of it 1 / d with d the most cel
 Mechanism    that of the algorithm, on one cell; cells and slots never share noise
 Few users    cells with fewer than `min_users` users are not released. That is a courtesy and no part of the guarantee:
              how many users a cell has is public
-Proof        docs/proofs/slots.md
+Proof        docs/proofs/units.md for slots, many-cells.md for cells
 Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) for few users
 """
 
@@ -20,7 +20,7 @@ from shoal.mechanisms import check
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.interval import six_digits
 from shoal.mechanisms.naive import NaiveBounder
-from shoal.mechanisms.slots import many_cells, registry
+from shoal.mechanisms.slots import many_cells, mean_variance, registry
 from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Draws
 from shoal.mechanisms.slots.many_cells import Allotment
 from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution
@@ -72,6 +72,8 @@ class Slotted:
             raise ValueError(
                 f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
             )
+        if self.statistic == "slot-mean-variance":
+            mean_variance.squared(self.grid)  # what it refuses, it refuses now
         name = registry.WITH_PRIOR if self.prior else self.algorithm
         object.__setattr__(self, "_algorithm", registry.algorithm_of(self.statistic, name))
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slots import array_averaging, best, fixed_quantile, levy, likely
 from shoal.mechanisms.slots.cell import Cap, CellParameters
 from shoal.mechanisms.slots.clipping import arranged
@@ -24,6 +25,15 @@ FIVE = ["baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quanti
 
 
 # --- what errors are likely
+
+
+@pytest.mark.parametrize("power", [3, 4, 9, 15, 300])
+@pytest.mark.parametrize("counts", [[3, 1], [1], [9, 4, 1, 1]])
+def test_no_epsilon_is_too_large_to_choose(counts: list[int], power: int) -> None:
+    """Noise that no float tells from none must not divide by its own size: a worker would end of it."""
+    for cap in CAPS:
+        of = CellParameters(grid=Grid(Fraction(0), Fraction(1), 2**20), epsilon=Fraction(10**power), cap=cap)
+        assert all(0 <= one.error <= 1 for one in best.candidates(counts, of))
 
 
 @pytest.mark.parametrize("normal", [0.0, 0.01, 0.5, 1.0, 3.0, 19.9, 20.1, 1000.0])

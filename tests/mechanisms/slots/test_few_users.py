@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.keyed import Bits, derive
 from shoal.mechanisms.slots import few_users
-from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Draws, Users
+from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slots.coverage import PointChoice
 from shoal.mechanisms.slots.few_users import (
     PARTS,
     no_release,
+    part_for_average,
+    part_for_point,
     point_choice,
     predicted_error,
     predicted_error_with_prior,
-    reach_of,
     reach_steps,
     release,
     release_with_prior,
@@ -40,6 +41,10 @@ def draws(slot: int) -> Draws:
     return Draws(KEY, b"cell", slot)
 
 
+def reach_of(counts: Counts, of: CellParameters) -> int:
+    return part_for_point(counts, of).reach
+
+
 def speeds(users: int, samples: int, mean: float, sd: float, seed: int = 0) -> list[list[int]]:
     """Samples of one law: a sum of twelve uniform numbers is close to normal."""
     words, found = Bits(derive(KEY, "speeds", seed)).draw(0), []
@@ -53,6 +58,9 @@ def test_users_needed_are_those_of_the_formula() -> None:
     for epsilon, delta, failure in ((1, 1e-6, 0.05), (0.1, 1e-9, 0.001), (8, 1e-3, 0.5)):
         exact = 1 + 2 / epsilon * (math.log(1 / (delta * failure)) + math.log(2))
         assert users_needed(Fraction(epsilon), Fraction(delta), Fraction(failure)) == math.ceil(exact)
+    # also where delta is no float
+    exact = 1 + 2 * (400 * math.log(10) + 2 * math.log(2))
+    assert users_needed(Fraction(1), Fraction(1, 10**400), Fraction(1, 2)) == math.ceil(exact)
 
 
 @pytest.mark.parametrize(("users", "likely"), [(20, True), (32, True), (37, False), (60, False)])
@@ -62,7 +70,7 @@ def test_a_release_fails_as_often_as_the_law_says(users: int, likely: bool) -> N
     reach = reach_of([50] * users, of)
     people = [[30000 + (reach if i % 2 else -reach)] * 50 for i in range(users)]
     failed = sum(release(people, of, draws(slot)).value is None for slot in range(slots))
-    told = no_release([50] * users, of, of.epsilon)
+    told = no_release(part_for_point([50] * users, of), of, of.epsilon)
     assert abs(failed - slots * told) <= 4 * math.sqrt(slots * told * (1 - told)) + 1
     # then from as many users as are needed on, it fails no more often than it may
     assert (told > of.failure) is likely
@@ -100,8 +108,17 @@ def test_reach_is_that_of_bounded_or_subgaussian_samples() -> None:
     subgaussian = 0.5 * math.sqrt(2 * math.log(2 * 3 / beta) / 4)
     assert 1 <= reach_of(counts, cell(sigma=Fraction(1, 2))) - subgaussian / step <= 2 + 1e-6
     # with a cap, as if that were all samples
-    assert reach_of([2, 2, 2], cell()) == few_users.reach_of(few_users._counts(counts, cell(cap=2)), cell())
+    assert reach_of([2, 2, 2], cell()) == reach_of(counts, cell(cap=2))
     assert reach_steps(1, 1, Fraction(2) - Fraction(1, 100), Fraction(0)) == 1
+
+
+def test_samples_scatter_no_more_than_their_range_lets_them() -> None:
+    """With a sigma beyond it no float would hold the error bars."""
+    of, wide = cell(), cell(sigma=Fraction(10**300))
+    assert reach_of([3, 4], wide) == reach_of([3, 4], of)
+    people = [[0] * 9, [1 << 16] * 9, [5] * 9]
+    for make in (release, release_with_prior):
+        assert make(people, wide, draws(1)) == make(people, of, draws(1))
 
 
 def test_half_of_the_users_may_be_corrupt() -> None:
@@ -175,12 +192,15 @@ def test_an_average_of_means_is_n_times_as_near_as_a_point() -> None:
     people=st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=4), min_size=2, max_size=6),
     other=st.integers(0, 9000),
     point=st.integers(-50, 9050),
+    epsilon=st.sampled_from((Fraction("0.3"), Fraction(40))),
 )
 def test_one_user_moves_the_average_by_no_more_than_its_noise_is_for(
-    people: list[list[int]], other: int, point: int
+    people: list[list[int]], other: int, point: int, epsilon: Fraction
 ) -> None:
-    """Whatever point was chosen; and the shares of the two steps are all of epsilon."""
-    of = cell(sigma=Fraction(1, 100), epsilon=Fraction("0.3"))
+    """Whatever point was chosen, and whoever takes part; and the shares of the two steps are all of epsilon."""
+    # with much epsilon two users are enough
+    of = cell(sigma=Fraction(1, 100), epsilon=epsilon, delta=Fraction(1, 10), failure=Fraction(1, 2))
+    part = part_for_average([len(samples) for samples in people], of)
     neighbour = [[other] * len(people[0]), *people[1:]]
     with pytest.MonkeyPatch.context() as patch:
         spent, scales, totals = [], [], []
@@ -202,18 +222,17 @@ def test_one_user_moves_the_average_by_no_more_than_its_noise_is_for(
         loose = dataclasses.replace(of, clamps=False)
         for users in (people, neighbour):
             value = release_with_prior(users, loose, draws(0)).value
-            totals.append(round((value + 10) / 40 * GRID.steps * len(users) * PARTS))
+            totals.append(round((value + 10) / 40 * GRID.steps * part.users * PARTS))
     moved = abs(totals[0] - totals[1])
     assert Fraction(moved) / scales[0] + spent[0] <= of.epsilon
     # and one who goes from below the clip range to above it moves it by just so much
-    width = few_users._clip_width([len(samples) for samples in people], of)
-    assert width / scales[0] + spent[0] == of.epsilon
+    assert part.width / scales[0] + spent[0] == of.epsilon
 
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, GRID.steps), min_size=1, max_size=5), st.integers(1, 3))
 def test_a_user_is_its_mean_to_the_nearest_step(samples: list[int], parts: int) -> None:
-    (mean,) = few_users._means([samples], [len(samples)], parts)
+    (mean,) = few_users._means([samples], parts)
     assert abs(Fraction(sum(samples) * parts, len(samples)) - mean) <= Fraction(1, 2)
 
 
@@ -235,4 +254,4 @@ def test_the_same_key_and_cell_give_the_same_release() -> None:
 def test_with_too_few_users_the_predicted_error_is_the_range() -> None:
     assert predicted_error([5, 5], cell()) == pytest.approx(40, rel=1e-3)
     assert predicted_error_with_prior([5, 5], cell()) == pytest.approx(40, rel=1e-3)
-    assert point_choice([5, 5], cell(), Fraction(1)).radius == 2 * reach_of([5, 5], cell())
+    assert point_choice(part_for_point([5, 5], cell()), cell(), Fraction(1)).radius == 2 * reach_of([5, 5], cell())

@@ -1,7 +1,7 @@
 """All cells of a slot: shares, order, pieces, and noise that nothing else has."""
 
 from fractions import Fraction
-from itertools import cycle, pairwise
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -39,7 +39,7 @@ slots = st.dictionaries(
 
 
 def slotted(kind, **more):
-    return Slotted(grid=GRID, **({"epsilon": Fraction(3), "max_cells": 2} | kind | more))
+    return Slotted(**({"grid": GRID, "epsilon": Fraction(3), "max_cells": 2} | kind | more))
 
 
 def contributions(users):
@@ -89,7 +89,7 @@ def test_a_closing_goes_on_behind_any_cell(kind, users, data):
 @settings(max_examples=100)
 @given(slots, st.lists(st.integers(1, 4), min_size=1, max_size=60))
 def test_pieces_of_a_users_samples_make_the_same_slot(users, sizes):
-    whole, rows, cut = contributions(users), [], cycle(sizes)
+    whole, rows, cut = contributions(users), [], iter(sizes * 200)
     for row in whole:
         number = 1
         for cell, samples in row.total.items():
@@ -183,6 +183,13 @@ def test_with_split_each_cell_has_the_same_share():
 def test_what_makes_no_sense_is_refused(given_):
     with pytest.raises(ValueError, match="must be"):
         slotted(KINDS[0], **given_)
+
+
+def test_a_range_whose_square_no_number_holds_is_refused_before_anything_is_released():
+    wide = Grid(Fraction(-(10**200)), Fraction(10**200), 2**20)
+    assert slotted({"statistic": "slot-mean", "algorithm": "baseline"}, grid=wide)
+    with pytest.raises(ValueError, match="too far apart"):
+        slotted({"statistic": "slot-mean-variance", "algorithm": "baseline"}, grid=wide)
 
 
 def test_a_releaser_of_cells_keeps_nothing():
