@@ -125,7 +125,7 @@ def together(config: Config, charged: Loss) -> str:
         f"{done} is protected ({_fields(path for metric in metrics for path in metric.values)}).",
         _public(metrics),
         *_seen(unit, total, len(metrics)),
-        *_again(unit, total),
+        *_again(unit, total, metrics),
         *_other_units(unit, metrics),
         f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses twice.",
         f"The ledger then holds {_told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
@@ -161,13 +161,15 @@ def _whose(unit: Unit) -> str:
     return "what one person did" + ("" if unit.period is None else f" in one {unit.span}")
 
 
-def _again(unit: Unit, total: Loss) -> Iterator[str]:
-    """What several units of one person lose."""
+def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterator[str]:
+    """What several units of one person lose: of slots each its own, of others all together."""
     if unit == PERSON:
         return
+    apart = all(metric.is_slotted for metric in metrics if metric.delta)
+    several = Loss(_SOME * total.epsilon, min(_SOME * total.delta, Fraction(1))) if apart else total.of_group(_SOME)
     yield (
         f"Each further {'event' if unit.is_event else unit.span} of the same person has as much again: k of them lose "
-        f"up to k times epsilon, and {_SOME} of them {_told(total.of_group(_SOME))}."
+        f"up to k times epsilon, and {_SOME} of them {_told(several)}."
     )
     yield "What shows in many of them, as a habit does, is hardly protected."
 

@@ -227,6 +227,10 @@ class _Replay:
         repeated = again.machine.counters["repeated_messages"]
         if repeated:
             self.findings.add("contributions", where, f"{repeated} messages are repeats; release left them out")
+        late = again.machine.counters["woke_late"]
+        if late:
+            message = f"{late} samples came after their tick, as their partition was held to be idle"
+            self.findings.add("idle", where, message, failure=False)
         return True
 
     async def _message(self, again: ReleaseAgain, record: Record, span: _Span, end: int) -> None:

@@ -127,7 +127,7 @@ class Config(Section):
             ConfigError: nothing bounds it.
         """
         try:
-            return charge(parse_unit(self.unit), metric.of, metric.epsilon, metric.delta)
+            return charge(parse_unit(self.unit), metric.of, metric.epsilon, metric.delta, apart=metric.is_slotted)
         except ValueError as error:
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 

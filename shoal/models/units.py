@@ -99,14 +99,21 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
     return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
 
 
-def charge(ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+def charge(
+    ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction, *, apart: bool = False
+) -> tuple[Fraction, Fraction]:
     """What a metric costs a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
+
+    apart: each of the metric's units has releases of its own, which no other one moves, as slots have. Then losses add
+    up (composition), and delta does not grow with epsilon, as it does where the same releases see several (groups).
 
     >>> day = parse_unit("user-day")
     >>> [float(cost) for cost in charge(day, parse_unit("user-5h"), Fraction("0.1"), Fraction(0))]
     [0.6, 0.0]
     >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"))]
     [2.0, 3.7182818284590454e-09]
+    >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"), apart=True)]
+    [2.0, 2e-09]
 
     Raises:
         ValueError: there is no bound, or none that says anything.
@@ -114,13 +121,16 @@ def charge(ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction) -> tupl
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
     touched = most_touched(ledger, unit)
-    remedy = f'set [privacy] unit = "{unit.name}", or unit = "{ledger.name}" here'
+    name = unit.name if unit.period is None or unit.name != "user-slot" else f"user-{format_duration(unit.period)}"
+    remedy = f'set [privacy] unit = "{name}", or unit = "{ledger.name}" here'
     if touched is None:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "
             f"epsilon as often; {remedy}"
         )
-    cost = Loss(epsilon, delta).of_group(touched)
+    cost = (
+        Loss(touched * epsilon, min(touched * delta, Fraction(1))) if apart else Loss(epsilon, delta).of_group(touched)
+    )
     if cost.delta >= 1:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has up to {touched} of them, "

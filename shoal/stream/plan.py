@@ -28,7 +28,8 @@ from shoal.models.metric import MetricSection
 from shoal.models.slot import FEW_USERS, KEYS, CellSection
 from shoal.stream.partitioning import PARTITIONERS
 
-# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version.
+# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
+# foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
 REVISION = 1
 ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
 # Keys of a later version: unset, they leave the digest as it was.

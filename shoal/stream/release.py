@@ -325,7 +325,7 @@ class ReleasePartition:
         every = metric.every or 1
         slot, found = self._closings.go_on(label)
         if label not in self._closings:
-            self._closed += self._waiting.pop(label, every).written
+            self._closed += self._waiting.drop(label)
         if found is None:
             return
         key = f"{label}|{found.cell}"

@@ -176,13 +176,24 @@ class Waiting:
         tick, key = self._due[label][0]
         return list(map(Contribution._make, sorted(self._rows.get((key, tick), []), key=CANONICAL)))
 
-    def pop(self, label: str, every: int) -> Due:
-        """The earliest tick's next group; a tick is so long."""
+    def _take_due(self, label: str) -> Place:
+        """The earliest tick's next group, which is due no more."""
         due = self._due[label]
-        first = tick, key = heapq.heappop(due)
+        first = heapq.heappop(due)
         while due and due[0] == first:  # expected, and something came
             heapq.heappop(due)
-        place = key, tick
+        return first[1], first[0]
+
+    def drop(self, label: str) -> list[bytes]:
+        """The earliest tick's next group has been made of its rows: names of what the changelog may have of them."""
+        place = self._take_due(label)
+        rows = self._rows.pop(place, [])
+        self.count -= len(rows)
+        return [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
+
+    def pop(self, label: str, every: int) -> Due:
+        """The earliest tick's next group; a tick is so long."""
+        place = key, tick = self._take_due(label)
         rows, cells = self._rows.pop(place, []), self._cells.pop(place, None) or Cells()
         self._changed.pop(place, None)
         self.count -= len(rows) + len(cells.held)

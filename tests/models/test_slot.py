@@ -121,3 +121,27 @@ def test_few_users_as_an_algorithm_and_as_a_prior(tmp_path):
     for said in ('algorithm = "few-users"', 'prior = "few-users"\nsigma = 2'):
         metric = load(written(tmp_path, SLOTS.replace('slot = "1h"', f'slot = "1h"\ndelta = 1e-9\n{said}'))).metric[0]
         assert metric.delta == Fraction(1, 10**9)
+
+
+def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path):
+    """A slot's releases see no other slot: losses add up. Those of a sum see several periods, as a group."""
+    ledger = 'epsilon = 400\ndelta = 0.5\nunit = "user-day"'
+    few = SLOTS.replace("epsilon = 4.0", ledger).replace(
+        'slot = "1h"', 'slot = "1h"\ndelta = 1e-5\nprior = "few-users"'
+    )
+    config = load(written(tmp_path, few))
+    assert config.charge_of(config.metric[0]) == (Fraction(24), Fraction(24, 10**5))
+    cell = 'cell = { h3 = 8, lat = "lat", lon = "lon" }'
+    window = 'decay = { kind = "window", length = "1d" }'
+    summed = (
+        few.replace('"slot-mean"', '"sum"')
+        .replace('slot = "1h"', 'step = "1h"\nunit = "user-12h"')
+        .replace(cell, window)
+    )
+    config = load(written(tmp_path, summed.replace('prior = "few-users"\n', "")))
+    epsilon, delta = config.charge_of(config.metric[0])
+    assert epsilon == 2
+    assert delta > Fraction(3, 10**5)
+    too_much = few.replace("delta = 1e-5", "delta = 0.05")
+    with pytest.raises(ConfigError, match="delta would be 1 or more; set .privacy. unit = .user-1h."):
+        load(written(tmp_path, too_much))

@@ -110,4 +110,13 @@ MUTANTS = (
         breach="after a crash a slot is computed from what is left of it: other numbers under the same noise",
         tests=(STREAM + "test_a_slot_of_many_cells_is_closed_in_pieces_and_goes_on_after_a_crash",),
     ),
+    Mutant(
+        name="sums charged like slots",
+        family="places",
+        file="models/config.py",
+        old="apart=metric.is_slotted",
+        new="apart=True",
+        breach="a person's periods lose more together than the ledger was charged for",
+        tests=("models/test_slot.py::test_slots_of_one_person_lose_one_after_the_other_and_sums_together",),
+    ),
 )

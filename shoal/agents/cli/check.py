@@ -106,6 +106,7 @@ def _text(fields: dict[str, Any]) -> str:
     lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
     lines += ["taken together", f"  {fields['guarantee']}"]
     lines.append(
-        f"internal topics hold exact sums or raw records, protect them like the events: {', '.join(fields['internal'])}"
+        "internal topics hold exact sums, samples or raw records, protect them like the events: "
+        + ", ".join(fields["internal"])
     )
     return "\n".join(lines)
