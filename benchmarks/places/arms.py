@@ -36,7 +36,7 @@ def parameters(epsilon: Fraction, cap: Cap = "optimal") -> CellParameters:
 def expected_size(at: float, scale: float, low: float, high: float, truth: float) -> float:
     """E|clamp(at + L, low, high) - truth|, L a Laplace variable of that scale.
 
-    >>> expected_size(0.5, 0.1, -9.0, 9.0, 0.5), expected_size(0.5, 1e9, 0.5, 0.6, 0.4)
+    >>> expected_size(0.5, 0.1, -9.0, 9.0, 0.5), round(expected_size(0.5, 1e9, 0.5, 0.6, 0.4), 6)
     (0.1, 0.15)
     """
 

@@ -128,11 +128,12 @@ def _misses(rows: Sequence[errors.Row]) -> Iterator[str]:
     header = ("cell", "users; samples", "epsilon", "taken", "km/h", "in hindsight", "km/h", "ratio")
     yield figures.table(header, cells)
     yield (
-        "Why: the prediction takes all cells for alike, with users' samples that scatter by a fifth of the range "
-        "around the middle. Where the values lie closer together, or nearer an end, an interval between quantiles is "
-        "narrower than foretold and clipping wins earlier; where they scatter more, later. In a cell of trips the "
-        "values are given: whether a clipped mean errs in the same direction as what packing leaves out is luck that "
-        "hindsight sees, and public counts cannot. Few users make both larger."
+        "Why: the prediction takes all cells for alike, their samples scattering by a fifth of the range around the "
+        "middle. Where values lie closer together, an interval between quantiles is narrower than foretold, and "
+        "clipping wins where averaging is taken; where they scatter more, or sit at an end, it is the other way round. "
+        "In a cell of trips the values are given: whether what packing leaves out or weighs less would have told the "
+        "same is luck, which hindsight sees and public counts cannot, and it is most of the error where there is "
+        "little noise."
     )
 
 
@@ -207,7 +208,9 @@ def _scaling(report: Report) -> Iterator[str]:
         "the median. Slopes on logarithmic axes are those of the last four points. More samples help Levy alone, once "
         "four times its tau is less than the range. The paper has no law for quantiles there, and none shows: array "
         "means move together, so that the gap from them to the end of the range, whose length counts in the choice "
-        "too, is taken more often, and one such draw outweighs many narrow ones."
+        "too, is taken more often, and one such draw outweighs many narrow ones. As users grow, epsilon-quantile "
+        "leaves out a fixed number of arrays, so that its interval grows as the extremes do: its slope is a little "
+        "less steep than -1."
     )
     factors = report.lines[0].factors
     cells = [
@@ -252,8 +255,8 @@ def _speed(report: Report) -> Iterator[str]:
         f"One slot of {sent.samples:,} samples of {sent.contributions:,} users in {speed.CELLS:,} cells, a user being "
         f"in up to 8 of which {speed.MOST_CELLS} count (chop-user), one process each. Seconds are one core's time; "
         "*wall* says how busy the machine was besides. Until the first cell it is decided who counts where. *Pause*: "
-        "the longest that nothing else gets a turn. *Memory*: peak of the process, and before, with all contributions "
-        "read."
+        "the longest that nothing else gets a turn, most of it one run of Python's garbage collector. *Memory*: peak "
+        "of the process, and before, with all contributions read."
     )
     cells = [
         (row.statistic, f"`{row.algorithm}`", f"{row.cells:,}", f"{row.seconds:.1f}", f"{row.first:.1f}",

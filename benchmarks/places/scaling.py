@@ -74,7 +74,7 @@ def _noise(scaled: str, factor: int, draws: int) -> dict[str, float]:
     of = parameters(EPSILON, cap * factor if scaled == SAMPLES else cap)
     everything = parameters(EPSILON)
     squares = dict.fromkeys(NAMES, 0.0)
-    numbers = range(max(4, draws // factor))
+    numbers = range(max(4 if scaled == SAMPLES else 16, draws // factor))
     for number in numbers:
         users = cell_of(scaled, factor, number)
         for name in NAMES:

@@ -106,13 +106,15 @@ def weights(found: Sequence[Run], wanted: Fraction, rate: Fraction, bits: int) -
     below = powers(rate, wanted - whole, whole + 1, bits)  # of the ranks whole, whole - 1, ...
     above = powers(rate, whole + 1 - wanted, max(found[-1].upto - whole, 0), bits)  # of the ranks whole + 1, ...
     sides: Enclosure = ([], [])
-    for run in found:
-        rank = nearest(run, wanted)
-        for side, down, up in zip(sides, below, above, strict=True):
-            if rank == wanted:
-                side.append(1 << bits)
+    upward = -(-wanted.numerator // wanted.denominator)
+    for side, down, up in zip(sides, below, above, strict=True):
+        for _, _, rank, upto in found:  # as `nearest` has it, without fractions: they take long to compare
+            if rank > whole:
+                side.append(up[rank - whole - 1])
+            elif upto < upward:
+                side.append(down[whole - upto])
             else:
-                side.append(up[int(rank) - whole - 1] if rank > wanted else down[whole - int(rank)])
+                side.append(1 << bits)
     return sides
 
 

@@ -49,10 +49,20 @@ def bernoulli_exp(numerator: int, denominator: int, words: Iterator[int]) -> boo
 
 
 def _first_failure_is_odd(numerator: int, denominator: int, words: Iterator[int]) -> bool:
-    place = 1
-    while bernoulli(numerator, denominator * place, words):
-        place += 1
-    return place % 2 == 1
+    """Of Bernoulli(numerator / denominator / place), numerator <= denominator. Most noise is drawn here.
+
+    Each is decided by its first digit, without a call, unless word and digit are equal.
+    """
+    if not numerator:
+        return True
+    first = 1 + (numerator == denominator)  # the one at place 1 is certain then, and takes no word
+    shifted, whole, is_odd = numerator << 64, first * denominator, first == 1
+    while True:
+        digit, rest = divmod(shifted, whole)
+        word = next(words)
+        if word > digit or (word == digit and not bernoulli(rest, whole, words)):
+            return is_odd
+        whole, is_odd = whole + denominator, not is_odd
 
 
 def variance(scale: Fraction | int) -> float:

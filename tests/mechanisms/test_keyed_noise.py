@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 
 import opendp.prelude as dp
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms import keyed, laplace
 from shoal.mechanisms.exponential import choose, uniform
 from shoal.mechanisms.keyed import Bits, derive, encode, metric_key, pseudonymizer
-from shoal.mechanisms.laplace import DiscreteLaplace, bernoulli, bernoulli_exp
+from shoal.mechanisms.laplace import DiscreteLaplace, _first_failure_is_odd, bernoulli, bernoulli_exp
 from tests.mechanisms.mechanism_cases import KEY, chi_square
 
 PARTS = st.lists(st.binary(max_size=3) | st.text(max_size=3) | st.integers(-9, 9), max_size=3)
@@ -206,3 +206,25 @@ def test_uniform_integers_are_uniform() -> None:
     found = Counter(uniform(6, bits.draw(index)) for index in range(DRAWS))
     assert chi_square([found[i] for i in range(6)], [DRAWS / 6] * 6) < 6
     assert uniform(1, iter([2**64 - 1])) == 0
+
+
+@given(
+    st.integers(0, 1 << 70),
+    st.integers(0, 1 << 70),
+    st.lists(st.integers(-1, 1), max_size=8),
+    st.binary(min_size=32, max_size=32),
+)
+def test_a_first_failure_is_that_of_bernoullis_one_after_the_other(
+    one: int, other: int, near: list[int], key: bytes
+) -> None:
+    """Also where a word equals its digit, or nearly, so that the next ones decide."""
+    numerator, denominator = min(one, other), max(one, other, 1)
+    digits = [(numerator << 64) // (denominator * place) for place in range(1, 9)]
+    begin = [min(max(digit + off, 0), (1 << 64) - 1) for digit, off in zip(digits, near, strict=False)]
+    words, again = chain(begin, Bits(key).draw(0)), chain(begin, Bits(key).draw(0))
+    place = 1
+    while bernoulli(numerator, denominator * place, again):
+        place += 1
+    assert _first_failure_is_odd(numerator, denominator, words) == (place % 2 == 1)
+    # and as many words are read
+    assert next(words) == next(again)

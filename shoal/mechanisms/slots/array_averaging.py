@@ -9,6 +9,8 @@ Proof        docs/proofs/slots.md
 Source       Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), "Array-Averaging"
 """
 
+from functools import lru_cache
+
 from shoal.mechanisms.slots import linear
 from shoal.mechanisms.slots.caps import contribution_cap, median
 from shoal.mechanisms.slots.cell import CellEstimate, CellParameters, Counts, Draws, Users
@@ -36,6 +38,11 @@ def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
 
 def packed(counts: Counts, cap: int) -> linear.Weighting:
     """The weights with so many samples of a user at most."""
+    return _packed(tuple(counts), cap)
+
+
+@lru_cache(maxsize=4)  # the same for prediction and release
+def _packed(counts: Counts, cap: int) -> linear.Weighting:
     arrays = best_fit(counts, cap)
     weights = [0] * len(counts)
     for array in arrays:

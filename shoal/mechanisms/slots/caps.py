@@ -50,7 +50,12 @@ def median(counts: Counts) -> int:
 def optimal(counts: Counts, dropped: int, error: Error) -> int:
     """The count that as a cap makes the worst error least; the smallest of several."""
     samples = sum(counts) + dropped
-    return min(candidates(counts), key=lambda cap: error(cap[1], cap[0], samples))[0]
+    best, above, below = 0, 1, 0  # the error so far, as a fraction: infinite. Fractions take long to compare
+    for cap, kept in candidates(counts):
+        found = error(kept, cap, samples)
+        if found.numerator * below < above * found.denominator:
+            best, above, below = cap, found.numerator, found.denominator
+    return best
 
 
 def candidates(counts: Counts) -> Iterator[tuple[int, int]]:

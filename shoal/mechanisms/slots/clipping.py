@@ -67,7 +67,11 @@ def sharpest_cap(counts: Counts) -> int:
     >>> sharpest_cap([1, 4, 4, 4]), sharpest_cap([1, 1, 1, 1, 1, 9]), sharpest_cap([1, 1, 9, 16])
     (4, 1, 16)
     """
-    return max(candidates(counts), key=lambda found: Fraction(found[1] ** 2, found[0]))[0]
+    best, most = 1, 0
+    for capacity, kept in candidates(counts):
+        if kept**2 * best > most**2 * capacity:
+            best, most = capacity, kept
+    return best
 
 
 def clip(means: Sequence[int], low: int, high: int) -> int:

@@ -8,6 +8,7 @@ Source  Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), "BestFit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush
 
 from shoal.mechanisms import check
@@ -21,7 +22,7 @@ class Array:
     fill: int
 
 
-def best_fit(counts: Sequence[int], capacity: int) -> list[Array]:
+def best_fit(counts: Sequence[int], capacity: int) -> Sequence[Array]:
     """Arrays of at most `capacity` samples, to which each user brings its first min(count, capacity).
 
     Each user, largest first and ties by position, goes to the fullest array that has room for all it brings (of equally
@@ -32,6 +33,11 @@ def best_fit(counts: Sequence[int], capacity: int) -> list[Array]:
     [([4], 6), ([1, 0], 6), ([2, 3], 3)]
     """
     check.positive(capacity=capacity)
+    return _best_fit(tuple(counts), capacity)
+
+
+@lru_cache(maxsize=4)  # several mechanisms of a cell are compared, and one of them is used
+def _best_fit(counts: Sequence[int], capacity: int) -> Sequence[Array]:
     arrays: list[Array] = []
     fitting: list[tuple[int, int]] = []  # (-fill, number): fullest first. All of these have room for the user in turn,
     waiting: list[tuple[int, int]] = []  # (fill, number): emptiest first. None of these has, but later users bring less

@@ -158,8 +158,15 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
     for count, row in enumerate(contributions):
         if count % ROWS == ROWS - 1:
             yield
+        pseudonym = row.pseudonym
         for cell, samples in row.total.items():
-            cells.setdefault(cell, {}).setdefault(row.pseudonym, []).extend(samples)
+            members = cells.get(cell)
+            if members is None:
+                members = cells[cell] = {}
+            if pseudonym in members:
+                members[pseudonym].extend(samples)
+            else:
+                members[pseudonym] = samples.copy()
     return cells
 
 
