@@ -24,9 +24,10 @@ from shoal.mechanisms.full import Full
 from shoal.mechanisms.naive import Naive
 from shoal.mechanisms.sharp import Sharp
 from shoal.mechanisms.statistic import COUNT_MASK, Block, Contribution, MeanParameters, Releaser
+from shoal.models.cells import cell_reader
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.events import Refused, getter, parse, read_group, read_time, read_user, read_value
+from shoal.models.events import Refused, getter, parse, read_time, read_user, read_value
 from shoal.models.metric import MetricSection
 
 NOT_PRIVATE = "NOT PRIVATE: made from real values; treat it like the events themselves"
@@ -245,7 +246,7 @@ class _Reader:
     def __init__(self, section: MetricSection) -> None:
         self._section, self._time = section, section.time or ""
         self._get_user, self._get_time = getter(section.user), getter(self._time)
-        self._get_group = None if section.group is None else getter(section.group)
+        self._group_of = cell_reader(None, section.group)
         self._get_values = [getter(path) for path in section.values]
         self._users: dict[bytes, int] = {}
         self._groups: dict[tuple[int, int], set[str]] = defaultdict(set)  # of a unit: a user, or one in a period
@@ -258,9 +259,7 @@ class _Reader:
         """
         said = parse(raw)
         user = read_user(self._get_user(said), raw, self._section.user)
-        group = ""
-        if self._get_group is not None:
-            group = read_group(self._get_group(said), raw, self._section.group or "")
+        group = self._group_of(said, raw)
         values = tuple(read_value(get(said)) for get in self._get_values)
         at = read_time(self._get_time(said), raw, self._time)
         return group, Event(at, self._users.setdefault(user, len(self._users)), values)

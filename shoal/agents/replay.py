@@ -33,7 +33,7 @@ from shoal.models.chain import FIRST
 from shoal.models.config import Config
 from shoal.models.errors import FailStop, KafkaError
 from shoal.models.records import Message
-from shoal.stream.bound import MARK
+from shoal.stream.mark import MARK
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
 

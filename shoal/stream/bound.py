@@ -19,11 +19,11 @@ from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.intake import Intake
 from shoal.stream.intakes import intake_of
+from shoal.stream.mark import MARK, check_log
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
 
-MARK = b"\x00mark"
 DROPPED = (
     50_000  # records of closed periods that one transaction drops; more where it writes more, else they would pile up
 )
@@ -126,11 +126,7 @@ class BoundPartition:
         self._check_accounts(mark.get("accounts", {}))
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
-        if mark["log"] != self.log_id:
-            raise FailStop(
-                f"{self._where()}: its state belongs to audit log {mark['log']}, the configured one is {self.log_id}; "
-                "restore [audit] url, or start a new app with new metric versions"
-            )
+        check_log(self._where(), mark, self.log_id)
         if len(mark["numbers"]) != self.plan.contributions_partitions:
             raise FailStop(
                 f"{self._where()}: its state knows {len(mark['numbers'])} contributions partitions, there are "

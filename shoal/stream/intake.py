@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_MASK
-from shoal.models.events import Refused, read_group, read_user, read_value
+from shoal.models.events import Refused, read_user, read_value
 from shoal.stream.outgoing import Outlet
 from shoal.stream.plan import Metric, TopicPlan
 
@@ -32,8 +32,8 @@ class Intake:
         self._touched_groups: dict[bytes, int] = {}
         self._plan, self._partition, self._counters, self._checks = plan, partition, counters, checks
         # Called for every event, so looked up once.
-        self._get_user, self._get_value, self._get_group = metric.get_user, metric.get_value, metric.get_group
-        self._user_path, self._group_path = metric.section.user, metric.section.group or ""
+        self._get_user, self._get_value, self._place_of = metric.get_user, metric.get_value, metric.place_of
+        self._user_path = metric.section.user
         self._clip, self._add, self._cap = metric.clip, metric.add, metric.max_contributions
         self._send = outlet.send
 
@@ -43,17 +43,8 @@ class Intake:
         Raises:
             Refused: the metric cannot use the record; nothing was touched.
         """
-        try:
-            user = key = read_user(self._get_user(event), raw, self._user_path)
-            group = None
-            if self._get_group is not None:
-                group = read_group(self._get_group(event), raw, self._group_path)
-                key = len(user).to_bytes(2, "big") + user + group.encode()
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused:
-            raise
-        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
-            raise Refused("error") from None
+        user, group, value = self._read(event, raw)
+        key = user if group is None else len(user).to_bytes(2, "big") + user + group.encode()
         account = self.accounts.get(key)
         if account is None:
             if not self._admit(user, group):
@@ -66,6 +57,21 @@ class Intake:
         self.accounts[key] = self._touched[key] = account
         if block is not None:
             self._send(group, effective, user, block)
+
+    def _read(self, event: dict[str, Any], raw: bytes) -> tuple[bytes, str | None, int]:
+        """User, group or cell, and clipped value of an event.
+
+        Raises:
+            Refused: the metric cannot use the record.
+        """
+        try:
+            user = read_user(self._get_user(event), raw, self._user_path)
+            place = None if self._place_of is None else self._place_of(event, raw)
+            return user, place, self._clip(read_value(self._get_value(event)))
+        except Refused:
+            raise
+        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
+            raise Refused("error") from None
 
     def _admit(self, user: bytes, group: str | None) -> bool:
         """Whether an account may be opened."""

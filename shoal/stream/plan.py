@@ -75,8 +75,7 @@ class Metric:
     pseudonym: Callable[[bytes], str]
     get_user: Callable[[dict[str, Any]], Any]
     get_value: Callable[[dict[str, Any]], Any]
-    get_group: Callable[[dict[str, Any]], Any] | None
-    cell_of: Reader  # of what is released per slot
+    place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
     name: str
     max_contributions: int
     every: int | None  # microseconds of a tick or step; None: a release per contribution
@@ -315,8 +314,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         get_value=get_value,
         unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
         account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
-        get_group=None if section.group is None else getter(section.group),
-        cell_of=cell_reader(section.cell, section.group),
+        place_of=None if section.cell is None and section.group is None else cell_reader(section.cell, section.group),
         name=section.name,
         max_contributions=section.cap,
         every=section.cadence,

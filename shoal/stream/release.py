@@ -29,11 +29,11 @@ from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
 from shoal.stream.closing import REACHED, Closings
+from shoal.stream.mark import MARK, check_log
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.waiting import Waiting
 
-MARK = b"\x00mark"
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
@@ -103,11 +103,7 @@ class ReleasePartition:
                 raise FailStop(f"{self._where()}: the changelog has state but no mark; it was tampered with")
             return
         mark = orjson.loads(raw_mark)
-        if mark["log"] != self.log_id:
-            raise FailStop(
-                f"{self._where()}: its state belongs to audit log {mark['log']}, the configured one is {self.log_id}; "
-                "restore [audit] url, or start a new app with new metric versions"
-            )
+        check_log(self._where(), mark, self.log_id)
         self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])

@@ -22,7 +22,8 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, new_block
-from shoal.models.events import MAX_NAME_BYTES, Refused, read_user, read_value
+from shoal.models.cells import ANYWHERE
+from shoal.models.events import MAX_NAME_BYTES, Refused
 from shoal.stream.books import ACCOUNT_BYTES, PERIOD_BYTES, Books, Changes
 from shoal.stream.intake import Intake
 from shoal.stream.outgoing import SAMPLE_BYTES, Outlet
@@ -59,7 +60,7 @@ class SlotIntake(Intake):
     ) -> None:  # fmt: skip
         super().__init__(plan, metric, partition, outlet, counters, checks=checks)
         section = metric.section
-        self._progress, self._read_cell = progress, metric.cell_of
+        self._progress = progress
         self._slot = section.slot or 1
         self._unit = section.of.period
         self._most_slots = section.slot_limit
@@ -77,14 +78,8 @@ class SlotIntake(Intake):
         Raises:
             Refused: the metric cannot use the record; nothing was touched.
         """
-        try:
-            user = read_user(self._get_user(event), raw, self._user_path)
-            cell = self._read_cell(event, raw)
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused:
-            raise
-        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
-            raise Refused("error") from None
+        user, cell, value = self._read(event, raw)
+        cell = cell or ANYWHERE
         slot = effective // self._slot
         self._check_unit(effective)
         accounts, name = self._slots.of(slot).accounts, len(user).to_bytes(2, "big") + user

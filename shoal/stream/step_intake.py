@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_MASK
-from shoal.models.events import Refused, read_group, read_user, read_value
+from shoal.models.events import Refused
 from shoal.stream.books import ACCOUNT_BYTES, ONE_GROUP, Book, Books, Changes
 from shoal.stream.intake import Intake
 from shoal.stream.outgoing import Outlet
@@ -36,14 +36,7 @@ class EventIntake(Intake):
         Raises:
             Refused: the metric cannot use the record.
         """
-        try:
-            user = read_user(self._get_user(event), raw, self._user_path)
-            group = None if self._get_group is None else read_group(self._get_group(event), raw, self._group_path)
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused:
-            raise
-        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
-            raise Refused("error") from None
+        user, group, value = self._read(event, raw)
         _, block = self._add(0, value)
         if block is not None:
             self._send(group, effective, user, block)
@@ -70,17 +63,8 @@ class StepIntake(Intake):
         Raises:
             Refused: the metric cannot use the record; nothing was touched.
         """
-        try:
-            user = read_user(self._get_user(event), raw, self._user_path)
-            group = member = None
-            if self._get_group is not None:
-                group = read_group(self._get_group(event), raw, self._group_path)
-                member = len(user).to_bytes(2, "big") + user + group.encode()
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused:
-            raise
-        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
-            raise Refused("error") from None
+        user, group, value = self._read(event, raw)
+        member = None if group is None else len(user).to_bytes(2, "big") + user + group.encode()
         book = self._books.forever or self._book(effective)
         account = book.accounts.get(user)
         if account is None:

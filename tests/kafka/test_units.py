@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from shoal.stream.bound import MARK
+from shoal.stream.mark import MARK
 from tests.support.audit import audit, replay
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka

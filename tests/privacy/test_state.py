@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
-from shoal.stream.bound import MARK, BoundPartition
+from shoal.stream.bound import BoundPartition
+from shoal.stream.mark import MARK
 from shoal.stream.runner import Line
 from tests.privacy.observing import WatchedCluster
 from tests.stream.simulation import STAMP, Cluster, config, rows_of

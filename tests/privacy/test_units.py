@@ -18,6 +18,7 @@ from shoal.mechanisms.stepped import Stepped
 from shoal.models.config import Config
 from shoal.models.units import Unit
 from shoal.stream import bound
+from shoal.stream.mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
@@ -124,7 +125,7 @@ def pattern(stage: Stage) -> dict[str, object]:
     for taken in stage.taken:
         seen.dead_letters += taken.dead_letters
         seen.messages += taken.messages
-        seen.state_keys.append([(key, value if key == bound.MARK else value is None) for key, value in taken.changelog])
+        seen.state_keys.append([(key, value if key == MARK else value is None) for key, value in taken.changelog])
     return seen.pattern()
 
 

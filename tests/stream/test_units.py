@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
 from shoal.stream import bound
-from shoal.stream.bound import MARK, BoundPartition
+from shoal.stream.bound import BoundPartition
+from shoal.stream.mark import MARK
 from shoal.stream.runner import FileRun, Line
 from tests.stream.simulation import STAMP, Cluster, config, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
@@ -76,7 +77,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    monkeypatch.setattr("shoal.stream.step_intake.read_value", broken)
+    monkeypatch.setattr("shoal.stream.intake.read_value", broken)
     stage.run(Event("a", 1))
     assert reasons(stage)[3:] == ["error"]
     assert not stage.state

@@ -8,7 +8,8 @@ import orjson
 from shoal.models.config import Config
 from shoal.models.metric import MetricSection
 from shoal.models.records import Message
-from shoal.stream.bound import MARK, BoundPartition, Record
+from shoal.stream.bound import BoundPartition, Record
+from shoal.stream.mark import MARK
 from shoal.stream.plan import TopicPlan
 
 EVENTS = 5_000  # between two takes of what is sent: bounds the memory

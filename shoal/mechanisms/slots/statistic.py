@@ -180,7 +180,7 @@ class CellReleaser:
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
         """Not for cells: all of a slot is computed at once."""
-        raise NotImplementedError
+        raise TypeError("a cell's contributions are computed with all of their slot")
 
     def close(self) -> tuple[Activation, ...]:
         """Nothing activates."""

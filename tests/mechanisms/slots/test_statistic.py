@@ -197,7 +197,7 @@ def test_a_releaser_of_cells_keeps_nothing():
     assert releaser.estimate() is None
     assert (releaser.kept, releaser.take_changes(), releaser.head(), releaser.close()) == ({}, ([], []), [], ())
     releaser.restore([], [])
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="all of their slot"):
         releaser.add(contributions({"a": {"x": [1]}})[0])
     assert slotted(KINDS[0]).bounder().max_contributions == 1
     assert slotted(KINDS[0]).sample_grid == GRID

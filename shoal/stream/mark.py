@@ -1,0 +1,20 @@
+"""The mark of a changelog: the record that says how far the state in it reaches, and whose it is."""
+
+from typing import Any
+
+from shoal.models.errors import FailStop
+
+MARK = b"\x00mark"
+
+
+def check_log(where: str, mark: dict[str, Any], log_id: str) -> None:
+    """A state belongs to one audit log.
+
+    Raises:
+        FailStop: to another one.
+    """
+    if mark["log"] != log_id:
+        raise FailStop(
+            f"{where}: its state belongs to audit log {mark['log']}, the configured one is {log_id}; "
+            "restore [audit] url, or start a new app with new metric versions"
+        )
