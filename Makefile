@@ -65,7 +65,8 @@ test: lint
 	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
-# At once: the tests with workers and brokers mostly wait, the others compute. What the first say is shown when they end.
+# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What the first say
+# is shown when they end.
 WITH_KAFKA := tests/kafka tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
@@ -73,7 +74,7 @@ tests-with-kafka:
 	$(PYTEST) $(WITH_KAFKA) >.coverage-kafka-tests 2>&1; status=$$?; cat .coverage-kafka-tests; rm .coverage-kafka-tests; exit $$status
 
 tests-without:
-	$(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
+	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
 
 fix: install
 	$(BIN)/ruff check --fix .
