@@ -17,7 +17,6 @@ from pydantic import Field, ValidationError, field_validator
 
 from shoal.models.coordinates import overlap
 from shoal.models.decay import DecaySection
-from shoal.models.durations import format_duration
 from shoal.models.errors import ConfigError
 from shoal.models.metric import MetricSection
 from shoal.models.section import Duration, Exact, Section
@@ -114,11 +113,8 @@ class Config(Section):
         costing = [metric for metric in self.metric if metric.epsilon] or self.metric
         if self.privacy.unit == UNIT:
             costing = [metric for metric in costing if metric.unit == UNIT]
-        units = {metric.of: metric.unit for metric in costing}
-        if len(units) != 1:
-            return "user"
-        unit, name = units.popitem()
-        return f"user-{format_duration(unit.period)}" if name == UNIT and unit.period else name
+        units = {metric.of: metric.of.spelled for metric in costing}
+        return units.popitem()[1] if len(units) == 1 else "user"
 
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
         """What a metric costs one unit of the ledger's, at most: epsilon and delta.

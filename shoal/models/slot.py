@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from shoal.models.section import Section
+from shoal.models.units import SLOT
 
 if TYPE_CHECKING:
     from shoal.models.metric import MetricSection
@@ -18,7 +19,7 @@ SLOTTED = ("slot-mean", "slot-mean-variance", "slot-distribution")
 FOR_MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", "few-users")
 FOR_OTHERS = ("best", "baseline")  # of mean and variance, and of distributions
 FEW_USERS = "few-users"
-UNIT = "user-slot"
+UNIT = SLOT
 MOST_BINS = 1 << 13  # a release has eight numbers for each, and Kafka takes a megabyte
 QUANTILES = tuple(Fraction(percent, 100) for percent in (5, 25, 50, 75, 95))
 # Keys that statistics without slots have no use for.

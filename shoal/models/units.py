@@ -23,6 +23,7 @@ from shoal.mechanisms.accounting import Loss
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.section import DAY, positive_span
 
+SLOT = "user-slot"  # the unit of a slot, whose length its metric says
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
 
@@ -45,6 +46,15 @@ class Unit:
         if self.period is None:
             return "person"
         return f"person and {self.span}"
+
+    @property
+    def spelled(self) -> str:
+        """The name by which any configuration knows it: of a slot that of a period as long.
+
+        >>> Unit("user-slot", 2 * PERIODS["hour"]).spelled, parse_unit("user-day").spelled
+        ('user-2h', 'user-day')
+        """
+        return f"user-{format_duration(self.period)}" if self.name == SLOT and self.period else self.name
 
     @property
     def span(self) -> str | None:
@@ -121,8 +131,7 @@ def charge(
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
     touched = most_touched(ledger, unit)
-    name = unit.name if unit.period is None or unit.name != "user-slot" else f"user-{format_duration(unit.period)}"
-    remedy = f'set [privacy] unit = "{name}", or unit = "{ledger.name}" here'
+    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}" here'
     if touched is None:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "

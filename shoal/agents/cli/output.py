@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import orjson
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from shoal.models.errors import InputError
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -38,3 +40,17 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     with bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def open_output(files: ExitStack, path: str) -> BinaryIO:
+    """What a command writes its lines to: a file, or with "-" stdout.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if path == "-":
+        return sys.stdout.buffer
+    try:
+        return files.enter_context(Path(path).open("wb"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None

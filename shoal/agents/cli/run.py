@@ -1,6 +1,5 @@
 """`shoal run`: a file of events in, private releases out, without Kafka."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result
 from shoal.agents.continuing import Continuation
 from shoal.agents.files import EventFile, size_of
 from shoal.agents.ledger import End
@@ -16,7 +15,7 @@ from shoal.agents.session import open_session
 from shoal.agents.tuning import tune_garbage_collector
 from shoal.mechanisms.keyed import derive
 from shoal.models.config import Config
-from shoal.models.errors import ConfigError, InputError
+from shoal.models.errors import ConfigError
 from shoal.models.times import iso
 from shoal.stream.plan import plan_topic
 from shoal.stream.runner import FileRun
@@ -51,8 +50,8 @@ def run(
         )
         continuation = Continuation(session.ledger, session.config.kafka.app, plan)
         session.register(file_run=True)
-        out = _writer(files, output)
-        refused = None if dead_letters is None else _writer(files, str(dead_letters))
+        out = open_output(files, output)
+        refused = None if dead_letters is None else open_output(files, str(dead_letters))
         runner = FileRun(plan)
         releases = _run(runner, continuation, file, out, refused, end=not open_)
         if not open_ and not continuation.repeats_only:
@@ -105,15 +104,6 @@ def _check_times(config: Config, topic: str) -> None:
             raise ConfigError(
                 f'metric "{metric.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
             )
-
-
-def _writer(files: ExitStack, path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdout.buffer
-    try:
-        return files.enter_context(Path(path).open("wb"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
 
 
 def _summary(fields: dict[str, object]) -> str:

@@ -1,16 +1,13 @@
 """`shoal simulate`: realistic events, for trying things out."""
 
-import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.agents.cli.output import AsJson, progress, result
+from shoal.agents.cli.output import AsJson, open_output, progress, result
 from shoal.models.durations import SECOND
-from shoal.models.errors import InputError
 from shoal.models.times import time_of_text
 
 if TYPE_CHECKING:
@@ -57,7 +54,7 @@ def buses(
     trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
     events = 0
     with ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
-        written = _writer(files, out)
+        written = open_output(files, out)
         for done, count, lines in batches(trips):
             written.write(lines)
             events += count
@@ -86,12 +83,3 @@ def _trips(users: int, hours: float, seed: int, start: str, city: "City") -> "Tr
         raise typer.BadParameter(message, param_hint="--start")
     began = found // SECOND
     return Trips(users, began, began + round(hours * 3600), seed, city)
-
-
-def _writer(files: ExitStack, path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdout.buffer
-    try:
-        return files.enter_context(Path(path).open("wb"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None

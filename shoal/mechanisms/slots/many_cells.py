@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.slots.chopping import Chopping, Error
+from shoal.mechanisms.slots.worst import variance_bias, variance_sensitivity
 
 Cells = Mapping[str, Mapping[str, int]]  # of each cell: pseudonym -> number of samples, at least one
 Result = TypeVar("Result")
@@ -80,15 +81,9 @@ def mean_and_variance_error(kept: int, largest: int, total: int, epsilon: float)
     >>> mean_and_variance_error(8, 2, 8, 2.0)
     0.4375
     """
-    bias = _spread(total, total - kept) / total**2
-    noise = _spread(kept, largest) / kept**2
+    bias = variance_bias(kept, total) / total**2
+    noise = variance_sensitivity(kept, largest) / kept**2
     return 1 - kept / total + bias + 2 / epsilon * (largest / kept + noise)
-
-
-def _spread(samples: int, free: int) -> int:
-    """What the variance of that many samples moves by where so many of them are free, times their number squared."""
-    free = min(free, samples // 2)
-    return free * (samples - free)
 
 
 def split(cells: Cells, most: int, epsilon: Fraction, error: Error = mean_error) -> Steps[Allotment]:
