@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
+	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -96,6 +97,10 @@ bench-places: install
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+# The stored bytes of tests/golden, from this version. `python -m tests.golden` only says what differs.
+golden: install
+	$(BIN)/python -m tests.golden --write
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:

@@ -1,0 +1,77 @@
+"""`python -m tests.golden`: what differs from the stored answers; status 1 if anything does.
+
+`--write` stores the answers of this version (`make golden`). `--save VERSION` stores the states that this version
+leaves behind, in a new folder of saved/. `--dump FOLDER` writes everything as text, for diff with another checkout's.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tests.golden import commands, store
+from tests.golden.compare import differences
+from tests.golden.configurations import CASES
+from tests.golden.corpus import IN_FULL, continued, digest, outcome_of
+from tests.golden.driver import parameters
+
+
+def main(
+    write: Annotated[bool, typer.Option("--write", help="Store the answers of this version.")] = False,
+    save: Annotated[str | None, typer.Option(metavar="VERSION", help="Store the states of this version.")] = None,
+    dump: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write all entries as text.")] = None,
+) -> None:
+    """Compare, or store."""
+    if save is not None:
+        _save(save)
+    if write:
+        _write()
+    if dump is not None:
+        _dump(dump)
+    if save is None and not write and dump is None:
+        found = list(differences())
+        print("\n".join(found) if found else "every byte is as stored")
+        sys.exit(bool(found))
+
+
+def _write() -> None:
+    digests: dict[str, dict[str, str]] = {}
+    for case in CASES:
+        outcome = outcome_of(case)
+        digests[case.name] = {kind: digest(entries) for kind, entries in outcome.entries.items()}
+        for version in store.versions():
+            if store.has_state(version, case.name):
+                digests[case.name][f"continued from {version}"] = digest(continued(case, version))
+        for kind in IN_FULL if case.in_full else ():
+            path = store.lines_of(case, kind)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in store.as_lines(outcome.entries[kind])), "utf-8")
+    store.write("digests.json", digests, sort=True)
+    store.write("parameters.json", {case.name: parameters(case) for case in CASES})
+    store.write("summaries.json", {case.name: _summary(outcome_of(case)) for case in CASES})
+    for name, answer in commands.answers().items():
+        store.write(f"cli/{name}.json", answer)
+
+
+def _summary(outcome: Any) -> dict[str, Any]:
+    return {"counters": outcome.counters, "replay": outcome.verdict}
+
+
+def _save(version: str) -> None:
+    for case in CASES:
+        if not case.at_once:  # half way nothing is left to do
+            store.save_state(version, case.name, outcome_of(case).saved)
+    print(f'add to FROZEN in tests/golden/store.py: "{version}": "{store.folder_digest(version)}"')
+
+
+def _dump(folder: Path) -> None:
+    for case in CASES:
+        for kind, entries in outcome_of(case).entries.items():
+            path = folder / store.slug(case.name) / f"{kind}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{' '.join(map(repr, entry))}\n" for entry in entries), "utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

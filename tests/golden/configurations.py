@@ -1,0 +1,192 @@
+"""The cases: every statistic, algorithm, decay, unit and form of a group or cell, each in a small case.
+
+A case is data. What it says is what a configuration file says; a metric lacks only what `USUAL` fills in. Cases are
+added at will; one that is there is never changed, for the states in saved/ are of what it says now.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.golden.events import Stream
+
+USUAL: Mapping[str, Any] = {
+    "topic": "events", "user": "u", "value": "x", "time": "t", "range": (0, 100), "grid": 1000, "epsilon": "1",
+    "max_contributions": 12,
+}  # fmt: skip
+Metric = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)  # a case is itself alone: what was made of it is kept
+class Case:
+    """One configuration, and the events that come."""
+
+    name: str
+    metrics: tuple[Metric, ...]
+    stream: Stream = Stream()
+    kafka: Mapping[str, Any] = field(default_factory=dict)
+    at_once: bool = False  # all events of a source partition in one transaction, so that messages must be cut
+    in_full: bool = False  # releases and messages are stored as they are, for diff
+    reading: int = 1  # revision of what an event's form means, with which the metric versions were registered
+
+
+def mean(name: str, algorithm: str, every: str = "6h", **more: Any) -> Metric:
+    """A continual mean."""
+    return {"name": name, "statistic": "mean", "algorithm": algorithm, "every": every, "users": 40} | more
+
+
+def stepped(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
+    """A sum, count or mean that is released at every step."""
+    usual = {"name": name, "statistic": statistic, "algorithm": "sharp", "step": "4h", "max_gap": 6}
+    decayed = {} if decay is None else {"decay": decay}
+    nothing = {"value": None, "range": None, "epsilon": None} if statistic == "count" else {}
+    return usual | decayed | nothing | more
+
+
+def slotted(name: str, statistic: str = "slot-mean", **more: Any) -> Metric:
+    """What is released once per cell, at the end of a slot."""
+    return {"name": name, "statistic": statistic, "slot": "3h"} | more
+
+
+WINDOW = {"kind": "window", "length": "1d"}
+HEXAGONS = {"h3": 5, "lat": "lat", "lon": "lon"}
+PLANE: dict[str, Any] = {"value": ("x", "y", "z.w"), "range": ((0, 100), (-2000, 2000), ("0.05", 50))}
+LONG = Stream(start=-200_000, pace=2400)  # begins before 1970, and lasts for weeks
+EVEN = Stream(in_order=True)
+QUIET = Stream(count=400)
+BUSY = Stream(count=900, pace=80, silence=30_000, units=40)
+
+MEANS = (
+    Case("naive", (mean("naive", "naive"),), QUIET, in_full=True),
+    Case("wishful", (
+        mean("wishful", "wishful", prior="47.5", sigma="9.25"),
+        mean("early", "wishful", prior=0, max_contributions=3),
+    )),
+    Case("single-tree", (mean("single", "single-tree", prior=50),)),
+    Case("multi-tree", (mean("multi", "multi-tree", prior=50, epsilon=200),), kafka={"partitioner": "crc32"}),
+    Case("full", (mean("full", "full", epsilon=400, max_contributions=40),), Stream(count=500), in_full=True),
+    Case("full with groups", (
+        mean("full", "full", "1h", epsilon=900, group="g", max_groups_per_user=2, failure="0.9"),
+    ), BUSY),
+    Case("full per contribution", (mean("full", "full", "contribution", epsilon=400, sigma=12),)),
+    Case("contributions of several metrics", (
+        mean("naive", "naive", "contribution", group="g"),
+        mean("sharp", "sharp", "contribution", epsilon=90, users=None),
+        stepped("count", "count", group="g"),
+    ), QUIET),
+    Case("sharp", (
+        mean("short", "sharp", "1h", epsilon=40, horizon="9d"),
+        mean("long", "sharp", "2h", epsilon=4000, max_contributions=100, users=None, clamp=False),
+    ), BUSY),
+    Case("sharp with groups", (
+        mean("sharp", "sharp", "1h", epsilon=2000, group="g", max_groups_per_user=2, max_contributions=1000,
+             horizon="2d"),
+    ), Stream(count=600, pace=60, silence=30_000, units=30), in_full=True),
+    Case("sharp with blocks", (
+        mean("blocks", "sharp", "10m", epsilon=2000, max_contributions=128, horizon="2d"),
+    ), Stream(count=1000, pace=60, silence=30_000, units=8, alike=True)),
+    Case("three coordinates", (
+        mean("full", "full", epsilon=1200, failure="0.9", sigma=(10, 800, 20), **PLANE),
+    ), QUIET, in_full=True),
+    Case("coordinates of other algorithms", (
+        mean("naive", "naive", "1h", **PLANE),
+        mean("sharp", "sharp", "1h", epsilon=600, **PLANE),
+        mean("single", "single-tree", "2h", prior=(50, 0, "25.5"), **PLANE),
+    ), BUSY),
+    Case("late events dropped", (
+        mean("strict", "naive", late="drop", lateness="10m"),
+        mean("lenient", "full", epsilon=40, lateness="5h", late="drop", max_ahead="1d"),
+        stepped("steps", "sum", lateness="2h"),
+    )),
+    Case("time of the record", (mean("stamped", "naive", time=None), stepped("timed", "count"))),
+    Case("in order", (
+        mean("naive", "naive", "4h", group="g"),
+        mean("sharp", "sharp", epsilon=90),
+        stepped("sum", "sum", WINDOW, group="g"),
+        slotted("slots", group="g", max_cells=2, slot="6h"),
+    ), EVEN, kafka={"idle_after": "1h"}),
+)  # fmt: skip
+
+SUMS = (
+    Case("no decay", (stepped("sum", "sum"), stepped("count", "count"), stepped("mean", "mean", horizon="30d"))),
+    Case("window", (stepped("sum", "sum", WINDOW), stepped("count", "count", WINDOW)), QUIET, in_full=True),
+    Case("long windows", (
+        stepped("hats", "sum", {"kind": "window", "length": "8d"}),
+        stepped("longer", "mean", {"kind": "window", "length": "28d"}, group="g"),
+    )),
+    Case("window, Gaussian", (
+        stepped("gauss", "mean", {"kind": "window", "length": "8d"}, epsilon="0.1", delta="1e-3", clamp=True),
+        stepped("pure", "sum", WINDOW, delta="1e-6"),
+        stepped("none", "sum", {"kind": "none"}, delta="1e-9"),
+    )),
+    Case("exponential", (
+        stepped("mean", "mean", {"kind": "exponential", "half_life": "10h"}),
+        stepped("sum", "sum", {"kind": "exponential", "alpha": "0.98"}, group="g", max_groups_per_user=3),
+        stepped("count", "count", {"kind": "exponential", "alpha": "1/3"}),
+    )),
+    Case("slow exponential", (
+        stepped("slow", "sum", {"kind": "exponential", "alpha": "0.999"}, delta="1e-6"),
+    ), QUIET),
+    Case("polynomial", (
+        stepped("mean", "mean", {"kind": "polynomial", "exponent": 1}),
+        stepped("trees", "sum", {"kind": "polynomial", "exponent": "0.5"}),
+        stepped("count", "count", {"kind": "polynomial", "exponent": "0.5"}),
+    )),
+    Case("all windows", (
+        stepped("sum", "sum", {"kind": "all-windows"}),
+        stepped("mean", "mean", {"kind": "all-windows"}, horizon="10d", group="g"),
+        stepped("gauss", "sum", {"kind": "all-windows"}, delta="1e-6"),
+    )),
+    Case("patent", (
+        stepped("window", "sum", WINDOW, algorithm="patent"),
+        stepped("exponential", "sum", {"kind": "exponential", "half_life": "1d"}, algorithm="patent"),
+        stepped("polynomial", "mean", {"kind": "polynomial", "exponent": "1.5"}, algorithm="patent"),
+        stepped("all", "sum", {"kind": "all-windows"}, algorithm="patent"),
+    )),
+    Case("a unit of a week", (
+        stepped("week", "sum", WINDOW, unit="user-week", max_contributions=3, group="g", max_groups_per_user=2),
+        stepped("day", "count", unit="user-day", max_contributions=2),
+    ), LONG),
+    Case("a unit of an event", (
+        stepped("event", "mean", {"kind": "window", "length": "2d"}, unit="event", max_contributions=None, group="g"),
+    )),
+)  # fmt: skip
+
+SLOTS = (
+    Case("hexagons", (
+        slotted("hexagons", cell=HEXAGONS, max_cells=3, across_cells="chop-user", epsilon=2, max_contributions=4),
+    ), Stream(count=400, pace=300), in_full=True),
+    Case("slots with groups, split", tuple(
+        slotted(algorithm, algorithm=algorithm, group="g", max_cells=2, across_cells="split", epsilon=4)
+        for algorithm in ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")
+    ), BUSY),
+    Case("few users", (
+        slotted("few", algorithm="few-users", delta="1e-6", sigma=8, epsilon=20, group="g"),
+        slotted("prior", prior="few-users", delta="1e-6", epsilon=20, sigma=8, contribution_cap="median"),
+    ), BUSY, kafka={"dead_letters": False}),
+    Case("mean and variance", (
+        slotted("both", "slot-mean-variance", epsilon=8, group="g", max_cells=2, across_cells="clip-user"),
+        slotted("capped", "slot-mean-variance", epsilon=8, algorithm="baseline", contribution_cap=2),
+    ), BUSY),
+    Case("distribution", (
+        slotted("levels", "slot-distribution", epsilon=8, bins=16, quantiles=("0.1", "0.5", "0.99")),
+        slotted("usual", "slot-distribution", epsilon=8, group="g", algorithm="baseline", min_users=3),
+    ), BUSY),
+    Case("units of several slots", (
+        slotted("day", unit="user-day", max_slots=1, group="g", max_cells=2, epsilon=9),
+        slotted("user", unit="user", max_slots=3, cell=HEXAGONS, min_users=2, epsilon=9),
+        slotted("drop", late="drop", lateness="1h"),
+    ), Stream(count=600, pace=500), kafka={"partitioner": "crc32", "idle_after": "50s"}),
+)  # fmt: skip
+
+MANY = Stream(count=8000, pace=1, silence=5000, units=2500, refusals=False)
+CUT = (
+    Case("long messages", (
+        mean("rows", "wishful", "1h", prior=50, max_contributions=1),
+        mean("lanes", "full", "1h", max_contributions=60, value=("x", "y", "z.w", "v", "w"), range=[(0, 100)] * 5),
+        stepped("partials", "count", step="2s", max_contributions=20, max_gap=1),
+        slotted("samples", cell={"h3": 3, "lat": "lat", "lon": "lon"}, slot="30m"),
+    ), MANY, at_once=True),
+)  # fmt: skip
+
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT)

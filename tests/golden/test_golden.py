@@ -1,0 +1,109 @@
+"""This version produces the bytes that are stored: releases, messages, changelogs, parameters, answers of commands.
+
+A failure names the case and the kind that moved. Nothing here writes: `make golden` does, and CONTRIBUTING says when.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.golden import commands, compare, store
+from tests.golden.configurations import CASES, Case
+from tests.golden.corpus import IN_FULL, KINDS, continued, outcome_of
+
+IDS = [store.slug(case.name) for case in CASES]
+FULL = [case for case in CASES if case.in_full]
+STATES = [
+    pytest.param(case, version, id=f"{store.slug(case.name)}-{version}")
+    for version in store.versions()
+    for case in CASES
+    if store.has_state(version, case.name)
+]
+each_case = pytest.mark.parametrize("case", CASES, ids=IDS)
+
+
+def expect_none(difference: Callable[..., str | None], *arguments: Any) -> None:
+    told = difference(*arguments)
+    assert told is None, told
+
+
+@each_case
+def test_parameters_are_as_stored(case: Case) -> None:
+    """Another text is another digest, hence another key and other noise, and every ledger refuses the metric."""
+    expect_none(compare.parameters_difference, case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@each_case
+def test_bytes_are_as_stored(case: Case, kind: str) -> None:
+    expect_none(compare.digest_difference, case, kind)
+
+
+@pytest.mark.parametrize("kind", IN_FULL)
+@pytest.mark.parametrize("case", FULL, ids=[store.slug(case.name) for case in FULL])
+def test_lines_are_as_stored(case: Case, kind: str) -> None:
+    """The same bytes, of some cases, as text: the first difference can be read."""
+    expect_none(compare.lines_difference, case, kind)
+
+
+@each_case
+def test_counters_are_as_stored(case: Case) -> None:
+    expect_none(compare.counters_difference, case)
+
+
+@each_case
+def test_a_replay_says_what_is_stored(case: Case) -> None:
+    expect_none(compare.replay_difference, case)
+
+
+@pytest.mark.parametrize("name", commands.NAMES)
+def test_commands_print_what_is_stored(name: str) -> None:
+    expect_none(compare.command_difference, name)
+
+
+# ---------------------------------------------------------------- states of the past
+
+
+@pytest.mark.parametrize(("case", "version"), STATES)
+def test_what_follows_a_state_of_the_past_is_as_stored(case: Case, version: str) -> None:
+    expect_none(compare.continued_difference, case, version)
+
+
+@pytest.mark.parametrize(("case", "version"), STATES)
+def test_a_state_of_the_past_goes_on_as_if_it_were_of_this_version(case: Case, version: str) -> None:
+    """Releases are a function of key, parameters and events: who has kept the state makes no difference."""
+    here = outcome_of(case)
+    values = [entry[2] for entry in continued(case, version) if len(entry) > 2]
+    assert values == [entry[2] for entry in here.entries["releases"][here.after :]]
+
+
+@pytest.mark.parametrize("version", store.versions())
+def test_states_of_the_past_are_never_rewritten(version: str) -> None:
+    assert store.folder_digest(version) == store.FROZEN[version]
+
+
+# ---------------------------------------------------------------- the corpus itself
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.stream.in_order], ids=lambda case: store.slug(case.name)
+)
+def test_a_cluster_releases_what_a_file_run_releases(case: Case) -> None:
+    """Where no event is late; the cluster's clock goes on for a while after the last event."""
+    entries = outcome_of(case).entries
+    expected = sorted(value for (value,) in entries["file-releases"] if value is not None)
+    last = max(json.loads(value)["at"] for value in expected)
+    values = [entry[2] or b"" for entry in entries["releases"]]
+    assert sorted(value for value in values if json.loads(value)["at"] <= last) == expected
+
+
+def test_nothing_is_stored_of_what_is_gone() -> None:
+    names = {case.name for case in CASES}
+    assert len(names) == len(CASES)
+    for stored in ("digests.json", "parameters.json", "summaries.json"):
+        assert set(store.read(stored)) == names
+    assert {path.parent.name for path in store.FOLDER.glob("bytes/*/*")} == {store.slug(case.name) for case in FULL}
+    assert {path.stem for path in store.FOLDER.glob("cli/*.json")} == set(commands.NAMES)
+    assert set(store.versions()) == set(store.FROZEN)
