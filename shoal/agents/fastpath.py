@@ -120,9 +120,8 @@ def record_size(key: bytes | None, value: bytes | None, headers: Iterable[tuple[
 
 
 def _check_size(record: AnyRecord, limit: int) -> None:
-    size = record_size(*record)
-    if size > limit:
-        raise FailStop(f"a record of {size} bytes is above the limit of {limit} bytes per record")
+    if record_size(*record) > limit:
+        raise FailStop(f"a record is above the limit of {limit} bytes per record")
 
 
 def _build_slow(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:

@@ -55,6 +55,7 @@ class BlockBounder:
 
     max_contributions: int
     merges: bool = False
+    parts: int = 0
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample."""

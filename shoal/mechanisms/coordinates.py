@@ -113,6 +113,11 @@ class JointBounder:
         """The cap; the caller stops before it."""
         return self.pattern.max_contributions
 
+    @property
+    def parts(self) -> int:
+        """As of one coordinate, where the mean merges."""
+        return self.pattern.parts if self.merges else 0
+
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample: packed grid indices."""
         after, block = self.pattern.add(account, value)

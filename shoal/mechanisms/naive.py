@@ -61,6 +61,7 @@ class NaiveBounder:
 
     max_contributions: int
     merges: bool = True
+    parts: int = 1
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample."""

@@ -98,11 +98,14 @@ class SharpBounder:
     True
     """
 
-    __slots__ = ("_alone", "_bits", "_ends", "_inner", "_levels", "_shape", "_singles", "max_contributions", "merges")
+    __slots__ = (
+        "_alone", "_bits", "_ends", "_inner", "_levels", "_shape", "_singles", "max_contributions", "merges", "parts",
+    )  # fmt: skip
 
     def __init__(self, shape: Shape, buckets: Buckets) -> None:
         self.max_contributions = shape.max_contributions
         self.merges = True
+        self.parts = buckets.count
         self._shape = shape
         # Called for every sample, so looked up once.
         self._singles, self._alone, self._ends = shape.singles, shape.alone, shape.ends

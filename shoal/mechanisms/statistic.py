@@ -59,6 +59,11 @@ class Bounder(Protocol):
         """Some blocks have a part: within a tick they are summed over units before they are sent, without pseudonym."""
         ...
 
+    @property
+    def parts(self) -> int:
+        """How many parts the blocks of a level can have; 0 where none has one."""
+        ...
+
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """The account after one more sample (a grid index), and the block that it closed, if any."""
         ...

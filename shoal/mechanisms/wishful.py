@@ -53,6 +53,7 @@ class WholeBounder:
 
     max_contributions: int
     merges: bool = False
+    parts: int = 0
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
         """One more sample."""

@@ -1,6 +1,8 @@
 """What a source partition sends: contributions by home, merged where the mechanism allows, and its clock.
 
-In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions.
+In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions. How many
+messages there are, and where they are cut, is decided by pattern alone: a row or cell is reckoned with the most bytes
+that it can take, and merged samples with the most cells that they can fill (`merged.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,12 +10,17 @@ from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
+from shoal.stream.merged import add_samples, most_cells
 from shoal.stream.plan import Metric, TopicPlan
 
-MESSAGE_BYTES = 400_000  # estimated; a Kafka record may have a million
+MESSAGE_BYTES = (
+    400_000  # of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million
+)
+# A row has at most 107 bytes: 20 of time and of total, 34 of pseudonym, 10 of number and of samples, 5 of level, and
+# eight brackets and commas. Most have less than 90.
 ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
-CELL_BYTES = 35
+CELL_BYTES = 35  # at most 38: 5 digits of cell, 10 of samples, 20 of total, commas
 SAMPLE_BYTES = 11  # ten digits and a comma: a grid has at most 2**32 steps
 TOTAL_BYTES = 21  # more, for each of several coordinates
 
@@ -53,12 +60,13 @@ class Outlet:
         cell = level << PART_BITS | part
         cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
 
-    def take(self) -> Iterator[tuple[int, str, list[Row], list[Partial]]]:
-        """(contributions partition, key in the message, rows, partials) of every group that has some."""
+    def take(self) -> Iterator[tuple[int, str, list[Row], list[tuple[Partial, int]]]]:
+        """(contributions partition, key in the message, rows, partials and their cost) of every group that has some."""
         rows, self._rows = self._rows, {}
-        partials: dict[str | None, list[Partial]] = {}
+        partials: dict[str | None, list[tuple[Partial, int]]] = {}
         for (group, tick), cells in self._partials.items():
-            partials.setdefault(group, []).append((tick * self._every, self._flat(cells)))
+            flat = self._flat(cells)
+            partials.setdefault(group, []).append(((tick * self._every, flat), self._partial_cost(flat)))
         self._partials = {}
         for group in rows | partials:
             key, home = self._home(group)
@@ -75,6 +83,12 @@ class Outlet:
             samples, total = held & COUNT_MASK, held >> COUNT_BITS
             flat += cell, samples, total if unpack is None else unpack(total, samples)
         return flat
+
+    def _partial_cost(self, flat: list[Any]) -> int:
+        """Bytes of a partial, but for its group's key: no more cells than these samples can fill, whatever they are."""
+        samples: dict[int, int] = {}
+        add_samples(samples, flat)
+        return ROW_BYTES + most_cells(samples, self._metric.parts) * _cost(CELL_BYTES, flat[2])
 
     def _home(self, group: str | None) -> tuple[str, int]:
         home = self._homes.get(group)
@@ -147,7 +161,7 @@ class Parts:
     def __bool__(self) -> bool:
         return any(self.parts[0])
 
-    def add(self, key: str, rows: list[Row], partials: list[Partial]) -> None:
+    def add(self, key: str, rows: list[Row], partials: list[tuple[Partial, int]]) -> None:
         """A group's."""
         if rows and isinstance(rows[0][5], dict):
             for row in rows:
@@ -158,10 +172,8 @@ class Parts:
             for begin in range(0, len(rows), most):
                 part = rows[begin : begin + most]
                 self._open(6 * len(key) + len(part) * each)[0].setdefault(key, []).extend(part)
-        for partial in partials:
-            cells = partial[1]
-            cost = 6 * len(key) + ROW_BYTES + len(cells) // 3 * _cost(CELL_BYTES, cells[2])
-            self._open(cost)[1].setdefault(key, []).append(partial)
+        for partial, cost in partials:
+            self._open(6 * len(key) + cost)[1].setdefault(key, []).append(partial)
 
     def _open(self, cost: int) -> tuple[dict[str, list[Row]], dict[str, list[Partial]]]:
         """The part that has room for so much."""

@@ -70,6 +70,7 @@ class Metric:
     clip: Callable[[int | float], int]
     add: Callable[[int, int], tuple[int, Block | None]]
     merges: bool
+    parts: int  # of a level, at most: what is summed over units has one number for each
     unpack: Callable[[int, int], list[int]] | None  # total and samples -> a total for each of several coordinates
     account_bytes: int
     pseudonym: Callable[[bytes], str]
@@ -309,6 +310,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         clip=clip,
         add=bounder.add,
         merges=bounder.merges,
+        parts=bounder.parts,
         pseudonym=pseudonymizer(key),
         get_user=getter(section.user),
         get_value=get_value,

@@ -71,7 +71,7 @@ class ReleasePartition:
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
-        self._waiting = Waiting(self._metrics)
+        self._waiting = Waiting({label: metric.parts for label, (_, metric) in self._metrics.items()})
         self._closings = Closings()
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None

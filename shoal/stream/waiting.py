@@ -5,7 +5,7 @@ groups in the order of their names. What is released at every step is due in tic
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import orjson
 
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK, Contribution
 from shoal.models.records import Row
+from shoal.stream.merged import add_samples, most_cells
 
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
 CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
@@ -32,16 +33,18 @@ def _chunk_name(place: Place, chunk: int) -> bytes:
 class Cells:
     """Count and sum of each cell of one group's tick."""
 
-    __slots__ = ("held", "_stale", "_written")
+    __slots__ = ("held", "samples", "_stale", "_written")
 
     def __init__(self) -> None:
         self.held: dict[int, list[Any]] = {}  # cell -> [samples, total]
+        self.samples: dict[int, int] = {}  # by level
         self._stale: set[int] = set()  # chunks that the changelog lacks, or has in an older state
         self._written: set[int] = set()  # those that it has in some state
 
     def add(self, flat: list[Any]) -> None:
         """[cell, samples, total, ...]"""
         held, stale = self.held, self._stale
+        add_samples(self.samples, flat)
         parts = iter(flat)
         for cell, samples, total in zip(parts, parts, parts, strict=True):
             old = held.get(cell)
@@ -96,13 +99,15 @@ class Due(NamedTuple):
 class Waiting:
     """The waiting contributions of all metrics and groups of one partition."""
 
-    def __init__(self, labels: Iterable[str]) -> None:
-        self.count = 0  # rows and cells that wait
+    def __init__(self, parts: Mapping[str, int]) -> None:
+        """`parts` says of each metric how many a level of merged samples has."""
+        self.count = 0  # rows that wait, and cells: as many as the pattern allows, for values must not pace a source
+        self._parts = parts
         self._rows: dict[Place, list[Row]] = {}
         self._cells: dict[Place, Cells] = {}
         self._unwritten: dict[Place, int] = {}  # index of the first row that the changelog lacks
         self._changed: dict[Place, Cells] = {}
-        self._due: dict[str, list[tuple[int, str]]] = {label: [] for label in labels}  # heaps of (tick, key)
+        self._due: dict[str, list[tuple[int, str]]] = {label: [] for label in parts}  # heaps of (tick, key)
 
     def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
         """Let contributions wait."""
@@ -114,10 +119,10 @@ class Waiting:
 
     def add_cells(self, label: str, key: str, tick: int, flat: list[Any]) -> None:
         """Add partials to those that wait: [cell, samples, total, ...]."""
-        cells = self._cells_of(label, key, tick)
-        before = len(cells.held)
+        cells, parts = self._cells_of(label, key, tick), self._parts[label]
+        self.count -= most_cells(cells.samples, parts)
         cells.add(flat)
-        self.count += len(cells.held) - before
+        self.count += most_cells(cells.samples, parts)
         self._changed[key, tick] = cells
 
     def restore(self, label: str, name: bytes, value: bytes) -> None:
@@ -125,8 +130,10 @@ class Waiting:
         key, tick, *rest = orjson.loads(name[1:])
         held = orjson.loads(value)
         if name.startswith(CHUNK):
-            self._cells_of(label, key, tick).restore(rest[0], held)
-            self.count += len(held) // 3
+            cells, parts = self._cells_of(label, key, tick), self._parts[label]
+            self.count -= most_cells(cells.samples, parts)
+            cells.restore(rest[0], held)
+            self.count += most_cells(cells.samples, parts)
         else:
             self.add(label, key, tick, [(*rest, *held)])
             del self._unwritten[key, tick]
@@ -196,7 +203,7 @@ class Waiting:
         place = key, tick = self._take_due(label)
         rows, cells = self._rows.pop(place, []), self._cells.pop(place, None) or Cells()
         self._changed.pop(place, None)
-        self.count -= len(rows) + len(cells.held)
+        self.count -= len(rows) + most_cells(cells.samples, self._parts[label])
         written = [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
         written += [_chunk_name(place, chunk) for chunk in cells.written]
         rows.sort(key=CANONICAL)

@@ -1,0 +1,205 @@
+"""A worker as it is seen from outside, without brokers: all partitions of a topic, and all that may be looked at.
+
+`Hosted` drives the machines and partitions of a real worker in the order that a test says, hands their transactions on,
+and after each keeps what an operator sees: /metrics, /health, which sources are held back, how many records a
+transaction writes to each topic, and how messages are numbered. `texts` adds what a worker says when a message is lost,
+or comes twice.
+"""
+
+import itertools
+from collections.abc import Coroutine, Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from shoal.agents.domain import Statistics
+from shoal.agents.health import Health
+from shoal.agents.host import Host
+from shoal.agents.machine import Machine, Outbox, Place
+from shoal.agents.machines import BoundMachine, ReleaseMachine
+from shoal.agents.partition import Partition
+from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.stopping import describe
+from shoal.agents.transactions import Writer
+from shoal.agents.web import Metrics
+from shoal.models.config import Config
+from shoal.models.errors import FailStop
+from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition
+from shoal.stream.plan import plan_topic
+from shoal.stream.release import ReleasePartition
+from shoal.stream.runner import Line
+from tests.stream.simulation import SECRET, STAMP, apply
+
+IDLE_AFTER = 10**6
+
+
+class Hosted:
+    """A worker that owns everything."""
+
+    def __init__(self, cfg: Config, sources: int = 1, homes: int = 1) -> None:
+        self.plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes)
+        self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
+        self.health = Health()
+        self.health.running = True
+        self.machines: dict[Place, Any] = {}
+        self.seen: list[Any] = []
+        self.logs: list[list[Line]] = [[] for _ in range(homes)]  # of contributions
+        self.releases: list[bytes] = []
+        self.activations: list[bytes] = []
+        self.dead_letters: list[bytes] = []
+        self._domain = cast(Statistics, self)
+        self._host = cast(Host, SimpleNamespace(partitions={}, on_owned=[]))
+        self._changelogs: dict[Place, dict[bytes, bytes]] = {}
+        self._read: dict[int, int] = {}
+        self._events: list[list[Line]] = [[] for _ in range(sources)]
+        self._metrics = CollectorRegistry()
+        self._metrics.register(Metrics(self._host, self._domain))
+        for stage, count in ((BOUND, sources), (RELEASE, homes)):
+            for partition in range(count):
+                self._take_over(self._place(stage, partition))
+
+    def _place(self, stage: str, partition: int) -> Place:
+        return Place(stage, "events" if stage == BOUND else self.settings.contributions, partition)
+
+    def _take_over(self, place: Place) -> None:
+        machine: BoundMachine | ReleaseMachine
+        if place.stage == BOUND:
+            machine = BoundMachine(self.settings, BoundPartition(self.plan, place.partition))
+        else:
+            machine = ReleaseMachine(
+                self.settings, ReleasePartition([self.plan], place.partition, idle_after=IDLE_AFTER)
+            )
+        state = self._changelogs.setdefault(place, {})
+        machine.restore(state)
+        if machine.next_offset is None:
+            machine.start(0)
+        writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(place, outbox)))
+        self.machines[place] = machine
+        self._host.partitions[place] = Partition(self.settings, place, cast(Machine, machine), writer)
+
+    # ---------------------------------------------------------------- what is done
+
+    def act(self, action: str, where: int, amount: int) -> None:
+        """Go on with one of the partitions, or lose it and take it over again."""
+        stage = RELEASE if "release" in action else BOUND
+        count = len(self.logs) if stage == RELEASE else len(self._events)
+        place = self._place(stage, where % count)
+        if action.startswith("crash"):
+            self._take_over(place)
+        elif stage == BOUND:
+            self.bound(place.partition, amount)
+        else:
+            self.release(place.partition, amount)
+
+    def produce(self, user: str, raw: bytes) -> None:
+        """One event, to its user's partition."""
+        log = self._events[self.plan.partition_of(user.encode(), len(self._events))]
+        log.append(Line(len(log), raw, timestamp=STAMP))
+
+    def end(self, time: bytes) -> None:
+        """A clock record for every source partition."""
+        for log in self._events:
+            log.append(Line(len(log), None, timestamp=STAMP, headers=(("shoal-clock", time),)))
+
+    def bound(self, partition: int, amount: int) -> None:
+        """Take in so many events at most, and commit; if there are none, the partition is idle."""
+        place = self._place(BOUND, partition)
+        machine, log = self.machines[place], self._events[partition]
+        records = log[machine.next_offset : machine.next_offset + amount]
+        if records:
+            machine.process(records, records[-1].offset + 1)
+        else:
+            machine.idle(len(self.seen) * 1000)
+        self._commit(place)
+
+    def release(self, partition: int, amount: int) -> None:
+        """Take in so many messages at most, close what is due, and commit."""
+        place = self._place(RELEASE, partition)
+        machine, log = self.machines[place], self.logs[partition]
+        records = log[machine.next_offset : machine.next_offset + amount]
+        if records:
+            machine.process(records, records[-1].offset + 1)
+        while machine.pending():
+            machine.work(1e9)
+            self._commit(place)
+        self._commit(place)
+
+    def drain(self) -> None:
+        """Everything to the end."""
+        for partition, log in enumerate(self._events):
+            while self.machines[self._place(BOUND, partition)].next_offset < len(log):
+                self.bound(partition, 7)
+        for _ in range(2):  # what is kept for open slots is sent when there is nothing more
+            for partition in range(len(self._events)):
+                self.bound(partition, 1)
+        for partition in range(len(self.logs)):
+            self.release(partition, 10**9)
+
+    def _commit(self, place: Place) -> None:
+        self.look()
+        _at_once(self._host.partitions[place]._commit_all())
+        self.look()
+
+    async def _write(self, place: Place, outbox: Outbox) -> None:
+        apply(self._changelogs[place], outbox.changelog)
+        self.seen.append((str(place), outbox.next_offset, outbox.events))
+        kept = {self.settings.releases: self.releases, self.settings.activations: self.activations}
+        kept[self.settings.dead_letters] = self.dead_letters
+        for (topic, partition), records in outbox.records.items():
+            self.seen.append((topic, partition, [key for key, _, _ in records]))
+            if topic in kept:
+                kept[topic] += [value for _, value, _ in records]
+                continue
+            log = self.logs[partition]
+            log += [Line(len(log) + index, value) for index, (_, value, _) in enumerate(records)]
+            numbers = [Message.decode(value) for _, value, _ in records]
+            self.seen.append([(one.topic, one.partition, one.number, one.offset) for one in numbers])
+
+    # ---------------------------------------------------------------- what is seen
+
+    def ahead(self) -> set[Place]:
+        """As a worker's domain says it."""
+        return Statistics.ahead(self._domain)
+
+    def look(self) -> None:
+        """What the web server says now, and what the host would hold back."""
+        self.seen += [generate_latest(self._metrics), self.health.ready, self.health.alarms, sorted(self.ahead())]
+
+    @property
+    def messages(self) -> int:
+        """How many went to the contributions topic."""
+        return sum(map(len, self.logs))
+
+    def texts(self) -> list[str]:
+        """What a successor says to contributions of which one is lost, one is twice, or the first come again."""
+        found = []
+        for home, log in enumerate(self.logs):
+            for lost in {len(log) // 2, len(log) - 2} & set(range(len(log) - 1)):
+                found += self._said(home, [line for line in log if line.offset != lost])
+            found += self._said(home, [line for line in log for _ in range(1 + (line.offset == len(log) // 2))])
+            found += self._said(home, [*log, *log[:1]])
+        return found
+
+    def _said(self, home: int, log: Iterable[Line]) -> list[str]:
+        release = ReleasePartition([self.plan], home, idle_after=IDLE_AFTER)
+        release.start(0)
+        records = [line._replace(offset=offset) for offset, line in zip(itertools.count(), log)]
+        release.process(records, len(records))
+        try:
+            while release.pending():
+                release.work()
+                release.take()
+        except FailStop as error:
+            return [describe(error, "release")]
+        return [f"repeated: {release.counters['repeated_messages']}, lead: {release._waiting.count}"]
+
+
+def _at_once(work: Coroutine[Any, Any, None]) -> None:
+    """Run what has nothing to wait for."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waited")

@@ -1,0 +1,204 @@
+"""What leaves a worker is a function of pattern, configuration and charged outputs: nothing else that can be seen.
+
+Derived line by line in docs/proofs/one-stream.md ("What leaves a worker"). Here two neighbours go through the machines
+of a worker, and everything around the releases is compared: /metrics, /health, which sources are held back, how many
+records and messages there are and how they are numbered, log lines, and what is said when a message is missing.
+"""
+
+from unittest.mock import patch
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from shoal.mechanisms import scale
+from shoal.models.config import Config
+from shoal.models.records import Message
+from shoal.stream import outgoing, release
+from shoal.stream.bound import BoundPartition
+from shoal.stream.outgoing import MESSAGE_BYTES, Outgoing
+from shoal.stream.runner import Line
+from tests.privacy.hosted import Hosted
+from tests.privacy.observing import CONFIGS, SHARP, Row, neighbours, without_totals
+from tests.privacy.test_neighbours import schedules
+from tests.stream.simulation import STAMP, config
+
+ENDS = ["0", "1", "64", "-1e9", "1e400", "-1e400", "0.5", "1e-400", "9" * 400]
+END = b"2000-01-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_limits():
+    """So small that a few events fill messages and transactions, and hold sources back."""
+    with (
+        patch.object(outgoing, "MESSAGE_BYTES", 900),
+        patch.object(release, "MAX_LEAD", 6),
+        patch.object(release, "RELEASES_PER_TRANSACTION", 7),
+        patch("shoal.agents.machines.time.time", lambda: 0.0),  # the wall time of writing
+    ):
+        yield
+
+
+def hosted(cfg: Config, rows, schedule, sources=1, homes=1):
+    """All that is seen of a worker with these events."""
+    with capture_logs() as said:
+        worker = Hosted(cfg, sources, homes)
+        for row in rows:
+            worker.produce(row.user, row.raw())
+        worker.end(END)
+        for action, where, amount in schedule:
+            worker.act(action, where, amount)
+        worker.drain()
+        worker.seen.append(worker.texts())
+    worker.seen.append(said)
+    return worker
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(CONFIGS), neighbours(st.one_of(st.sampled_from(ENDS), st.sampled_from(["0.1", "0.9"]))),
+    st.sampled_from([1, 3]), st.sampled_from([1, 2]), schedules,
+)  # fmt: skip
+def test_a_worker_shows_nothing_of_values(cfg, pair, sources, homes, schedule):
+    first, second = (hosted(cfg, rows, schedule, sources, homes) for rows in (pair.first, pair.second))
+    assert first.seen == second.seen
+
+
+@settings(max_examples=5)
+@given(st.sampled_from(SHARP), neighbours(st.sampled_from(ENDS), least=40, size=60), schedules)
+def test_nor_does_one_that_chose_a_clip_range(cfg, pair, schedule):
+    with (
+        patch.object(scale, "centre", lambda counts, epsilon, words: len(counts) // 3),
+        patch.object(scale, "scale", lambda left, target, epsilon, words: len(left) // 3),
+    ):
+        first, second = (hosted(cfg, rows, schedule) for rows in (pair.first, pair.second))
+    assert first.seen == second.seen
+
+
+# ---------------------------------------------------------------- one user whose value has a bucket of its own
+
+SPREAD = config(
+    {"algorithm": "sharp", "range": (0, 64), "grid": 64, "max_contributions": 9, "users": None, "group": "g"}
+)
+
+
+def crowd(number: str) -> list[Row]:
+    """In each of three groups twenty users of one tick, two in each of ten buckets, and in the last one Ann."""
+    others = [Row(f"user{group}{n}", str(n % 10), 0, group) for group in "abc" for n in range(20)]
+    return [*others, Row("ann", number, 0, "c")]
+
+
+@pytest.mark.parametrize("number", ["1", "31", "64", "1e400", "-5"])
+def test_a_bucket_of_its_own_does_not_cut_a_message(number):
+    """Regression: messages were cut by the cells that the values fill, and /metrics counts messages."""
+    plan = Hosted(SPREAD).plan
+    for limit in range(900, 1500, 17):  # a cell is reckoned with 35 bytes: some limit lies between any two numbers
+        with patch.object(outgoing, "MESSAGE_BYTES", limit):
+            sent = []
+            for rows in crowd("0"), crowd(number):
+                bound = BoundPartition(plan, 0)
+                bound.start(0)
+                bound.process([Line(n, row.raw(), timestamp=STAMP) for n, row in enumerate(rows)], len(rows))
+                taken = bound.take(0)
+                assert taken is not None
+                sent.append([(home, without_totals(message)) for home, message in taken.messages])
+        assert sent[0] == sent[1]
+        assert len(sent[0]) > 1
+
+
+@pytest.mark.parametrize("number", ["1", "64"])
+def test_a_bucket_of_its_own_does_not_hold_a_source_back(number):
+    """Regression: a source was held back by the cells that wait, so its lag showed how values spread."""
+    held = []
+    for lead in range(25, 66):  # about as many cells as there are, and as there may be
+        with patch.object(release, "MAX_LEAD", lead):
+            workers = []
+            for rows in crowd("0"), crowd(number):
+                worker = Hosted(SPREAD, sources=2)
+                for row in rows:
+                    worker.produce(row.user, row.raw())
+                worker.produce("ann", Row("ann", "0", 9, "c").raw())  # hers is ahead of the other partition
+                worker.bound(0, 99)
+                worker.bound(1, 99)
+                worker.release(0, 9)
+                workers.append(worker)
+            held.append(bool(workers[0].ahead()))
+        assert workers[0].seen == workers[1].seen
+    assert held == sorted(held, reverse=True)
+    assert {*held} == {True, False}
+
+
+def test_the_worker_of_these_tests_shows_what_a_worker_shows():
+    """What the laws above are worth: messages are cut, sources held back, and something is said."""
+    rows = [Row(f"user{n % 5}", f"0.{n % 10}", n // 4, "abc"[n % 3]) for n in range(200)]
+    seen = [hosted(cfg, rows, [("bound", 0, 60), ("release", 0, 9)], sources=3) for cfg in CONFIGS[:3] + CONFIGS[-1:]]
+    shown = [str(worker.seen) for worker in seen]
+    assert all("shoal_contribution_messages_total" in one and "shoal_backlog" in one for one in shown)
+    assert any("Place(stage='bound'" in one for one in shown)  # held back
+    assert all("begins again at its first message" in one for one in shown)
+    assert any("a message is lost" in one for one in shown)
+    assert any("repeated: 1" in one for one in shown)
+    # messages are cut below the limit, and values do show in what is charged
+    assert any(Message.decode(line.value).watermarks is None for worker in seen for log in worker.logs for line in log)
+    other = hosted(CONFIGS[0], [Row("user0", "0.9", 5, "a")], [])
+    same = hosted(CONFIGS[0], [Row("user0", "0.1", 5, "a")], [])
+    assert other.seen == same.seen
+    assert other.releases != same.releases
+
+
+# ---------------------------------------------------------------- messages stay below what Kafka takes
+
+
+@pytest.mark.parametrize("coordinates", [1, 2, 8])
+@pytest.mark.parametrize("merges", [True, False])
+def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbers_have(coordinates, merges):
+    """By the most that each number of a row or cell can be; a record of Kafka has at most a million bytes."""
+    names = [f"x{index}" for index in range(coordinates)]
+    several = {"value": tuple(names), "range": tuple((0, 1) for _ in names)} if coordinates > 1 else {}
+    prior = None if merges else ("0.5",) * coordinates if coordinates > 1 else "0.5"
+    cfg = config({"algorithm": "naive" if merges else "single-tree", "prior": prior} | several)
+    metric = Hosted(cfg).plan.metrics[0]
+    out = Outgoing(Hosted(cfg).plan, 0)
+    outlet, far = out.outlets[0], 253402300799999999  # the last second of the year 9999
+    total = [(1 << 64) - 1] * coordinates
+    with patch.object(outgoing, "MESSAGE_BYTES", MESSAGE_BYTES):
+        if merges:
+            cells = [1 << 8 | 7, (1 << 32) - 1, total if coordinates > 1 else total[0]]
+            outlet.take = lambda: [  # type: ignore[method-assign]
+                (0, "m|g", [], [((far - tick, cells), outlet._partial_cost(cells)) for tick in range(6000)])
+            ]
+        else:
+            row = (far, "f" * 32, (1 << 32) - 1, 10000, (1 << 32) - 1, total if coordinates > 1 else total[0])
+            outlet.take = lambda: [(0, "m|g", [row] * 12_000, [])]  # type: ignore[method-assign]
+        messages = out.take(1, 10**13, [0], idle=False)
+    assert metric.parts == merges
+    assert len(messages) > 1
+    assert all(len(message.encode()) < 1.2 * MESSAGE_BYTES + 1000 < 500_000 for _, message in messages)
+
+
+def test_the_cost_of_merged_samples_is_that_of_the_most_cells_that_they_can_fill():
+    """So a group's tick costs the same whatever the values in it are, up to all parts of all levels."""
+    worker = Hosted(SPREAD)
+    outlet = Outgoing(worker.plan, 0).outlets[0]
+    alike, apart = [5, 3, 15], [5, 1, 4, 6, 1, 5, 7, 1, 6]
+    assert outlet._partial_cost(alike) == outlet._partial_cost(apart)
+    assert (
+        outlet._partial_cost([5, 64, 0])
+        == outlet._partial_cost([5, 10**9, 0])
+        < outlet._partial_cost([5, 64, 0, 300, 1, 0])
+    )
+
+
+def test_what_a_dead_letter_holds_is_not_in_how_many_there_are():
+    bad = [b'{"u":"user0","t":1,"g":"a","x":%s,"y":null}' % number for number in (b"null", b"[]", b'"7"', b'"9e9"')]
+    workers = []
+    for number in (bad[0], bad[1]), (bad[2], bad[3]):
+        worker = Hosted(CONFIGS[0])
+        for raw in number:
+            worker.produce("user0", raw)
+        worker.drain()
+        workers.append(worker)
+    assert workers[0].seen == workers[1].seen
+    assert [orjson.loads(one)["reason"] for one in workers[0].dead_letters] == ["bad-value"] * 2
