@@ -7,12 +7,15 @@ or comes twice.
 """
 
 import itertools
+import time
 from collections.abc import Coroutine, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from shoal.agents import machines
 from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.host import Host
@@ -27,7 +30,7 @@ from shoal.models.config import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import plan_topic
+from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import Line
 from tests.stream.simulation import SECRET, STAMP, apply
@@ -35,11 +38,18 @@ from tests.stream.simulation import SECRET, STAMP, apply
 IDLE_AFTER = 10**6
 
 
+def compiled(cfg: Config, sources: int = 1, homes: int = 1) -> TopicPlan:
+    """The plan of a topic with so many partitions."""
+    return plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes)
+
+
 class Hosted:
     """A worker that owns everything."""
 
-    def __init__(self, cfg: Config, sources: int = 1, homes: int = 1) -> None:
-        self.plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes)
+    def __init__(self, plan: TopicPlan, *, looks: bool = True) -> None:
+        """Unless it `looks`, /metrics and /health are not asked: that is what takes most of the time."""
+        sources, homes = plan.source_partitions, plan.contributions_partitions
+        self.plan, self._looks = plan, looks
         self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
         self.health = Health()
         self.health.running = True
@@ -52,7 +62,7 @@ class Hosted:
         self._domain = cast(Statistics, self)
         self._host = cast(Host, SimpleNamespace(partitions={}, on_owned=[]))
         self._changelogs: dict[Place, dict[bytes, bytes]] = {}
-        self._read: dict[int, int] = {}
+        self._wall = 0
         self._events: list[list[Line]] = [[] for _ in range(sources)]
         self._metrics = CollectorRegistry()
         self._metrics.register(Metrics(self._host, self._domain))
@@ -98,20 +108,21 @@ class Hosted:
         log = self._events[self.plan.partition_of(user.encode(), len(self._events))]
         log.append(Line(len(log), raw, timestamp=STAMP))
 
-    def end(self, time: bytes) -> None:
+    def end(self, iso_time: bytes) -> None:
         """A clock record for every source partition."""
         for log in self._events:
-            log.append(Line(len(log), None, timestamp=STAMP, headers=(("shoal-clock", time),)))
+            log.append(Line(len(log), None, timestamp=STAMP, headers=(("shoal-clock", iso_time),)))
 
     def bound(self, partition: int, amount: int) -> None:
         """Take in so many events at most, and commit; if there are none, the partition is idle."""
+        self._wall += 400  # milliseconds: what is said now is old after three of these
         place = self._place(BOUND, partition)
         machine, log = self.machines[place], self._events[partition]
         records = log[machine.next_offset : machine.next_offset + amount]
         if records:
             machine.process(records, records[-1].offset + 1)
         else:
-            machine.idle(len(self.seen) * 1000)
+            machine.idle(self._wall)
         self._commit(place)
 
     def release(self, partition: int, amount: int) -> None:
@@ -139,7 +150,9 @@ class Hosted:
 
     def _commit(self, place: Place) -> None:
         self.look()
-        _at_once(self._host.partitions[place]._commit_all())
+        clock = SimpleNamespace(time=lambda: self._wall / 1000, perf_counter=time.perf_counter)
+        with patch.object(machines, "time", clock):
+            _at_once(self._host.partitions[place]._commit_all())
         self.look()
 
     async def _write(self, place: Place, outbox: Outbox) -> None:
@@ -165,12 +178,18 @@ class Hosted:
 
     def look(self) -> None:
         """What the web server says now, and what the host would hold back."""
-        self.seen += [generate_latest(self._metrics), self.health.ready, self.health.alarms, sorted(self.ahead())]
+        if self._looks:
+            self.seen += [generate_latest(self._metrics), self.health.ready, self.health.alarms, sorted(self.ahead())]
 
     @property
     def messages(self) -> int:
         """How many went to the contributions topic."""
         return sum(map(len, self.logs))
+
+    @property
+    def woke_late(self) -> int:
+        """Samples that came after their tick, as the machines that are there now have counted them."""
+        return sum(machine.state.counters["woke_late"] for machine in self.machines.values())
 
     def texts(self) -> list[str]:
         """What a successor says to contributions of which one is lost, one is twice, or the first come again."""

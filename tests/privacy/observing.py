@@ -16,7 +16,7 @@ from shoal.mechanisms.statistic import PART_BITS
 from shoal.models.config import Config
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import plan_topic
+from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import FileRun, Line
 from shoal.stream.waiting import CHUNK_BITS
@@ -101,7 +101,11 @@ def without_parts(keys: Iterable[tuple[bytes, bool]]) -> tuple[Any, ...]:
 
 def watch_file(cfg: Config, lines: Iterable[bytes], *, secret: bytes = SECRET) -> Watched:
     """A file run."""
-    plan = plan_topic(cfg, "events", secret, source_partitions=1, contributions_partitions=1)
+    return watch_run(plan_topic(cfg, "events", secret, source_partitions=1, contributions_partitions=1), lines)
+
+
+def watch_run(plan: TopicPlan, lines: Iterable[bytes]) -> Watched:
+    """A file run of what was compiled before."""
     runner, seen = FileRun(plan), Watched()
     receive = runner.release.receive
 

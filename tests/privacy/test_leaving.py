@@ -20,7 +20,7 @@ from shoal.stream import outgoing, release
 from shoal.stream.bound import BoundPartition
 from shoal.stream.outgoing import MESSAGE_BYTES, Outgoing
 from shoal.stream.runner import Line
-from tests.privacy.hosted import Hosted
+from tests.privacy.hosted import Hosted, compiled
 from tests.privacy.observing import CONFIGS, SHARP, Row, neighbours, without_totals
 from tests.privacy.test_neighbours import schedules
 from tests.stream.simulation import STAMP, config
@@ -36,7 +36,6 @@ def small_limits():
         patch.object(outgoing, "MESSAGE_BYTES", 900),
         patch.object(release, "MAX_LEAD", 6),
         patch.object(release, "RELEASES_PER_TRANSACTION", 7),
-        patch("shoal.agents.machines.time.time", lambda: 0.0),  # the wall time of writing
     ):
         yield
 
@@ -44,7 +43,7 @@ def small_limits():
 def hosted(cfg: Config, rows, schedule, sources=1, homes=1):
     """All that is seen of a worker with these events."""
     with capture_logs() as said:
-        worker = Hosted(cfg, sources, homes)
+        worker = Hosted(compiled(cfg, sources, homes))
         for row in rows:
             worker.produce(row.user, row.raw())
         worker.end(END)
@@ -93,7 +92,7 @@ def crowd(number: str) -> list[Row]:
 @pytest.mark.parametrize("number", ["1", "31", "64", "1e400", "-5"])
 def test_a_bucket_of_its_own_does_not_cut_a_message(number):
     """Regression: messages were cut by the cells that the values fill, and /metrics counts messages."""
-    plan = Hosted(SPREAD).plan
+    plan = compiled(SPREAD)
     for limit in range(900, 1500, 17):  # a cell is reckoned with 35 bytes: some limit lies between any two numbers
         with patch.object(outgoing, "MESSAGE_BYTES", limit):
             sent = []
@@ -116,7 +115,7 @@ def test_a_bucket_of_its_own_does_not_hold_a_source_back(number):
         with patch.object(release, "MAX_LEAD", lead):
             workers = []
             for rows in crowd("0"), crowd(number):
-                worker = Hosted(SPREAD, sources=2)
+                worker = Hosted(compiled(SPREAD, sources=2))
                 for row in rows:
                     worker.produce(row.user, row.raw())
                 worker.produce("ann", Row("ann", "0", 9, "c").raw())  # hers is ahead of the other partition
@@ -159,8 +158,8 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
     several = {"value": tuple(names), "range": tuple((0, 1) for _ in names)} if coordinates > 1 else {}
     prior = None if merges else ("0.5",) * coordinates if coordinates > 1 else "0.5"
     cfg = config({"algorithm": "naive" if merges else "single-tree", "prior": prior} | several)
-    metric = Hosted(cfg).plan.metrics[0]
-    out = Outgoing(Hosted(cfg).plan, 0)
+    metric = compiled(cfg).metrics[0]
+    out = Outgoing(compiled(cfg), 0)
     outlet, far = out.outlets[0], 253402300799999999  # the last second of the year 9999
     total = [(1 << 64) - 1] * coordinates
     with patch.object(outgoing, "MESSAGE_BYTES", MESSAGE_BYTES):
@@ -180,8 +179,7 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
 
 def test_the_cost_of_merged_samples_is_that_of_the_most_cells_that_they_can_fill():
     """So a group's tick costs the same whatever the values in it are, up to all parts of all levels."""
-    worker = Hosted(SPREAD)
-    outlet = Outgoing(worker.plan, 0).outlets[0]
+    outlet = Outgoing(compiled(SPREAD), 0).outlets[0]
     alike, apart = [5, 3, 15], [5, 1, 4, 6, 1, 5, 7, 1, 6]
     assert outlet._partial_cost(alike) == outlet._partial_cost(apart)
     assert (
@@ -195,7 +193,7 @@ def test_what_a_dead_letter_holds_is_not_in_how_many_there_are():
     bad = [b'{"u":"user0","t":1,"g":"a","x":%s,"y":null}' % number for number in (b"null", b"[]", b'"7"', b'"9e9"')]
     workers = []
     for number in (bad[0], bad[1]), (bad[2], bad[3]):
-        worker = Hosted(CONFIGS[0])
+        worker = Hosted(compiled(CONFIGS[0]))
         for raw in number:
             worker.produce("user0", raw)
         worker.drain()

@@ -1,0 +1,115 @@
+"""One configuration audited: the largest privacy loss between any two of its worlds."""
+
+import itertools
+from dataclasses import asdict, dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from shoal.stream.plan import TopicPlan
+from tests.privacy.auditor.choices import told
+from tests.privacy.auditor.program import Numbers, Unsolved, least_loss
+from tests.privacy.auditor.streams import Case, Event
+from tests.privacy.auditor.unknowns import Unknowns
+from tests.privacy.auditor.worlds import Seen, file_run, worker_run
+from tests.privacy.hosted import compiled
+
+LARGE = 1 << 44  # an unknown's value when its coefficients are read off
+ROOM = 1e-4  # what the arithmetic of floats may add to a loss
+WORLDS = 3  # at random, besides the two ends
+
+
+@dataclass
+class Audited:
+    """What was found; `ratio` is the largest loss over the epsilon declared."""
+
+    label: str
+    seed: int
+    ratio: float = 0.0
+    unknowns: int = 0
+    choices: int = 0
+    releases: int = 0
+    woke_late: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the guarantee is broken."""
+        return bool(self.problems) or self.ratio > 1 + ROOM
+
+    def told(self, case: Case) -> dict[str, Any]:
+        """All of it, with the configuration."""
+        return asdict(self) | {"metric": case.metric, "delta": str(case.delta), "events": len(case.events)}
+
+
+def audit(case: Case, seed: int) -> Audited:
+    """Run the worlds, and compare each with the two ends and some with one another.
+
+    Raises:
+        TooManyUnknowns: it draws too much noise to be audited.
+        ValueError: the configuration is refused.
+    """
+    return _Audit(case, seed).run()
+
+
+class _Audit:
+    """One audit under way."""
+
+    def __init__(self, case: Case, seed: int) -> None:
+        self.case, self.seed = case, seed
+        self.plan: TopicPlan = compiled(case.config(), case.sources)
+        self.unknowns = Unknowns()
+        self.found = Audited(case.label, seed)
+
+    def run(self) -> Audited:
+        worlds = self.case.worlds(self.seed, WORLDS)
+        seen = [self._run(world, whole=True) for world in worlds]
+        if self.case.sources == 1:  # a worker's counters, messages and lead too, in any order of its partitions
+            all_zero = Unknowns(most=inf)
+            around = [worker_run(self.plan, world, all_zero, self.seed, whole=True).pattern for world in worlds[:2]]
+            self._compare("what is seen of a worker", around)
+        self._compare("what is seen", [one.pattern for one in seen])
+        coefficients = self._coefficients(worlds[0], seen[0])
+        for first, second in itertools.combinations(range(len(seen)), 2):
+            if first < 2 or second == first + 1:
+                self._compare_pair(seen[first], seen[second], coefficients)
+        self.found.unknowns, self.found.choices = len(self.unknowns.laws), len(seen[0].choices)
+        self.found.releases, self.found.woke_late = seen[0].releases, seen[0].woke_late
+        return self.found
+
+    def _run(self, world: list[Event], *, whole: bool) -> Seen:
+        run = file_run if self.case.sources == 1 else worker_run
+        return run(self.plan, world, self.unknowns, self.seed, whole=whole)
+
+    def _compare(self, what: str, patterns: list[Any]) -> None:
+        for number, pattern in enumerate(patterns[1:], 1):
+            if pattern != patterns[0]:
+                self.found.problems.append(f"{what} differs between the worlds 0 and {number}")
+
+    def _coefficients(self, world: list[Event], base: Seen) -> Numbers:
+        """Of each release's numbers in each unknown; the world is one of them all."""
+        columns = []
+        for number in range(len(self.unknowns.laws)):
+            self.unknowns.given = {number: LARGE}
+            seen = self._run(world, whole=False)
+            if seen.pattern[0] != base.pattern[0]:
+                self.found.problems.append("what must be pattern depends on the noise")
+                break
+            columns.append((seen.numbers - base.numbers) / LARGE)
+        self.unknowns.given = {}
+        return np.array(columns).T if columns else np.zeros((len(base.numbers), 0))
+
+    def _compare_pair(self, first: Seen, second: Seen, coefficients: Numbers) -> None:
+        if self.found.problems:
+            return  # the numbers may not even be as many
+        try:
+            spent, delta = told(first.choices, second.choices)
+            difference = second.numbers - first.numbers
+            loss = spent + least_loss(coefficients, difference, self.unknowns.laws, self.case.delta)
+        except (AssertionError, Unsolved) as error:
+            self.found.problems.append(str(error))
+            return
+        if delta > float(self.case.delta) * (1 + 1e-6):
+            self.found.problems.append(f"delta {delta} is more than declared")
+        self.found.ratio = max(self.found.ratio, loss / self.case.epsilon)

@@ -1,0 +1,21 @@
+"""The families of configurations: each draws a case from a seed. Random, but always the same for the same seed."""
+
+import random
+from collections.abc import Callable
+
+from tests.privacy.auditor.families import full, means, restarts, sharp, slots, sums
+from tests.privacy.auditor.streams import Case
+
+FAMILIES: dict[str, Callable[[random.Random], Case]] = {
+    "sums": sums.draw,
+    "means": means.draw,
+    "sharp": sharp.draw,
+    "full": full.draw,
+    "slots": slots.draw,
+    "restarts": restarts.draw,
+}
+
+
+def case_of(family: str, seed: int) -> Case:
+    """The case of a seed."""
+    return FAMILIES[family](random.Random(f"{family}/{seed}"))

@@ -1,0 +1,99 @@
+"""One world through the code that publishes: what must not depend on values, and what may, through noise."""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+from structlog.testing import capture_logs
+
+from shoal.models.times import iso
+from shoal.stream.plan import TopicPlan
+from tests.privacy.auditor.choices import Choice, Choices
+from tests.privacy.auditor.program import Numbers
+from tests.privacy.auditor.streams import Event
+from tests.privacy.auditor.unknowns import Unknowns
+from tests.privacy.hosted import Hosted
+from tests.privacy.observing import CHARGED, watch_run, without_record
+
+EXACT = "exact"  # mechanism of a count, which has no noise: all of it is pattern
+ACTIONS = ["bound"] * 6 + ["release"] * 3 + ["crash_bound", "crash_release"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run of one world."""
+
+    pattern: Any
+    numbers: Numbers  # of all releases: sums, where a mean is given with the number of its samples
+    choices: list[Choice]
+    releases: int
+    woke_late: int = 0
+
+
+def file_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
+    """A run over a file; the `whole` pattern, or that of the releases."""
+    choices = Choices(seed)
+    with unknowns.installed(), choices.installed():
+        seen = watch_run(plan, [event.raw() for event in events])
+    pattern, numbers = _split(seen.releases)
+    return Seen((pattern, seen.pattern() if whole else None), numbers, choices.made, len(seen.releases))
+
+
+def worker_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
+    """A worker with partitions that come late, fall idle, are lost and taken over, in an order that the seed gives."""
+    choices, drawn = Choices(seed), random.Random(f"worker/{seed}")
+    with unknowns.installed(), choices.installed(), capture_logs() as said:
+        worker = Hosted(plan, looks=whole)
+        for user, raw in _arrivals(plan, events, drawn):
+            worker.produce(user, raw)
+            if drawn.random() < 0.5:
+                worker.act(drawn.choice(ACTIONS), drawn.randrange(8), drawn.randrange(1, 6))
+        worker.end(iso((max(event.time for event in events) + 36_000) * 10**6).encode())
+        worker.drain()
+    if whole:
+        worker.seen.append(worker.texts())  # which replays contributions: other choices than those that were published
+    pattern, numbers = _split(worker.releases)
+    rest = [len(worker.activations), [without_record(one) for one in worker.dead_letters], worker.seen, said]
+    return Seen((pattern, rest if whole else None), numbers, choices.made, len(worker.releases), worker.woke_late)
+
+
+def _arrivals(plan: TopicPlan, events: Sequence[Event], drawn: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Users and records as they arrive: each partition in order, some long after others."""
+    waiting: dict[int, list[tuple[str, bytes]]] = {}
+    for event in events:
+        partition = plan.partition_of(event.user.encode(), plan.source_partitions)
+        waiting.setdefault(partition, []).append((event.user, event.raw()))
+        if drawn.random() < 0.4:
+            yield from waiting.pop(drawn.choice(sorted(waiting)))
+    for partition in sorted(waiting):
+        yield from waiting[partition]
+
+
+def _split(releases: Iterable[bytes]) -> tuple[list[Any], Numbers]:
+    """What of releases is pattern or was chosen, and the numbers that have noise."""
+    pattern: list[Any] = []
+    numbers: list[float] = []
+    for raw in releases:
+        release = orjson.loads(raw)
+        if release.get("mechanism") == EXACT:
+            pattern.append(release)
+            continue
+        pattern.append({name: value for name, value in release.items() if name not in CHARGED})
+        values = list(_flat(release["value"]))
+        pattern.append([value is None for value in values])
+        numbers += [value * (release["samples"] or 1) for value in values if value is not None]
+        numbers += [float(int(node)) for node in release.get("nodes", ())]
+    return pattern, np.array(numbers, dtype=float)
+
+
+def _flat(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        value = [value[name] for name in sorted(value)]
+    if not isinstance(value, list):
+        yield value
+        return
+    for one in value:
+        yield from _flat(one)
