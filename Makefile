@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places audit-privacy mutants golden lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,8 @@ help:
 	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
+	@echo 'make audit-privacy'
+	@echo '               the largest privacy loss of 5,000 random configurations (an hour of a core; ARGS="--configurations 300 --jobs 2")'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
@@ -93,6 +95,11 @@ bench-decay: install
 
 bench-places: install
 	$(BIN)/python -m benchmarks.places $(ARGS)
+
+# Random configurations of every family, none of which may lose more than its epsilon.
+# ARGS='--configurations 300 --seed 7 --family slots --jobs 2 --json'.
+audit-privacy: install
+	$(BIN)/python -m tests.privacy.auditor $(ARGS)
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install

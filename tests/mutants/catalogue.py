@@ -2,6 +2,7 @@
 
 from tests.mutants import (
     accounts,
+    audits,
     cells,
     clippings,
     counters,
@@ -35,5 +36,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,
+    *audits.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))

@@ -4,6 +4,8 @@ import json
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from math import inf
 from typing import Annotated
 
 import typer
@@ -20,6 +22,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the first one; the same seeds give the same configurations.")] = 0,
     family: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(FAMILIES)}.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many at once.")] = 1,
+    seconds: Annotated[float, typer.Option(help="End after so long, with what was done by then.")] = inf,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Audit random configurations of every family, one of each in turn."""
@@ -28,11 +31,12 @@ def main(
     solver()
     chosen = [family] if family else list(FAMILIES)
     tally, began = Tally(chosen), time.monotonic()
-    with ProcessPoolExecutor(jobs) as pool:
-        while tally.done < configurations:
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        run = pool.map if pool else map
+        while tally.done < configurations and time.monotonic() - began < seconds:
             numbers = range(tally.tried, tally.tried + min(BATCH, configurations - tally.done))
             families = [chosen[number % len(chosen)] for number in numbers]
-            for found in pool.map(audited, families, [seed + number // len(chosen) for number in numbers]):
+            for found in run(audited, families, [seed + number // len(chosen) for number in numbers]):
                 tally.add(*found)
             print(f"{tally.done} of {configurations}, {tally.over} over epsilon", file=sys.stderr, flush=True)
     result = tally.told() | {"seed": seed, "seconds": round(time.monotonic() - began)}

@@ -17,6 +17,7 @@ from tests.privacy.hosted import compiled
 
 LARGE = 1 << 44  # an unknown's value when its coefficients are read off
 ROOM = 1e-4  # what the arithmetic of floats may add to a loss
+EVERY = 3  # of the cases over files, so many go through a worker too
 WORLDS = 3  # at random, besides the two ends
 
 
@@ -65,7 +66,7 @@ class _Audit:
     def run(self) -> Audited:
         worlds = self.case.worlds(self.seed, WORLDS)
         seen = [self._run(world, whole=True) for world in worlds]
-        if self.case.sources == 1:  # a worker's counters, messages and lead too, in any order of its partitions
+        if self.case.sources == 1 and self.seed % EVERY == 0:  # a worker's counters, messages and lead, too
             all_zero = Unknowns(most=inf)
             around = [worker_run(self.plan, world, all_zero, self.seed, whole=True).pattern for world in worlds[:2]]
             self._compare("what is seen of a worker", around)

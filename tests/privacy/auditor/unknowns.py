@@ -11,7 +11,7 @@ import numpy as np
 from shoal.mechanisms.gaussian import DiscreteGaussian
 from shoal.mechanisms.laplace import DiscreteLaplace
 
-MOST = 220  # unknowns of one configuration: each costs a run
+MOST = 100  # unknowns of one configuration: each costs a run
 
 
 class TooManyUnknowns(Exception):

@@ -49,7 +49,7 @@ def worker_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, see
         worker = Hosted(plan, looks=whole)
         for user, raw in _arrivals(plan, events, drawn):
             worker.produce(user, raw)
-            if drawn.random() < 0.5:
+            for _ in range(drawn.randrange(5)):
                 worker.act(drawn.choice(ACTIONS), drawn.randrange(8), drawn.randrange(1, 6))
         worker.end(iso((max(event.time for event in events) + 36_000) * 10**6).encode())
         worker.drain()
@@ -66,7 +66,7 @@ def _arrivals(plan: TopicPlan, events: Sequence[Event], drawn: random.Random) ->
     for event in events:
         partition = plan.partition_of(event.user.encode(), plan.source_partitions)
         waiting.setdefault(partition, []).append((event.user, event.raw()))
-        if drawn.random() < 0.4:
+        if drawn.random() < 0.25:
             yield from waiting.pop(drawn.choice(sorted(waiting)))
     for partition in sorted(waiting):
         yield from waiting[partition]
