@@ -61,9 +61,7 @@ class Host:
 
     def stage(self, topic: str) -> str:
         """The stage that reads a topic."""
-        if topic == self.settings.contributions:
-            return RELEASE
-        return AUDIT if topic in (self.settings.releases, self.settings.activations) else BOUND
+        return self.settings.stage(topic)
 
     def place(self, tp: TP) -> Place:
         """The place of a topic's partition."""
