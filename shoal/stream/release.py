@@ -27,9 +27,9 @@ from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
-from shoal.stream.clocks import TopicClocks
+from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
-from shoal.stream.mark import MARK, check_log
+from shoal.stream.mark import MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.waiting import Waiting
@@ -56,6 +56,7 @@ class ReleasePartition:
         log_id: str = "",
         published: Published | None = None,
         durable: bool = True,
+        former: Mapping[str, int] | None = None,  # partitions of topics whose metrics are all retired
     ) -> None:
         self.partition = partition
         self.log_id = log_id
@@ -67,7 +68,8 @@ class ReleasePartition:
         self._durable = durable  # False: nobody asks for the changelog
         plans = tuple(plans)
         self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()
-        self._clocks = {plan.topic: TopicClocks(plan.topic, plan.source_partitions, idle_after) for plan in plans}
+        topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
+        self._clocks = Clocks({topic: TopicClocks(topic, count, idle_after) for topic, count in topics.items()})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
@@ -107,8 +109,8 @@ class ReleasePartition:
         self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
-        for topic in self._clocks.keys() & mark["clocks"].keys():
-            self._clocks[topic].load(mark["clocks"][topic], self._where())
+        for topic, clocks in mark["clocks"].items():
+            self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
@@ -143,10 +145,7 @@ class ReleasePartition:
             if label not in self._metrics:
                 if label in self._retired:
                     return None
-                raise FailStop(
-                    f"{self._where()}: metric {label} is in the contributions, this configuration lacks it; "
-                    "run the configuration that has it, or retire the metric"
-                )
+                raise FailStop(lacks(self._where(), f"metric {label}"))
             metric = self._metrics[label][1]
             state = GroupState(metric, group or None, metric.releaser(group or None))
             self._groups[key] = state
@@ -221,12 +220,13 @@ class ReleasePartition:
         """Take in one message: its contributions first, then its clock.
 
         Raises:
-            FailStop: a message is missing before this one.
+            FailStop: a message is missing before this one, or this configuration lacks its topic or a metric in it.
         """
-        clocks = self._clocks.get(message.topic)
-        if clocks is None:
-            return  # of a topic whose metrics are all retired
-        if not clocks.sources[message.partition].follows(message, f"{self._where()}, offset {offset}"):
+        where = f"{self._where()}, offset {offset}"
+        clocks = self._clocks.of(message.topic, where)
+        for key in (*message.contributions, *message.partials):
+            self._group(key)  # before anything of the message counts
+        if not clocks.sources[message.partition].follows(message, where):
             self.counters["repeated_messages"] += 1
             return
         for key, rows in message.contributions.items():

@@ -284,17 +284,79 @@ def test_state_without_a_mark_is_refused():
 def test_a_metric_that_is_not_configured_is_the_end_unless_it_is_retired():
     changelog, _ = committed(config({"algorithm": "naive"}, {"algorithm": "naive", "every": "5s"}))
     other = config({"algorithm": "naive", "name": "other"})
-    with pytest.raises(FailStop, match="metric m0/1 is in the contributions"):
+    with pytest.raises(FailStop, match="metric m0/1 is in use, this configuration lacks it"):
         restore(changelog, other)
     machine = restore(changelog, other, retired=frozenset({"m0/1"}))
     machine.receive(message(4, at=120))
     assert list(machine.heads()) == []
 
 
-def test_messages_of_a_topic_without_metrics_are_passed_over():
-    machine = release()
-    machine.receive(Message("old", 0, 1, 0, 0, None, False, {}))
-    assert closed(machine) == []
+def more(number: int, *labels: str, clock: int = 100) -> Message:
+    """Of another topic; rows of these metrics at second 100, and a clock."""
+    rows = {f"{label}|": [(100 * SECOND, "", 0, 0, 1, 1)] for label in labels}
+    return Message("more", 0, number, 0, 0, {CLOCK: clock * SECOND}, False, rows)
+
+
+def state_of(machine: ReleasePartition) -> tuple[object, ...]:
+    """What the next transaction would say of it."""
+    found = machine.take()
+    return (found and found.changelog, found and found.releases)
+
+
+@pytest.mark.parametrize("unknown", [more(1), more(1, "b/1"), message(2, at=101, key="b/1|")])
+def test_a_message_of_an_unknown_topic_or_metric_is_the_end_before_it_counts(unknown):
+    # given two machines in one state
+    machine, other = release(), release()
+    for one in (machine, other):
+        one.process([Line(0, message(1, at=100, clock=101).encode())], 1)
+        one.work()
+    # when one of them meets what a newer configuration has sent
+    machine.process([Line(1, unknown.encode())], 2)
+    with pytest.raises(FailStop, match=r"(topic more|metric b/1) is in use.*start this worker with the newer config"):
+        machine.work()
+    # then the state is not past it, and knows nothing of it
+    assert machine.next_offset == 1
+    assert state_of(machine) == state_of(other)
+
+
+def test_a_topic_whose_metrics_are_retired_is_followed_so_that_it_can_be_read_again():
+    # given a state that met a topic whose metrics were retired since: nothing of it counts
+    retired = frozenset({"b/1"})
+    changelog, machine = committed()
+    machine = restore(changelog, retired=retired, former={"more": 1})
+    machine.process([Line(3, more(1, "b/1").encode()), Line(4, more(2, clock=500).encode())], 5)
+    machine.work()
+    released = taken(machine)
+    assert released.releases == []
+    apply(changelog, released.changelog)
+    # when its state goes through a worker that meets nothing of it, and then the topic is read for another metric
+    machine = restore(changelog, retired=retired, former={"more": 1})
+    machine.process([Line(5, message(4, clock=200).encode())], 6)
+    machine.work()
+    apply(changelog, taken(machine).changelog)
+    cfg = config({"algorithm": "naive"}, {"algorithm": "naive", "name": "c", "topic": "more"})
+    plans = [
+        plan_topic(cfg, topic, SECRET, source_partitions=1, contributions_partitions=1, retired=retired)
+        for topic in cfg.topics
+    ]
+    machine = ReleasePartition(plans, 0, idle_after=IDLE)
+    machine.restore(changelog)
+    # then it goes on behind what was there, and misses what is missing
+    with pytest.raises(FailStop, match="message 4 of topic more, partition 0 .* where 3 was due"):
+        machine.receive(more(4, "c/1"))
+    machine.receive(more(3, "c/1", clock=600))
+    machine.work()
+    assert [one.metric for one in taken(machine).releases] == ["c"]
+
+
+def test_a_state_that_knows_a_topic_which_is_neither_configured_nor_retired_is_refused():
+    changelog, machine = committed()
+    machine = restore(changelog, former={"more": 1})
+    machine.process([Line(3, more(1).encode())], 4)
+    machine.work()
+    apply(changelog, taken(machine).changelog)
+    with pytest.raises(FailStop, match="topic more is in use, this configuration lacks it"):
+        restore(changelog)
 
 
 def test_a_new_topic_begins_without_clocks():
