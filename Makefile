@@ -24,6 +24,8 @@ help:
 	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
+	@echo 'make test-deploys'
+	@echo '               old and new configurations, kills, retirements and the way back, at length (ten minutes)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
@@ -101,6 +103,11 @@ mutants: install
 # The stored bytes of tests/golden, from this version. `python -m tests.golden` only says what differs.
 golden: install
 	$(BIN)/python -m tests.golden --write
+
+# Histories of deploys: two hundred on real rules, six of real workers on Kafka.
+.PHONY: test-deploys
+test-deploys: install
+	$(BIN)/python -m pytest -q tests/long/deploys.py $(ARGS)
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:

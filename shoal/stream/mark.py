@@ -5,6 +5,8 @@ from typing import Any
 from shoal.models.errors import FailStop
 
 MARK = b"\x00mark"
+# 1: marks without a format; release may have passed over messages of topics that it did not know. 2: it does not.
+FORMAT = 2
 
 
 def check_log(where: str, mark: dict[str, Any], log_id: str) -> None:

@@ -29,9 +29,10 @@ from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
-from shoal.stream.mark import MARK, check_log, lacks
+from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
+from shoal.stream.rereading import refuse_half_known, reread_until
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
@@ -77,6 +78,7 @@ class ReleasePartition:
         self._closings = Closings()
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
+        self._reread = 0  # before this offset messages are skipped that the state has
         self._due: set[str] = set()
         self._clear()
 
@@ -106,13 +108,16 @@ class ReleasePartition:
             return
         mark = orjson.loads(raw_mark)
         check_log(self._where(), mark, self.log_id)
-        self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
         for topic, clocks in mark["clocks"].items():
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
+        states = ((self._metrics[state.metric.label][0].topic, state.metric.label) for state in self._groups.values())
+        refuse_half_known(self._where(), mark, states)
+        self._reread = reread_until(mark, self._clocks, {plan.topic for plan, _ in self._metrics.values()})
+        self.next_offset = 0 if self._reread and "reread" not in mark else mark["offset"]
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
     def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
@@ -226,7 +231,10 @@ class ReleasePartition:
         clocks = self._clocks.of(message.topic, where)
         for key in (*message.contributions, *message.partials):
             self._group(key)  # before anything of the message counts
-        if not clocks.sources[message.partition].follows(message, where):
+        source = clocks.sources[message.partition]
+        if 0 <= offset < self._reread and message.number <= source.number:
+            return
+        if not source.follows(message, where):
             self.counters["repeated_messages"] += 1
             return
         for key, rows in message.contributions.items():
@@ -390,6 +398,7 @@ class ReleasePartition:
     def _mark(self) -> bytes:
         return orjson.dumps(
             {
+                "format": FORMAT,
                 "offset": self.next_offset,
                 "log": self.log_id,
                 "count": self.published_count,
@@ -397,4 +406,5 @@ class ReleasePartition:
                 "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
                 "acted": self._clock_of,
             }
+            | ({"reread": self._reread} if (self.next_offset or 0) < self._reread else {})
         )

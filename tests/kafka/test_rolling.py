@@ -9,7 +9,6 @@ from tests.support.people import visits
 
 A = {"name": "a"}
 B = {"name": "b", "topic": "more"}
-PARTITIONS = {"sources": {"events": 2, "more": 2}, "partitions": 4}
 
 
 def test_a_worker_with_the_old_file_makes_room_for_one_that_reads_a_second_topic(kafka: Kafka, tmp_path: Path) -> None:
