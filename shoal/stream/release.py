@@ -31,18 +31,14 @@ from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
 from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release, Released
-from shoal.stream.rereading import refuse_half_known, reread_until
+from shoal.stream.published import Activated, GroupState, Release, Released, check_history, kept_key
+from shoal.stream.rereading import Rereading
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
-
-
-def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
-    return b"k" + orjson.dumps([key, level, pseudonym])
 
 
 class ReleasePartition:
@@ -78,7 +74,7 @@ class ReleasePartition:
         self._closings = Closings()
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
-        self._reread = 0  # before this offset messages are skipped that the state has
+        self._rereading = Rereading()
         self._due: set[str] = set()
         self._clear()
 
@@ -114,10 +110,10 @@ class ReleasePartition:
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
-        states = ((self._metrics[state.metric.label][0].topic, state.metric.label) for state in self._groups.values())
-        refuse_half_known(self._where(), mark, states)
-        self._reread = reread_until(mark, self._clocks, {plan.topic for plan, _ in self._metrics.values()})
-        self.next_offset = 0 if self._reread and "reread" not in mark else mark["offset"]
+        read = {label: plan.topic for label, (plan, _) in self._metrics.items()}
+        known = {state.metric.label: read[state.metric.label] for state in self._groups.values()}
+        self._rereading = Rereading.of(self._where(), mark, self._clocks, read.values(), known)
+        self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
     def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
@@ -167,19 +163,7 @@ class ReleasePartition:
         Raises:
             FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
         """
-        expected = {"n": b"%d" % self.published_count, "chain": self.published_chain.hex().encode()}
-        if headers is None:
-            if self.published_count == 0:
-                return
-            found = "holds no release"
-        elif dict(headers) == expected:
-            return
-        else:
-            found = f"ends with release {headers.get('n', b'?').decode('ascii', 'replace')} of another history"
-        raise FailStop(
-            f"releases partition {self.partition} {found}, the state has published {self.published_count}; "
-            "a topic was re-created, truncated or restored: bring back the topics that belong together"
-        )
+        check_history(self.partition, self.published_count, self.published_chain, headers)
 
     @property
     def backlog(self) -> int:
@@ -232,7 +216,7 @@ class ReleasePartition:
         for key in (*message.contributions, *message.partials):
             self._group(key)  # before anything of the message counts
         source = clocks.sources[message.partition]
-        if 0 <= offset < self._reread and message.number <= source.number:
+        if self._rereading.skips(offset, message, source):
             return
         if not source.follows(message, where):
             self.counters["repeated_messages"] += 1
@@ -388,8 +372,8 @@ class ReleasePartition:
         entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
         entries += self._waiting.take_changes()
         for key, state, written, dropped in groups:
-            entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
-            entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
+            entries += [(kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
+            entries += [(kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
             entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
         entries += self._closings.entries()
         entries.append((MARK, self._mark()))
@@ -406,5 +390,5 @@ class ReleasePartition:
                 "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
                 "acted": self._clock_of,
             }
-            | ({"reread": self._reread} if (self.next_offset or 0) < self._reread else {})
+            | self._rereading.mark(self.next_offset)
         )

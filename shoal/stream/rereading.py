@@ -11,26 +11,43 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.models.errors import FailStop
-from shoal.stream.clocks import Clocks
+from shoal.models.records import Message
+from shoal.stream.clocks import Clocks, SourceClock
 
 
-def reread_until(mark: Mapping[str, Any], clocks: Clocks, read: Iterable[str]) -> int:
-    """Up to which offset messages may be in the state already although the position is before them; 0 for none."""
-    if "reread" in mark:
-        return int(mark["reread"])
-    unheard = any(source.number == 0 for topic in read for source in clocks[topic].sources)
-    return int(mark["offset"]) if unheard and mark.get("format", 1) == 1 else 0
+class Rereading:
+    """Up to which offset messages may be in the state although its position is before them."""
 
+    def __init__(self, until: int = 0) -> None:
+        self._until = until
 
-def refuse_half_known(where: str, mark: Mapping[str, Any], states: Iterable[tuple[str, str]]) -> None:
-    """Refuse a state that has something of a metric (topic, label), and forgot how far its topic was read.
+    @classmethod
+    def of(
+        cls, where: str, mark: Mapping[str, Any], clocks: Clocks, read: Iterable[str], known: Mapping[str, str]
+    ) -> "Rereading":
+        """For a restored state: the topics that are read, and those of which something is known (label -> topic).
 
-    Raises:
-        FailStop: to read again would count twice.
-    """
-    for topic, label in states:
-        if topic not in mark["clocks"]:
-            raise FailStop(
-                f"{where}: its state has metric {label} and forgot how far topic {topic} was read, for a worker of an "
-                "older version wrote here with a configuration that lacked it; raise the version of its metrics"
-            )
+        Raises:
+            FailStop: it has something of a topic and forgot how far that was read: to read again would count twice.
+        """
+        for label, topic in sorted(known.items()):
+            if topic not in mark["clocks"]:
+                raise FailStop(
+                    f"{where}: its state has metric {label} and forgot how far topic {topic} was read, for a worker of "
+                    "an older version wrote here with a configuration that lacked it; raise the version of its metrics"
+                )
+        unheard = any(source.number == 0 for topic in read for source in clocks[topic].sources)
+        begins = unheard and mark.get("format", 1) == 1
+        return cls(mark.get("reread", mark["offset"] if begins else 0))
+
+    def position(self, mark: Mapping[str, Any]) -> int:
+        """Where to read on."""
+        return 0 if self._until and "reread" not in mark else int(mark["offset"])
+
+    def skips(self, offset: int, message: Message, source: SourceClock) -> bool:
+        """Whether the state has a message that is read again."""
+        return 0 <= offset < self._until and message.number <= source.number
+
+    def mark(self, position: int | None) -> dict[str, int]:
+        """What the mark has to say as long as it is not over."""
+        return {"reread": self._until} if (position or 0) < self._until else {}
