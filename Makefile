@@ -104,10 +104,10 @@ mutants: install
 golden: install
 	$(BIN)/python -m tests.golden --write
 
-# Histories of deploys: two hundred on real rules, six of real workers on Kafka.
+# Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
 .PHONY: test-deploys
 test-deploys: install
-	$(BIN)/python -m pytest -q tests/long/deploys.py $(ARGS)
+	$(BIN)/python -m pytest -q tests/long/deploys.py tests/long/workers.py $(ARGS)
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:
