@@ -148,7 +148,7 @@ class Statistics:
                     "published; the log or the topics were changed: run `shoal audit verify`"
                 )
 
-    async def watch(self) -> None:
+    async def watch_deployment(self) -> None:
         """End the worker when another configuration is in use."""
         await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
 

@@ -279,7 +279,7 @@ class Host:
     # -- watching
 
     def _begin_watching(self) -> None:
-        loops = (self._watch, self._tell_idle, self.identities.watch, self.domain.watch)
+        loops = (self._watch, self._tell_idle, self.identities.watch, self.domain.watch_deployment)
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 

@@ -159,7 +159,7 @@ class ToyDomain:
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             assert last == machine.number, f"state {machine.number}, topic {last}"
 
-    async def watch(self) -> None:
+    async def watch_deployment(self) -> None:
         """Nothing to watch."""
 
     def ahead(self) -> set[Place]:
