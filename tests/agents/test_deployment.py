@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents import deployment, key_file
+from shoal.agents import deployment, key_file, verify
 from shoal.agents.database import Unavailable
 from shoal.agents.deployment import Deployment, former_topics
 from shoal.agents.ledger import Ledger
 from shoal.agents.session import Session
-from shoal.models.errors import FailStop
+from shoal.models.errors import FailStop, LedgerError
 from shoal.models.log import MetricVersion
+from tests.agents.audit_examples import APP, register, release, version
 from tests.support.rollout import config_of, play
 
 FILE = Path("host.toml")
@@ -97,3 +98,16 @@ def test_topics_that_are_read_no_more_are_those_that_workers_have_read(tmp_path)
     with ledger_with(tmp_path, a=1, b=1) as ledger:
         assert former_topics(ledger.partitions("shoal"), ["events"]) == {"more": 3}
         assert former_topics(ledger.partitions("shoal"), ["more", "events"]) == {}
+
+
+def test_the_log_takes_what_was_published_until_the_worker_ended(tmp_path):
+    # given releases that are committed on Kafka, of which the log has the first when the version is retired
+    with Ledger.open(f"sqlite:///{tmp_path}/shoal.db") as ledger:
+        register(ledger, version())
+        ledger.append(APP, [release(1)])
+        ledger.retire(APP, "basket", 1)
+        # then the others get there, for they are public; and a worker that comes back with it is refused
+        assert ledger.append(APP, [release(1), release(2), release(3)]).written == 2
+        assert not verify.verify(ledger)
+        with pytest.raises(LedgerError, match="is retired and cannot return"):
+            register(ledger, version())
