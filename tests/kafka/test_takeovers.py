@@ -98,8 +98,10 @@ def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_pa
         # given events that keep coming, and one worker, then two, then three, who have an equal part of everything
         events = visits(8_000)
         shoals.oracle.run(events)
+        first = shoals.worker()
+        first.wait_owns(16)
         feeding = shoals.produce_slowly(events, seconds=16)
-        first, second, third = (shoals.worker(name) for name in (None, "second", None))
+        second, third = shoals.worker("second"), shoals.worker()
         wait_shared([first, second, third], {2, 3})
         shoals.wait_releases(20)
         # when two of them are told to stop, then each leaves in good time
