@@ -304,6 +304,9 @@ class World:
                 self.append(topic, partition, None, headers=((CLOCK_HEADER, iso(EVERYTHING_ENDS * 10**6).encode()),))
         self.hosts = [dict(self.newest) for _ in self.hosts]
         self.retire_all_but(self.newest)  # what an older file brought back after it was retired
+        older = [host for host, worker in sorted(self.workers.items()) if worker.file != self.newest]
+        for host in older[:1]:
+            self.end(host, "stopped")  # so that somebody registers the newest file
         for _ in range(2):  # those that run with an older file end, as soon as a worker has registered the newest
             for host in range(len(self.hosts)):
                 assert self.start(host), "a worker with the newest file is refused"
