@@ -26,6 +26,8 @@ help:
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make audit-privacy'
 	@echo '               the largest privacy loss of 5,000 random configurations (an hour of a core; ARGS="--configurations 300 --jobs 2")'
+	@echo 'make test-deploys'
+	@echo '               old and new configurations, kills, retirements and the way back, at length (ten minutes)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
@@ -108,6 +110,11 @@ mutants: install
 # The stored bytes of tests/golden, from this version. `python -m tests.golden` only says what differs.
 golden: install
 	$(BIN)/python -m tests.golden --write
+
+# Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
+.PHONY: test-deploys
+test-deploys: install
+	$(BIN)/python -m pytest -q tests/long/deploys.py tests/long/workers.py $(ARGS)
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.agents.audit_log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.database import Unavailable
+from shoal.agents.deployment import Deployment, former_topics
 from shoal.agents.health import Health
 from shoal.agents.machine import Machine, Place, Record
 from shoal.agents.machines import BoundMachine, ReleaseMachine
@@ -39,6 +40,7 @@ class Statistics:
         self._session = session
         self._settings = settings
         self._heads: dict[Group, Head] = {}
+        self._former: dict[str, int] = {}
 
     def agree(self, verified: Verified) -> None:
         """Register with the ledger, read it once, and compile the plans.
@@ -54,6 +56,7 @@ class Statistics:
             f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"
         }
         self._heads = self._session.ledger.heads(app)
+        self._former = former_topics(self._session.ledger.partitions(app), counts)
         self.plans = {
             topic: plan_topic(
                 self._session.config,
@@ -83,6 +86,7 @@ class Statistics:
                 idle_after=self._session.config.kafka.idle_after,
                 log_id=log_id,
                 published=self._published,
+                former=self._former,
             )
             machine = ReleaseMachine(self._settings, state)
         self.machines[place] = machine
@@ -143,6 +147,10 @@ class Statistics:
                     f"metric {metric.label}: release {seq} in the audit log is not the one that the state "
                     "published; the log or the topics were changed: run `shoal audit verify`"
                 )
+
+    async def watch_deployment(self) -> None:
+        """End the worker when another configuration is in use."""
+        await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
 
     def ahead(self) -> set[Place]:
         """Source partitions to hold back for a while: what they send would only wait. Pacing changes no byte."""

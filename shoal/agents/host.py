@@ -61,9 +61,7 @@ class Host:
 
     def stage(self, topic: str) -> str:
         """The stage that reads a topic."""
-        if topic == self.settings.contributions:
-            return RELEASE
-        return AUDIT if topic in (self.settings.releases, self.settings.activations) else BOUND
+        return self.settings.stage(topic)
 
     def place(self, tp: TP) -> Place:
         """The place of a topic's partition."""
@@ -281,7 +279,7 @@ class Host:
     # -- watching
 
     def _begin_watching(self) -> None:
-        loops = (self._watch, self._tell_idle, self.identities.watch)
+        loops = (self._watch, self._tell_idle, self.identities.watch, self.domain.watch_deployment)
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 

@@ -120,6 +120,9 @@ class Domain(Protocol):
         the releases partition of the same number, None when there is none; for other stages always None.
         """
 
+    async def watch_deployment(self) -> None:
+        """Raise FailStop once another configuration is in use; runs from the first takeover on, and never waits."""
+
     def ahead(self) -> Set[Place]:
         """Source partitions that are not to be read for now, for others lag behind; asked every second."""
 

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from shoal.agents.deployment import former_topics
 from shoal.agents.machine import Record
 from shoal.agents.replaying.agreed import Agreed
 from shoal.agents.replaying.bound_again import BoundAgain
@@ -250,7 +251,8 @@ class _Replay:
         bounds = await self.reader.bounds([releases, activations])  # after the mark: all that it knows of is there
         history = span.mark or {"count": 0, "chain": FIRST.hex()}
         idle_after = self.session.config.kafka.idle_after
-        machine = ReleasePartition(self.plans.values(), partition, idle_after=idle_after, durable=False)
+        former = former_topics(self.agreed.counts, (*self.plans, self.settings.contributions))
+        machine = ReleasePartition(self.plans.values(), partition, idle_after=idle_after, durable=False, former=former)
         machine.start(span.first)
         known = {"end": ends[releases], "count": history["count"], "chain": history["chain"]}
         released = ReleaseMatcher(f"{s.releases}[{partition}]", self.findings, retired, **known)

@@ -63,6 +63,12 @@ class KafkaSettings:
         """Topic of refused input."""
         return f"{self.app}.dead-letters"
 
+    def stage(self, topic: str) -> str:
+        """The stage that reads a topic."""
+        if topic == self.contributions:
+            return RELEASE
+        return AUDIT if topic in (self.releases, self.activations) else BOUND
+
     def changelog(self, stage: str, topic: str) -> str:
         """Changelog topic of a stage and its input topic; partition p holds the state of input partition p."""
         return f"{self.app}.{stage}.{topic}.changelog" if stage == BOUND else f"{self.app}.{stage}.changelog"

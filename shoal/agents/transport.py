@@ -2,7 +2,7 @@
 
 In come fetches; out comes one Faust message per fetch and partition, whose value is a `Batch`. Offsets in the group
 are a hint for lag tools; positions are the host's. What can fail: records lost to retention, a group instance that is
-used twice, missing authorisation: all fail-stop. Brokers that are away are waited for.
+used twice, missing authorisation, workers of another version: all fail-stop. Brokers that are away are waited for.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import aiokafka
 from aiokafka import TopicPartition
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import (
     CorruptRecordException,
     GroupAuthorizationFailedError,
@@ -28,6 +27,7 @@ from faust.types.tuples import TP, ConsumerMessage
 from mode.utils.futures import notify
 
 from shoal.agents import fastpath
+from shoal.agents.assignor import Assignor, GroupMember
 from shoal.agents.machine import Record
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
@@ -115,6 +115,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     """The consumer's thread: fetches whole batches and knows where they begin and end."""
 
     consumer: "BatchConsumer"
+    _assignor: Assignor
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,11 +128,12 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, _transport: object) -> aiokafka.AIOKafkaConsumer:
         s = self._settings
+        self._assignor = Assignor(s.stage)
         return aiokafka.AIOKafkaConsumer(
             **s.connect("worker"),
             group_id=s.app,
             group_instance_id=s.instance,
-            partition_assignment_strategy=[StickyPartitionAssignor],
+            partition_assignment_strategy=[self._assignor],
             isolation_level="read_committed",
             enable_auto_commit=False,
             auto_offset_reset="none",  # every start seeks; records lost to retention are an error, not a gap
@@ -146,9 +148,11 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         )
 
     async def subscribe(self, topics: Any) -> None:
-        """Subscribe, and from then on watch over the instance id."""
-        await super().subscribe(topics)
+        """Subscribe, and from then on see to the assignments and watch over the instance id."""
         coordinator = self._ensure_consumer()._coordinator
+        if isinstance(coordinator, GroupCoordinator):
+            GroupMember(coordinator, self._assignor, self._settings)
+        await super().subscribe(topics)
         if self._settings.instance is not None and isinstance(coordinator, GroupCoordinator):
             InstanceGuard(coordinator, self._settings)
 

@@ -19,7 +19,7 @@ from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.intake import Intake
 from shoal.stream.intakes import intake_of
-from shoal.stream.mark import MARK, check_log
+from shoal.stream.mark import MARK, check_log, lacks
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
@@ -135,10 +135,7 @@ class BoundPartition:
         known = {metric.label for metric in self.plan.metrics} | self.plan.retired
         for label in mark["starts"]:
             if label not in known:
-                raise FailStop(
-                    f"{self._where()}: its state has metric {label}, which this configuration lacks; "
-                    "run the configuration that has it, or retire the metric"
-                )
+                raise FailStop(lacks(self._where(), f"metric {label}"))
 
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
         homes: dict[bytes, dict[bytes, int]] = {}

@@ -16,6 +16,7 @@ from typing import Any
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
+from shoal.stream.mark import lacks
 
 # Wall times of past watermarks are kept in steps of idle_after / 4, rounded up: a coarser past holds clocks back
 # a little longer and can never let one pass too early.
@@ -150,3 +151,21 @@ class TopicClocks:
                 f"{len(self.sources)}; a changed count re-hashes users: use a new topic and version"
             )
         self.sources = [SourceClock(*fields) for fields in dumped]
+
+
+class Clocks(dict[str, TopicClocks]):
+    """The clocks of all topics, by name: those that are read, and those whose metrics are all retired.
+
+    Of the latter no metric needs a clock, but a later configuration may go on with the topic, and must know then which
+    messages were there.
+    """
+
+    def of(self, topic: str, where: str) -> TopicClocks:
+        """A topic's clocks.
+
+        Raises:
+            FailStop: the topic is neither read nor retired.
+        """
+        if topic not in self:
+            raise FailStop(lacks(where, f"topic {topic}"))
+        return self[topic]

@@ -27,21 +27,18 @@ from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
-from shoal.stream.clocks import TopicClocks
+from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
-from shoal.stream.mark import MARK, check_log
+from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release, Released
+from shoal.stream.published import Activated, GroupState, Release, Released, check_history, kept_key
+from shoal.stream.rereading import Rereading
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
-
-
-def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
-    return b"k" + orjson.dumps([key, level, pseudonym])
 
 
 class ReleasePartition:
@@ -56,6 +53,7 @@ class ReleasePartition:
         log_id: str = "",
         published: Published | None = None,
         durable: bool = True,
+        former: Mapping[str, int] | None = None,  # partitions of topics whose metrics are all retired
     ) -> None:
         self.partition = partition
         self.log_id = log_id
@@ -67,7 +65,8 @@ class ReleasePartition:
         self._durable = durable  # False: nobody asks for the changelog
         plans = tuple(plans)
         self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()
-        self._clocks = {plan.topic: TopicClocks(plan.topic, plan.source_partitions, idle_after) for plan in plans}
+        topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
+        self._clocks = Clocks({topic: TopicClocks(topic, count, idle_after) for topic, count in topics.items()})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
@@ -75,6 +74,7 @@ class ReleasePartition:
         self._closings = Closings()
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
+        self._rereading = Rereading()
         self._due: set[str] = set()
         self._clear()
 
@@ -104,13 +104,16 @@ class ReleasePartition:
             return
         mark = orjson.loads(raw_mark)
         check_log(self._where(), mark, self.log_id)
-        self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
-        for topic in self._clocks.keys() & mark["clocks"].keys():
-            self._clocks[topic].load(mark["clocks"][topic], self._where())
+        for topic, clocks in mark["clocks"].items():
+            self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
+        read = {label: plan.topic for label, (plan, _) in self._metrics.items()}
+        known = {state.metric.label: read[state.metric.label] for state in self._groups.values()}
+        self._rereading = Rereading.of(self._where(), mark, self._clocks, read.values(), known)
+        self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
     def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
@@ -143,10 +146,7 @@ class ReleasePartition:
             if label not in self._metrics:
                 if label in self._retired:
                     return None
-                raise FailStop(
-                    f"{self._where()}: metric {label} is in the contributions, this configuration lacks it; "
-                    "run the configuration that has it, or retire the metric"
-                )
+                raise FailStop(lacks(self._where(), f"metric {label}"))
             metric = self._metrics[label][1]
             state = GroupState(metric, group or None, metric.releaser(group or None))
             self._groups[key] = state
@@ -163,19 +163,7 @@ class ReleasePartition:
         Raises:
             FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
         """
-        expected = {"n": b"%d" % self.published_count, "chain": self.published_chain.hex().encode()}
-        if headers is None:
-            if self.published_count == 0:
-                return
-            found = "holds no release"
-        elif dict(headers) == expected:
-            return
-        else:
-            found = f"ends with release {headers.get('n', b'?').decode('ascii', 'replace')} of another history"
-        raise FailStop(
-            f"releases partition {self.partition} {found}, the state has published {self.published_count}; "
-            "a topic was re-created, truncated or restored: bring back the topics that belong together"
-        )
+        check_history(self.partition, self.published_count, self.published_chain, headers)
 
     @property
     def backlog(self) -> int:
@@ -221,12 +209,16 @@ class ReleasePartition:
         """Take in one message: its contributions first, then its clock.
 
         Raises:
-            FailStop: a message is missing before this one.
+            FailStop: a message is missing before this one, or this configuration lacks its topic or a metric in it.
         """
-        clocks = self._clocks.get(message.topic)
-        if clocks is None:
-            return  # of a topic whose metrics are all retired
-        if not clocks.sources[message.partition].follows(message, f"{self._where()}, offset {offset}"):
+        where = f"{self._where()}, offset {offset}"
+        clocks = self._clocks.of(message.topic, where)
+        for key in (*message.contributions, *message.partials):
+            self._group(key)  # before anything of the message counts
+        source = clocks.sources[message.partition]
+        if self._rereading.skips(offset, message, source):
+            return
+        if not source.follows(message, where):
             self.counters["repeated_messages"] += 1
             return
         for key, rows in message.contributions.items():
@@ -380,8 +372,8 @@ class ReleasePartition:
         entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
         entries += self._waiting.take_changes()
         for key, state, written, dropped in groups:
-            entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
-            entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
+            entries += [(kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
+            entries += [(kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
             entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
         entries += self._closings.entries()
         entries.append((MARK, self._mark()))
@@ -390,6 +382,7 @@ class ReleasePartition:
     def _mark(self) -> bytes:
         return orjson.dumps(
             {
+                "format": FORMAT,
                 "offset": self.next_offset,
                 "log": self.log_id,
                 "count": self.published_count,
@@ -397,4 +390,5 @@ class ReleasePartition:
                 "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
                 "acted": self._clock_of,
             }
+            | self._rereading.mark(self.next_offset)
         )

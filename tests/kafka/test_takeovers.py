@@ -10,7 +10,7 @@ from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
 from tests.support.tail import Tail
-from tests.support.workers import tails, wait_until
+from tests.support.workers import Worker, shoal, tails, wait_until
 
 METRICS = (
     {"name": "hourly"},
@@ -95,20 +95,35 @@ def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) 
 
 def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_path: Path) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 8}, partitions=8) as shoals:
-        # given events that keep coming, and one worker, then two, then three
+        # given events that keep coming, and one worker, then two, then three, who have an equal part of everything
         events = visits(8_000)
         shoals.oracle.run(events)
+        first = shoals.worker()
+        first.wait_owns(16)
         feeding = shoals.produce_slowly(events, seconds=16)
-        first, second, third = (shoals.worker(name) for name in (None, "second", None))
-        for worker in (first, second, third):
-            worker.wait_owns(1)
+        second, third = shoals.worker("second"), shoals.worker()
+        wait_shared([first, second, third], {2, 3})
         shoals.wait_releases(20)
         # when two of them are told to stop, then each leaves in good time
         second.stop()
         shoals.wait_releases(len(shoals.releases()) + 20)
+        wait_shared([first, third], {4})
         first.stop()
         # and the last one has everything, and all is as it would have been
         third.wait_owns(16)
         feeding.join()
         shoals.expect_equality()
-        third.stop()
+        # until a metric is retired under it: it ends by itself, and says why
+        assert shoal("budget", shoals.config, "--retire", "city").returncode == 0
+        assert third.exit_status() == 1
+        assert 'metric "city" version 1 is retired in the ledger and still here' in third.last_word
+
+
+def wait_shared(workers: list[Worker], each: set[int]) -> None:
+    """Until each works on so many partitions of the sources and as many of the contributions."""
+
+    def shared() -> bool:
+        assert all(worker.alive for worker in workers), tails(workers)
+        return all(len(worker.places(stage)) in each for worker in workers for stage in ("bound", "release"))
+
+    wait_until(shared, 90, lambda: tails(workers))

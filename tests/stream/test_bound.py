@@ -290,7 +290,7 @@ def test_state_survives_and_an_empty_changelog_is_no_state():
     [
         ({"log": "other"}, "belongs to audit log other"),
         ({"numbers": [0, 0]}, "knows 2 contributions partitions, there are 1"),
-        ({"starts": {"gone/1": 0}}, "has metric gone/1, which this configuration lacks"),
+        ({"starts": {"gone/1": 0}}, "metric gone/1 is in use, this configuration lacks it"),
     ],
 )
 def test_state_that_is_not_ours_is_refused(change, message):

@@ -1,0 +1,53 @@
+"""A way out for states of which an older version of shoal let messages pass.
+
+Up to format 1 a worker whose configuration lacked a topic passed over that topic's messages, and its mark forgot how
+far it had been read: the next message then had a number that nobody expected. All messages are still in the
+contributions. So a state of that time in which a source partition was never heard is read again from the first message
+on: what it has is skipped by its number, what it lacks counts now, and releases are those that would have been made.
+Marks of later versions need none of this.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shoal.models.errors import FailStop
+from shoal.models.records import Message
+from shoal.stream.clocks import Clocks, SourceClock
+
+
+class Rereading:
+    """Up to which offset messages may be in the state although its position is before them."""
+
+    def __init__(self, until: int = 0) -> None:
+        self._until = until
+
+    @classmethod
+    def of(
+        cls, where: str, mark: Mapping[str, Any], clocks: Clocks, read: Iterable[str], known: Mapping[str, str]
+    ) -> "Rereading":
+        """For a restored state: the topics that are read, and those of which something is known (label -> topic).
+
+        Raises:
+            FailStop: it has something of a topic and forgot how far that was read: to read again would count twice.
+        """
+        for label, topic in sorted(known.items()):
+            if topic not in mark["clocks"]:
+                raise FailStop(
+                    f"{where}: its state has metric {label} and forgot how far topic {topic} was read, for a worker of "
+                    "an older version wrote here with a configuration that lacked it; raise the version of its metrics"
+                )
+        unheard = any(source.number == 0 for topic in read for source in clocks[topic].sources)
+        begins = unheard and mark.get("format", 1) == 1
+        return cls(mark.get("reread", mark["offset"] if begins else 0))
+
+    def position(self, mark: Mapping[str, Any]) -> int:
+        """Where to read on."""
+        return 0 if self._until and "reread" not in mark else int(mark["offset"])
+
+    def skips(self, offset: int, message: Message, source: SourceClock) -> bool:
+        """Whether the state has a message that is read again."""
+        return 0 <= offset < self._until and message.number <= source.number
+
+    def mark(self, position: int | None) -> dict[str, int]:
+        """What the mark has to say as long as it is not over."""
+        return {"reread": self._until} if (position or 0) < self._until else {}
