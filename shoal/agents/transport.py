@@ -33,6 +33,8 @@ from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
 from shoal.models.errors import FailStop
 
+TOLD_LIMIT = 5.0  # seconds for the group's offsets
+
 
 class Batch(NamedTuple):
     """What one fetch brought of one partition."""
@@ -52,6 +54,9 @@ class Positions(Protocol):
 
     def committed(self) -> dict[TP, int]:
         """First offsets that no durable result covers, for the group's hint."""
+
+    def note(self, tp: TP) -> str:
+        """What to commit beside a partition's offset."""
 
     def held(self) -> set[TP]:
         """Partitions that must not be read now."""
@@ -199,7 +204,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Give the group its hint. Results never depend on it, so a failure is no error."""
         try:
-            wanted = {TopicPartition(*tp): OffsetAndMetadata(offset, "") for tp, offset in offsets.items()}
+            note = self.consumer.host.note
+            wanted = {TopicPartition(*tp): OffsetAndMetadata(offset, note(tp)) for tp, offset in offsets.items()}
             await asyncio.wait_for(self._ensure_consumer().commit(wanted), 5.0)
         except (ClientError, TimeoutError):
             return False
@@ -212,6 +218,16 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
         consumer = self._ensure_consumer()
         return {tp: await consumer.committed(TopicPartition(*tp)) for tp in tps}
+
+    async def told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        """What owners committed for all partitions of these topics: offset and note."""
+        return dict(await self.call_thread(self._told, topics))
+
+    async def _told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        consumer = self._ensure_consumer()
+        wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
+        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), TOLD_LIMIT)
+        return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
 
     async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
         """Of these partitions the idle ones: (end of the last batch handed out, wall time in ms)."""
