@@ -34,6 +34,7 @@ from shoal.agents.stopping import fail_stop
 from shoal.models.errors import FailStop
 
 TOLD_LIMIT = 5.0  # seconds for the group's offsets
+LOOK_EVERY = 1.0
 
 
 class Batch(NamedTuple):
@@ -125,6 +126,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         super().__post_init__()
         self.chain: dict[TopicPartition, int] = {}
         self._idleness = Idleness()
+        self._joining: asyncio.Task[None] | None = None
 
     @property
     def _settings(self) -> KafkaSettings:
@@ -156,6 +158,20 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         coordinator = self._ensure_consumer()._coordinator
         if self._settings.instance is not None and isinstance(coordinator, GroupCoordinator):
             InstanceGuard(coordinator, self._settings)
+        self._joining = asyncio.create_task(self._watch_group())
+
+    async def _watch_group(self) -> None:
+        """Without partitions nothing is fetched, and only a fetch would show that the group cannot be joined."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if not self.assignment():
+                try:
+                    await self.call_thread(self._look_at_group)
+                except ClientError as error:
+                    fail_stop(error, "group")
+
+    async def _look_at_group(self) -> None:
+        self._check_group(self._ensure_consumer())
 
     async def _fetch_records(
         self, consumer: Any, active_partitions: set[TP], timeout: float | None = None, max_records: int | None = None

@@ -14,7 +14,7 @@ import typer
 
 from shoal.agents.app import ShoalApp
 from shoal.agents.cli.entry import leave
-from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.database import Unavailable
 from shoal.agents.domain import Statistics
@@ -45,7 +45,7 @@ def worker(
     """
     log_json_lines()
     with _patient_session(config) as session:
-        settings = settings_of(session.config, instance=instance)
+        settings = needed_settings(session.config, config, instance=instance)
         health = Health()
         domain = Statistics(session, settings, health)
 
