@@ -5,6 +5,7 @@ can fail.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 # Brokers delete by record timestamp and by size. What was published, and what proves it, stays.
 KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -23,13 +24,30 @@ SAFE = {"min.insync.replicas": "2"}  # at that replication: what is acknowledged
 Configs = Mapping[str, Mapping[str, str]]  # by topic
 
 
-def wrong_policies(wanted: Mapping[str, Mapping[str, str]], actual: Configs) -> list[str]:
+class WrongPolicy(NamedTuple):
+    """A topic's configuration that deletes, or does not compact, what it must."""
+
+    topic: str
+    key: str
+    found: str | None
+    must: str
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {self.key} is {self.found}, must be {self.must}; change it with kafka-configs"
+
+    def command(self, brokers: str) -> str:
+        """What sets it right."""
+        alter = f"--alter --entity-type topics --entity-name {self.topic} --add-config {self.key}={self.must}"
+        return f"kafka-configs --bootstrap-server {brokers} {alter}"
+
+
+def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
     """Where what must stay could be deleted, or what must be compacted is not."""
     return [
-        f"topic {name}: {key} is {config.get(key)}, must be {must}; change it with kafka-configs"
+        WrongPolicy(name, key, config.get(key), must)
         for name, config in actual.items()
         for key in CHECKED
-        if (must := wanted[name].get(key)) is not None and config.get(key) != must
+        if (must := wanted.get(name, {}).get(key)) is not None and config.get(key) != must
     ]
 
 
@@ -66,6 +84,14 @@ def finite_retention(config: Mapping[str, str]) -> dict[str, int]:
         return {}
     limits = {key: int(config.get(key) or -1) for key in ("retention.ms", "retention.bytes")}
     return {key: value for key, value in limits.items() if value >= 0}
+
+
+def losses(config: Mapping[str, str]) -> str:
+    """How a source topic loses events, in words; nothing if it keeps all."""
+    limits = dict[str, str | int](finite_retention(config))
+    if "compact" in config.get("cleanup.policy", ""):
+        limits["cleanup.policy"] = config["cleanup.policy"]
+    return ", ".join(f"{key} = {value}" for key, value in limits.items())
 
 
 def not_asked(app: str, names: Iterable[str]) -> list[str]:

@@ -174,9 +174,8 @@ async def read_configs(
 
 
 def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
-    ours = {name: config for name, config in actual.items() if name in wanted}
-    for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, ours):
-        raise KafkaError(wrong)
+    for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, actual):
+        raise KafkaError(str(wrong))
 
 
 async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:

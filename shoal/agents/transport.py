@@ -6,6 +6,7 @@ used twice, missing authorisation: all fail-stop. Brokers that are away are wait
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
@@ -28,6 +29,7 @@ from faust.types.tuples import TP, ConsumerMessage
 from mode.utils.futures import notify
 
 from shoal.agents import fastpath
+from shoal.agents.idleness import Idleness
 from shoal.agents.machine import Record
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
@@ -61,27 +63,6 @@ class Positions(Protocol):
 
     def held(self) -> set[TP]:
         """Partitions that must not be read now."""
-
-
-class Idleness:
-    """Decides from fetch responses whether a partition is at its high watermark.
-
-    aiokafka has one fetch in flight to a node, and drops a response whose fetch began elsewhere than the present
-    position. So a second response at an unchanged position answers a fetch that was sent after the first response
-    came, from this position; if its high watermark is the position, the partition was idle when the first one came.
-    """
-
-    def __init__(self) -> None:
-        self._first: dict[TopicPartition, tuple[int, int]] = {}
-
-    def at(self, tp: TopicPartition, position: int, highwater: int | None, responded: int | None) -> int | None:
-        """Tell the last response's high watermark and time; get the wall time (ms) of idleness, or None."""
-        if responded is None or position != highwater:
-            self._first.pop(tp, None)
-            return None
-        first = self._first.get(tp)
-        self._first[tp] = (position, responded)
-        return first[1] if first and first[0] == position and first[1] != responded else None
 
 
 class InstanceGuard:
@@ -244,6 +225,22 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
         found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), TOLD_LIMIT)
         return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
+
+    @property
+    def generation(self) -> int:
+        """Of the group; below 1 until it is joined."""
+        consumer = self._consumer
+        return -1 if consumer is None else int(getattr(consumer._coordinator, "generation", -1))
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """High watermarks as the last fetches told them; of what was not fetched yet nothing."""
+        consumer, found = self._ensure_consumer(), {}
+        for tp in self.assignment():
+            with contextlib.suppress(ClientError, AssertionError, AttributeError, KeyError):  # just revoked
+                end = consumer.highwater(TopicPartition(*tp))
+                if end is not None:
+                    found[tp.topic, tp.partition] = int(end)
+        return found
 
     async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
         """Of these partitions the idle ones: (end of the last batch handed out, wall time in ms)."""

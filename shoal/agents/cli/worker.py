@@ -21,6 +21,7 @@ from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.session import Session, open_session
 from shoal.agents.topics import Verified
+from shoal.agents.watching import begin_watching
 from shoal.agents.web import serve
 from shoal.agents.worker import run_worker
 
@@ -95,6 +96,7 @@ def _patient_session(path: Path) -> Iterator[Session]:
 
 
 def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
-    """Serve health and metrics where a port is configured."""
+    """Watch, and serve health and metrics where a port is configured."""
+    begin_watching(app.host, domain)
     if session.config.web.port is not None:
         serve(app, domain, session.config.web.host, session.config.web.port)
