@@ -7,10 +7,12 @@ that grew, or that is gone: fail-stop.
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import UnknownTopicOrPartitionError
 
 from shoal.agents.metadata import MetadataRequest
 from shoal.agents.settings import KafkaSettings
@@ -19,6 +21,8 @@ from shoal.models.errors import FailStop, KafkaError
 
 STATE_KEY = b"\x00topic"  # in a changelog: the id of the topic that the state was made of
 ASK_EVERY = 5.0
+MISSED_LIMIT = 3
+UNKNOWN = UnknownTopicOrPartitionError.errno
 
 
 class Identity(NamedTuple):
@@ -28,19 +32,20 @@ class Identity(NamedTuple):
     partitions: int
 
 
-async def ask(settings: KafkaSettings, topics: Iterable[str]) -> dict[str, Identity]:
-    """The topics that exist.
+async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str, Identity], set[str]]:
+    """The topics that exist, and the names of those that do not.
 
     Raises:
         KafkaError: no broker answers.
     """
     async with admin(settings) as client:
         response = await client._send_request(MetadataRequest(topics))
-    return {
+    found = {
         name: Identity(raw.hex(), len(partitions))
         for error, name, raw, _, partitions, *_ in response.topics
         if not error
     }
+    return found, {name for error, name, *_ in response.topics if error == UNKNOWN}
 
 
 class Identities:
@@ -49,19 +54,37 @@ class Identities:
     def __init__(self, settings: KafkaSettings, topics: Iterable[str]) -> None:
         self._settings, self._topics = settings, tuple(topics)
         self._known: dict[str, Identity] = {}
+        self._missed: Counter[str] = Counter()  # looks in a row in which a topic was not there
 
     async def learn(self) -> Mapping[str, Identity]:
         """Ask, compare with what is known, and return it."""
-        for topic, now in (await ask(self._settings, self._topics)).items():
+        found, missing = await ask(self._settings, self._topics)
+        for topic, now in found.items():
             check(topic, self._known.setdefault(topic, now), now)
+        self._missed = Counter({topic: self._missed[topic] for topic in missing & self._known.keys()})
         return self._known
 
     async def watch(self) -> None:
-        """Do so for ever; brokers that do not answer are no answer."""
+        """Do so for ever; brokers that do not answer are no answer.
+
+        Raises:
+            FailStop: a topic is another one, has other partitions, or was deleted: one look could be mistaken for that.
+        """
         while True:
             await asyncio.sleep(ASK_EVERY)
             with contextlib.suppress(ClientError, KafkaError):
                 await self.learn()
+                self.note_missing()
+
+    def note_missing(self) -> None:
+        """Count what the last look did not find; refuse what several looks did not find."""
+        for topic in list(self._missed):
+            self._missed[topic] += 1
+            if self._missed[topic] >= MISSED_LIMIT:
+                raise FailStop(
+                    f"topic {topic} was deleted; bring back the topics that belong together, or start a new `app` with "
+                    "a new key"
+                )
 
 
 def check(topic: str, known: Identity, now: Identity) -> None:
