@@ -49,8 +49,11 @@ def refusal_of(producer: Any, error: IllegalOperation) -> Exception:
     It notes the refusal with the transaction, and says of everything after it that there is no transaction.
     """
     waiter = producer._txn_manager._transaction_waiter
-    refusal: BaseException | None = waiter.exception() if waiter.done() and not waiter.cancelled() else None
-    return refusal if isinstance(refusal, ClientError) else error
+    refusal = waiter.exception() if waiter.done() and not waiter.cancelled() else None
+    if isinstance(refusal, ClientError):
+        found: Exception = refusal
+        return found
+    return error
 
 
 def _names(error: ClientError) -> str:

@@ -10,6 +10,7 @@ import time
 import structlog
 from aiokafka.errors import KafkaError as ClientError
 
+from shoal.agents.clock import clock_warnings, seconds_ahead
 from shoal.agents.domain import Statistics
 from shoal.agents.host import Host
 from shoal.agents.policies import Configs, losses, wrong_policies
@@ -24,6 +25,7 @@ LOOK_EVERY = 5.0
 POLICIES_EVERY = 30.0  # what is set wrong is said within a minute
 NOTHING_LIMIT = 60.0  # seconds without a partition, after which it is said why
 POLICY = "policy"
+clock = time.time
 
 
 class Watching:
@@ -36,9 +38,11 @@ class Watching:
         self._told: set[str] = set()
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
+        self._wrong_clock = False
 
     async def watch(self) -> None:
         """Look, for ever."""
+        await self.compare_clocks()
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
@@ -46,6 +50,7 @@ class Watching:
                 if time.monotonic() - self._asked >= POLICIES_EVERY:
                     self._asked = time.monotonic()
                     await self._ask_policies()
+                    await self.compare_clocks()
             except Exception as error:  # a worker must not end, nor be watched no more, for what only looks
                 log.error("watch_failed", reason=describe(error, "watching"))
 
@@ -73,6 +78,13 @@ class Watching:
         except (ClientError, KafkaError, TimeoutError):
             return  # asked again later
         self.judge(configs)
+
+    async def compare_clocks(self) -> None:
+        """A line while this host's clock is wrong, by its first amount."""
+        said = clock_warnings(await seconds_ahead(self._host.settings, clock))
+        if said and not self._wrong_clock:
+            log.warning("clock", reason=said[0])
+        self._wrong_clock = bool(said)
 
     @property
     def _sources(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -31,11 +31,12 @@ class Stage:
 
     def __init__(self, settings: KafkaSettings = SETTINGS) -> None:
         thread = SimpleNamespace(generation=2, ends=dict)
-        self.host: Any = SimpleNamespace(
+        host = SimpleNamespace(
             settings=settings, partitions={}, accepting=True, stopping=False, reach=SimpleNamespace(away=False),
             sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(consumer=SimpleNamespace(_thread=thread)),
         )  # fmt: skip
-        self.domain: Any = SimpleNamespace(health=Health(), plans={})
+        domain = SimpleNamespace(health=Health(), plans={})
+        self.host, self.domain = cast("Any", host), cast("Any", domain)
         self.domain.health.running = True
         self.readiness = Readiness(self.host, self.domain)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.clock import clock_warnings, seconds_ahead
 from shoal.agents.domain import refuse_absent
 from shoal.agents.guarantees import amount, guarantee, per, together
 from shoal.agents.registration import Agreement, Registration
@@ -35,7 +36,7 @@ def check(config: ConfigPath, as_json: AsJson = False) -> None:
         for warning in kafka.warnings:
             say(f"shoal: warning: {warning}")
         fields = _fields(session, agreement, kafka.partitions)
-        shown = fields | {"warnings": kafka.warnings, "kafka": str(kafka.refused) if kafka.refused else None}
+        shown = fields | {"warnings": kafka.warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
         result(shown, as_json=as_json, text=lambda: _text(fields, kafka))
         if kafka.refused:
             raise kafka.refused
@@ -58,6 +59,7 @@ def _ask_kafka(config: Config) -> _Kafka:
     try:
         unknown = asyncio.run(verify_rights(settings, config.topics))
         verified = asyncio.run(verify_topics(settings, config.topics, create=False))
+        unknown += clock_warnings(asyncio.run(seconds_ahead(settings)))
     except KafkaError as error:
         return _Kafka(refused=error)
     counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
