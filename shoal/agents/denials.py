@@ -50,10 +50,8 @@ def refusal_of(producer: Any, error: IllegalOperation) -> Exception:
     """
     waiter = producer._txn_manager._transaction_waiter
     refusal = waiter.exception() if waiter.done() and not waiter.cancelled() else None
-    if isinstance(refusal, ClientError):
-        found: Exception = refusal
-        return found
-    return error
+    found: Exception = refusal if isinstance(refusal, ClientError) else error
+    return found
 
 
 def _names(error: ClientError) -> str:
