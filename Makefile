@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places bench-idle mutants golden lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places bench-idle test-operators mutants golden lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,8 @@ help:
 	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
+	@echo 'make test-operators'
+	@echo '               rights and offsets that are changed under workers (some minutes)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -95,6 +97,10 @@ bench-decay: install
 
 bench-places: install
 	$(BIN)/python -m benchmarks.places $(ARGS)
+
+# What takes long: files that plain pytest does not collect.
+test-operators: install
+	$(BIN)/python -m pytest -q tests/long/operators.py $(ARGS)
 
 bench-idle: install
 	$(BIN)/python -m benchmarks.idle $(ARGS)

@@ -51,11 +51,13 @@ def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
     ]
 
 
-def weak_durability(replicas: Mapping[str, int], configs: Configs) -> list[str]:
-    """What a broken disk could take away; `replicas` by topic."""
+def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> list[str]:
+    """What a broken disk could take away; `replicas` by topic. What is so of all topics of the app is said of `APP.*`."""
+    ours = {name for name in replicas if name.startswith(f"{app}.")}
 
     def named(kind: Callable[[str], bool]) -> str:
-        return ", ".join(sorted(name for name in replicas if kind(name)))
+        found = {name for name in replicas if kind(name)}
+        return ", ".join(sorted(found - ours | {f"{app}.*"} if ours and ours <= found else found))
 
     def config(name: str, key: str) -> str | None:
         return configs.get(name, {}).get(key)

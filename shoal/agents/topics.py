@@ -87,7 +87,7 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
             _check_counts(settings, wanted, await _settled(client, wanted))
             configs, denied = await read_configs(client, [*wanted, *found])
             _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
-            durability = weak_durability(await _replicas(client, configs), configs)
+            durability = weak_durability(settings.app, await _replicas(client, configs), configs)
         warnings = await _check_retention(settings, {n: configs[n] for n in found if n in configs}, found)
         warnings += not_asked(settings.app, denied)
     except ClientError as error:

@@ -16,16 +16,23 @@ def test_topics_that_are_made_with_three_replicas_need_two_in_sync() -> None:
 
 
 def test_what_is_safe_is_not_warned_of() -> None:
-    assert weak_durability({"a": 3, "b": 2}, {"a": SAFE, "b": SAFE}) == []
-    assert weak_durability({"a": 3}, {}) == []  # its configuration could not be had, which is said elsewhere
+    assert weak_durability("app", {"a": 3, "b": 2}, {"a": SAFE, "b": SAFE}) == []
+    assert weak_durability("app", {"a": 3}, {}) == []  # its configuration could not be had, which is said elsewhere
 
 
 def test_one_replica_one_in_sync_and_unclean_elections_are_warned_of_by_topic() -> None:
     careless = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
-    one, in_sync, unclean = weak_durability({"a": 1, "b": 3, "c": 2}, {"a": careless, "b": SAFE, "c": careless})
+    one, in_sync, unclean = weak_durability("app", {"a": 1, "b": 3, "c": 2}, {"a": careless, "b": SAFE, "c": careless})
     assert one.startswith("topics a have one replica; what they hold is lost with its broker")
     assert in_sync.startswith("topics c have min.insync.replicas 1; what is acknowledged may be on one broker only")
     assert unclean.startswith("topics a, c have unclean.leader.election.enable; a broker that is behind")
+
+
+def test_what_is_so_of_a_whole_app_is_said_once() -> None:
+    of_all = weak_durability("app", {"events": 1, "app.releases": 1, "app.contributions": 1}, {})
+    assert of_all[0].startswith("topics app.*, events have one replica")
+    of_one = weak_durability("app", {"events": 3, "app.releases": 1, "app.contributions": 3}, {})
+    assert of_one[0].startswith("topics app.releases have one replica")
 
 
 def test_losses_of_a_source_are_limits_and_compaction() -> None:

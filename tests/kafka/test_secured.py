@@ -15,7 +15,7 @@ from shoal.models.errors import KafkaError
 from tests.support.deployment import Deployment
 from tests.support.kafka import Record
 from tests.support.secured import Acl, SecuredKafka, documented
-from tests.support.workers import Worker, shoal
+from tests.support.workers import shoal
 
 from shoal.agents.cli.kafka import settings_of  # isort: skip
 from shoal.agents.session import load_config  # isort: skip
@@ -163,36 +163,3 @@ def test_a_worker_without_the_right_to_its_group_ends_and_names_it(guarded: Guar
     worker = guarded.worker()
     assert worker.exit_status() == 1
     assert f"Read on group {guarded.app}" in worker.last_word
-
-
-REVOKED = {
-    "group Read": "Kafka denies Read on group {app}",
-    "APP.* Write": "Kafka denies Read or Write on topic {app}.",
-}
-
-
-@pytest.mark.parametrize(("right", "sentence"), REVOKED.items(), ids=REVOKED)
-def test_a_right_that_is_taken_from_a_running_worker_is_named(guarded: Guarded, right: str, sentence: str) -> None:
-    # given a worker at work, under TLS and with a password
-    worker = guarded.worker()
-    worker.wait_owns(4)
-    guarded.send(0, 50)
-    worker.wait(lambda: guarded.kafka.length(f"{guarded.app}.contributions") > 0)
-    # when a right is taken away, then it ends with the right's name, and does not call it a bug
-    guarded.kafka.revoke([guarded.acls[right]])
-    _feed_until_it_ends(guarded, worker)
-    assert worker.exit_status() == 1
-    assert sentence.format(app=guarded.app) in worker.last_word
-    assert "bug" not in worker.text
-
-
-def _feed_until_it_ends(guarded: Guarded, worker: Worker) -> None:
-    """Where it has nothing to write, it notices nothing."""
-    for number in range(1, 60):
-        if not worker.alive:
-            return
-        guarded.send(100 * number, 100 * number + 50)
-        try:
-            worker.process.wait(1.0)
-        except Exception:  # it goes on
-            continue
