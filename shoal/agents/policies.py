@@ -52,7 +52,7 @@ def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
 
 
 def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> list[str]:
-    """What a broken disk could take away; `replicas` by topic. What is so of all topics of the app is said of `APP.*`."""
+    """What a broken disk could take away; `replicas` by topic. Of all topics of the app it is said once, of `APP.*`."""
     ours = {name for name in replicas if name.startswith(f"{app}.")}
 
     def named(kind: Callable[[str], bool]) -> str:
