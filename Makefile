@@ -7,7 +7,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places audit-privacy mutants golden lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix lock clean
+.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +29,10 @@ help:
 	@echo '               the largest privacy loss of 5,000 random configurations (an hour of a core; ARGS="--configurations 300 --jobs 2")'
 	@echo 'make test-deploys'
 	@echo '               old and new configurations, kills, retirements and the way back, at length (ten minutes)'
+	@echo 'make test-operators'
+	@echo '               rights and offsets that are changed under workers (some minutes)'
+	@echo 'make bench-idle'
+	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
@@ -102,6 +107,12 @@ bench-places: install
 # ARGS='--configurations 300 --seed 7 --family slots --jobs 2 --json'.
 audit-privacy: install
 	$(BIN)/python -m tests.privacy.auditor $(ARGS)
+# What takes long: files that plain pytest does not collect.
+test-operators: install
+	$(BIN)/python -m pytest -q tests/long/operators.py $(ARGS)
+
+bench-idle: install
+	$(BIN)/python -m benchmarks.idle $(ARGS)
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install
@@ -112,7 +123,6 @@ golden: install
 	$(BIN)/python -m tests.golden --write
 
 # Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
-.PHONY: test-deploys
 test-deploys: install
 	$(BIN)/python -m pytest -q tests/long/deploys.py tests/long/workers.py $(ARGS)
 

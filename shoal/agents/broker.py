@@ -29,7 +29,8 @@ from shoal.agents import jars
 from shoal.models.errors import KafkaError
 
 HOST = "127.0.0.1"  # never the network: this broker asks nobody for a password
-START_LIMIT = 60.0  # seconds; it takes 1 or 2, and 20 on a machine that is out of breath
+START_LIMIT = 300.0  # seconds; it takes 1 or 2, and more than 60 were seen on a machine that is out of breath
+SAY_EVERY = 10.0  # seconds of waiting for the start
 STOP_LIMIT = 15.0  # seconds for a clean shutdown, which takes less than 1; after that SIGKILL, which loses nothing
 POLL = 0.02  # seconds between two looks at the log
 READY = b"Kafka Server started"
@@ -97,7 +98,15 @@ class Broker:
     uses a temporary one, which goes when the context ends. The Java process never outlives this one (on Linux).
     """
 
-    def __init__(self, port: int | None = None, data: Path | None = None) -> None:
+    def __init__(
+        self,
+        port: int | None = None,
+        data: Path | None = None,
+        *,
+        start_limit: float = START_LIMIT,
+        on_wait: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._start_limit, self._on_wait = start_limit, on_wait  # the latter is told how long the start takes already
         self.port = port or free_port()
         self._temporary = None if data else tempfile.TemporaryDirectory(prefix="shoal-kafka-")
         self.data = (data or Path(self._temporary.name if self._temporary else "")).absolute()
@@ -197,16 +206,22 @@ class Broker:
             raise KafkaError(f"{self.data}: Kafka cannot format its storage; the reason is in {self.log}")
 
     def _wait_until_ready(self, offset: int) -> None:
-        deadline = time.monotonic() + START_LIMIT
-        while time.monotonic() < deadline:
+        began = said = time.monotonic()
+        while (now := time.monotonic()) < began + self._start_limit:
             ended = self.pid is None  # looked at before the log, so that the log is whole
             written = self.log.read_bytes()[offset:]
             if READY in written:
                 return
             if ended:
                 raise KafkaError(self._reason(written))
+            if now - said >= SAY_EVERY:
+                said = now
+                self._on_wait(now - began)
             time.sleep(POLL)
-        raise KafkaError(f"Kafka did not start within {START_LIMIT:.0f} s; the reason may be in {self.log}")
+        raise KafkaError(
+            f"Kafka did not start within {self._start_limit:.0f} s; the reason may be in {self.log}; on a slow machine "
+            "choose a longer --start-limit"
+        )
 
     def _reason(self, written: bytes) -> str:
         if b"Address already in use" in written:
@@ -231,11 +246,15 @@ class Broker:
             self._temporary.cleanup()
 
 
-def run_broker(port: int, data: Path) -> None:
+def run_broker(port: int, data: Path, start_limit: float = START_LIMIT) -> None:
     """Body of `shoal broker`: serve in the foreground until SIGTERM or Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def say(seconds: float) -> None:
+        print(f"shoal: Kafka is starting, since {seconds:.0f} s", file=sys.stderr, flush=True)
+
     try:
-        with Broker(port, data) as broker:
+        with Broker(port, data, start_limit=start_limit, on_wait=say) as broker:
             print(f"Kafka is ready on {broker.bootstrap}, data in {broker.data}; Ctrl-C stops it", flush=True)
             while broker.pid:
                 time.sleep(0.2)

@@ -33,3 +33,10 @@ class Health:
             self._alarms.setdefault(kind, message)
         if not known:
             log.error("alarm", kind=kind, message=message)
+
+    def all_clear(self, kind: str) -> None:
+        """What an alarm was about has been set right."""
+        with self._lock:
+            known = self._alarms.pop(kind, None)
+        if known is not None:
+            log.warning("all_clear", kind=kind)

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError as ClientError
 from faust.types.tuples import TP
 
 from shoal.agents.identities import STATE_KEY, Identities, check_state
+from shoal.agents.idling import Idling
 from shoal.agents.machine import Domain, Place, Record
 from shoal.agents.partition import Partition
 from shoal.agents.reach import Reach
@@ -54,7 +55,7 @@ class Host:
         self._holds: dict[TP, set[str]] = {}
         self._seeking: dict[TP, asyncio.Task[None]] = {}
         self._stuck: dict[TP, int] = {}
-        self._told_idle: dict[Place, int] = {}
+        self._idling = Idling(self)
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- where things are
@@ -80,6 +81,12 @@ class Host:
         """
         done = {TP(p.topic, p.partition): part.committed for p, part in self.partitions.items() if part.durable}
         return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
+
+    def note(self, tp: TP) -> str:
+        """What stands beside a group offset: when the partition's clock last entered a step, for `idling.py`."""
+        part = self.partitions.get(self.place(tp))
+        wall = getattr(part.machine, "clock_wall", None) if part else None
+        return "" if wall is None else str(wall)
 
     # -- holding partitions back
 
@@ -279,7 +286,7 @@ class Host:
     # -- watching
 
     def _begin_watching(self) -> None:
-        loops = (self._watch, self._tell_idle, self.identities.watch, self.domain.watch_deployment)
+        loops = (self._watch, self._idling.watch, self.identities.watch, self.domain.watch_deployment)
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 
@@ -310,25 +317,6 @@ class Host:
             if place.stage == BOUND:
                 act = self.hold if place in ahead else self.let_go
                 act(TP(place.topic, place.partition), LEAD)
-
-    async def _tell_idle(self) -> None:
-        """Ask twice in short order: only the second answer can know of a fetch that was sent after the first."""
-        while True:
-            await asyncio.sleep(max(self.settings.idle_after / 4, 0.05))
-            tps = {TP(p.topic, p.partition) for p, part in self.partitions.items() if part.quiet}
-            if not self.accepting or not tps:
-                continue
-            thread = self.app.consumer._thread
-            try:
-                await thread.idle(tps)
-                await asyncio.sleep(4 * self.settings.fetch_wait)
-                idle = await thread.idle(tps)
-            except ClientError:
-                continue  # the assignment changed
-            for tp, (end, wall) in idle.items():
-                part = self.partitions.get(self.place(tp))
-                if self.accepting and part and part.quiet and part.expected == end:
-                    part.idle(wall)
 
     async def stop(self) -> None:
         """Commit what is processed and disconnect the producers."""

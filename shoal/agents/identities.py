@@ -1,28 +1,28 @@
 """Which topic a name means: a topic that is deleted and made anew keeps its name, and Kafka gives it another id.
 
-In come topic names; out come ids and partition counts, from a version of Kafka's metadata request that aiokafka does
-not know (10, of Kafka 2.8). Offsets alone do not tell: a topic that was filled again, further than before, looks like
-the old one's sequel. What can fail: a topic that is not the one it was, or that grew: fail-stop.
+In come topic names; out come ids and partition counts (`metadata.py`). Offsets alone do not tell: a topic that was
+filled again, further than before, looks like the old one's sequel. What can fail: a topic that is not the one it was,
+that grew, or that is gone: fail-stop.
 """
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from io import BytesIO
 from typing import NamedTuple
 
 from aiokafka.errors import KafkaError as ClientError
-from aiokafka.protocol.abstract import AbstractType
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
+from aiokafka.errors import UnknownTopicOrPartitionError
 
+from shoal.agents.metadata import MetadataRequest
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.topics import admin
 from shoal.models.errors import FailStop, KafkaError
 
 STATE_KEY = b"\x00topic"  # in a changelog: the id of the topic that the state was made of
 ASK_EVERY = 5.0
-NO_ID = bytes(16)
+MISSED_LIMIT = 3
+UNKNOWN = UnknownTopicOrPartitionError.errno
 
 
 class Identity(NamedTuple):
@@ -32,89 +32,20 @@ class Identity(NamedTuple):
     partitions: int
 
 
-class Uuid(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka is untyped
-    """Sixteen bytes."""
-
-    @classmethod
-    def encode(cls, value: bytes) -> bytes:
-        """As they are."""
-        return value
-
-    @classmethod
-    def decode(cls, data: BytesIO) -> bytes:
-        """The next sixteen."""
-        return data.read(16)
-
-
-TAGS = ("tags", TaggedFields)
-NAME = CompactString("utf-8")
-
-
-class MetadataResponse10(Response):  # type: ignore[misc]  # aiokafka is untyped
-    """Brokers, and the topics asked for."""
-
-    API_KEY = 3
-    API_VERSION = 10
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("brokers", CompactArray(("node_id", Int32), ("host", NAME), ("port", Int32), ("rack", NAME), TAGS)),
-        ("cluster_id", NAME),
-        ("controller_id", Int32),
-        ("topics", CompactArray(
-            ("error_code", Int16), ("name", NAME), ("id", Uuid), ("is_internal", Boolean),
-            ("partitions", CompactArray(
-                ("error_code", Int16), ("index", Int32), ("leader", Int32), ("leader_epoch", Int32),
-                ("replicas", CompactArray(Int32)), ("isr", CompactArray(Int32)), ("offline", CompactArray(Int32)), TAGS,
-            )),
-            ("operations", Int32), TAGS,
-        )),
-        ("cluster_operations", Int32),
-        TAGS,
-    )  # fmt: skip
-
-
-class MetadataRequest10(RequestStruct):  # type: ignore[misc]  # aiokafka is untyped
-    """Topics by name, none of them to be made."""
-
-    FLEXIBLE_VERSION = True
-    API_KEY = 3
-    API_VERSION = 10
-    RESPONSE_TYPE = MetadataResponse10
-    SCHEMA = Schema(
-        ("topics", CompactArray(("id", Uuid), ("name", NAME), TAGS)),
-        ("make_topics", Boolean),
-        ("cluster_operations", Boolean),
-        ("topic_operations", Boolean),
-        TAGS,
-    )
-
-
-class MetadataRequest(Request[MetadataRequest10]):  # type: ignore[misc]  # aiokafka is untyped
-    """What aiokafka sends in the version above."""
-
-    API_KEY = 3
-
-    def __init__(self, topics: Iterable[str]) -> None:
-        self._topics: list[tuple[bytes, str, dict[int, bytes]]] = [(NO_ID, name, {}) for name in topics]
-
-    def build(self, request_struct_class: type[MetadataRequest10]) -> MetadataRequest10:
-        """The request."""
-        return request_struct_class(self._topics, False, False, False, {})
-
-
-async def ask(settings: KafkaSettings, topics: Iterable[str]) -> dict[str, Identity]:
-    """The topics that exist.
+async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str, Identity], set[str]]:
+    """The topics that exist, and the names of those that do not.
 
     Raises:
         KafkaError: no broker answers.
     """
     async with admin(settings) as client:
         response = await client._send_request(MetadataRequest(topics))
-    return {
+    found = {
         name: Identity(raw.hex(), len(partitions))
         for error, name, raw, _, partitions, *_ in response.topics
         if not error
     }
+    return found, {name for error, name, *_ in response.topics if error == UNKNOWN}
 
 
 class Identities:
@@ -123,19 +54,37 @@ class Identities:
     def __init__(self, settings: KafkaSettings, topics: Iterable[str]) -> None:
         self._settings, self._topics = settings, tuple(topics)
         self._known: dict[str, Identity] = {}
+        self._missed: Counter[str] = Counter()  # looks in a row in which a topic was not there
 
     async def learn(self) -> Mapping[str, Identity]:
         """Ask, compare with what is known, and return it."""
-        for topic, now in (await ask(self._settings, self._topics)).items():
+        found, missing = await ask(self._settings, self._topics)
+        for topic, now in found.items():
             check(topic, self._known.setdefault(topic, now), now)
+        self._missed = Counter({topic: self._missed[topic] for topic in missing & self._known.keys()})
         return self._known
 
     async def watch(self) -> None:
-        """Do so for ever; brokers that do not answer are no answer."""
+        """Do so for ever; brokers that do not answer are no answer.
+
+        Raises:
+            FailStop: a topic is another one, has other partitions, or was deleted: one look could be mistaken for that.
+        """
         while True:
             await asyncio.sleep(ASK_EVERY)
             with contextlib.suppress(ClientError, KafkaError):
                 await self.learn()
+                self.note_missing()
+
+    def note_missing(self) -> None:
+        """Count what the last look did not find; refuse what several looks did not find."""
+        for topic in list(self._missed):
+            self._missed[topic] += 1
+            if self._missed[topic] >= MISSED_LIMIT:
+                raise FailStop(
+                    f"topic {topic} was deleted; bring back the topics that belong together, or start a new `app` with "
+                    "a new key"
+                )
 
 
 def check(topic: str, known: Identity, now: Identity) -> None:

@@ -6,11 +6,19 @@ release  of a contributions partition:  releases, activations, changelog
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from shoal.agents.machine import Outbox, Record
 from shoal.agents.settings import KafkaSettings
-from shoal.stream.bound import BoundPartition
+from shoal.stream.bound import Bound, BoundPartition
 from shoal.stream.release import ReleasePartition
+
+
+class IdleSaid(NamedTuple):
+    """The last idle record of a source partition: its wall time in milliseconds, and up to where all was read."""
+
+    wall: int
+    offset: int
 
 
 class BoundMachine:
@@ -19,6 +27,9 @@ class BoundMachine:
     def __init__(self, settings: KafkaSettings, state: BoundPartition) -> None:
         self.state = state
         self.fresh = True  # no state was found: the partition must never have committed
+        self.idle_said: IdleSaid | None = None
+        self.clock_wall: int | None = None  # when a clock of this partition last entered a new step
+        self._steps: list[list[int] | None] = []
         self._settings = settings
         self._source = f"{state.plan.topic}|{state.partition}".encode()
 
@@ -26,6 +37,11 @@ class BoundMachine:
     def next_offset(self) -> int | None:
         """First source offset not covered."""
         return self.state.next_offset
+
+    @property
+    def cadence(self) -> int | None:
+        """The finest, in microseconds; None without ticks, of which an idle partition can hold up none."""
+        return min((every for clock in self.state.plan.clocks for every in clock.cadences), default=None)
 
     @property
     def backlog(self) -> int:
@@ -58,9 +74,11 @@ class BoundMachine:
 
     def take(self, max_records: int) -> Outbox | None:
         """A transaction: changed accounts, messages, dead letters."""
-        bound = self.state.take(int(time.time() * 1000))
+        wall = int(time.time() * 1000)
+        bound = self.state.take(wall)
         if bound is None:
             return None
+        self._remember(bound, wall)
         outbox = Outbox(bound.next_offset, bound.changelog, events=bound.events)
         for home, message in bound.messages:
             place = (self._settings.contributions, home)
@@ -69,6 +87,19 @@ class BoundMachine:
             place = (self._settings.dead_letters, self.state.partition % self._settings.partitions)
             outbox.records[place] = [(self._source, letter, []) for letter in bound.dead_letters]
         return outbox
+
+    def _remember(self, bound: Bound, wall: int) -> None:
+        """Note what this transaction says of the clocks, and whether it says that the partition is idle."""
+        told = bound.messages[-1][1] if bound.messages else None
+        if told is None or told.watermarks is None:
+            return
+        if told.idle:
+            self.idle_said = IdleSaid(wall, bound.next_offset)
+        if bound.events:
+            reached = ((clock, told.watermarks[clock.label]) for clock in self.state.plan.clocks)
+            steps = [None if mark is None else [mark // every for every in clock.cadences] for clock, mark in reached]
+            if steps != self._steps:
+                self._steps, self.clock_wall = steps, wall
 
     def committed(self, outbox: Outbox) -> None:
         """Nothing to do."""

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.errors import KafkaError as ClientError
 
+from shoal.agents.connecting import why_not
 from shoal.agents.settings import KafkaSettings
 from shoal.models.config import Config
 from shoal.models.errors import KafkaError
@@ -46,7 +47,7 @@ async def produce_file(
                 await sending.finish()
             await sending.flush()
     except KafkaConnectionError:
-        raise KafkaError(f"{settings.brokers}: no broker answers; start it, or correct [kafka] brokers") from None
+        raise await why_not(settings) from None
     except ClientError as error:
         raise KafkaError(f"topic {topic}: {type(error).__name__}; look at the broker's log") from None
     return sending.count

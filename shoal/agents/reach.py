@@ -15,6 +15,7 @@ from shoal.agents.settings import KafkaSettings
 log = structlog.get_logger("shoal.kafka")
 
 CONNECT_LIMIT = 2.0
+SILENCES = 2
 FIRST_DELAY, LAST_DELAY = 0.2, 5.0
 
 
@@ -50,9 +51,16 @@ class Reach:
     async def _connect(self) -> bool:
         for address in self._brokers.split(","):
             host, _, port = address.strip().rpartition(":")
-            with contextlib.suppress(OSError, TimeoutError, ValueError):
-                connecting = asyncio.open_connection(host.strip("[]") or address, int(port or 9092))
-                _, writer = await asyncio.wait_for(connecting, CONNECT_LIMIT)
+            with contextlib.suppress(OSError, ValueError):
+                if await self._answers(host.strip("[]") or address, int(port or 9092)):
+                    return True
+        return False
+
+    async def _answers(self, host: str, port: int) -> bool:
+        """Whether it takes a connection. One silence may be ours, on a machine that is out of breath; not two."""
+        for _ in range(SILENCES):
+            with contextlib.suppress(TimeoutError):
+                _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_LIMIT)
                 writer.close()
                 return True
         return False

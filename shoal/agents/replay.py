@@ -37,6 +37,7 @@ from shoal.models.records import Message
 from shoal.stream.mark import MARK
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
+from shoal.stream.strays import read_message
 
 Progress = Callable[[int, int], None]  # records read, records to read
 Way = tuple[str, int, int]  # source topic, its partition, contributions partition
@@ -228,6 +229,10 @@ class _Replay:
         repeated = again.machine.counters["repeated_messages"]
         if repeated:
             self.findings.add("contributions", where, f"{repeated} messages are repeats; release left them out")
+        strays = again.machine.counters["stray_records"]
+        if strays:
+            message = f"{strays} records were not written by shoal; release left them out"
+            self.findings.add("contributions", where, message, failure=False)
         late = again.machine.counters["woke_late"]
         if late:
             message = f"{late} samples came after their tick, as their partition was held to be idle"
@@ -236,7 +241,9 @@ class _Replay:
 
     async def _message(self, again: ReleaseAgain, record: Record, span: _Span, end: int) -> None:
         try:
-            message = Message.decode(record.value or b"")
+            message = read_message(record, "contributions", again.machine.counters)
+            if message is None:
+                return
             self._note(again.machine.partition, message, must=record.offset < end)
             if span.mark is not None and record.offset < span.mark["offset"]:
                 await again.receive(message, record.offset)

@@ -16,6 +16,7 @@ class KafkaSettings:
     app: str
     instance: str | None = None  # static membership; unique and stable per worker, or nothing
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)  # TLS and SASL arguments of all clients
+    ca_file: str | None = None  # whose certificates are trusted, for error messages; None: the system's
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0

@@ -49,6 +49,11 @@ class Sink:
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def away(self) -> bool:
+        """Whether the sink could not take records when it was last asked."""
+        return self._away
+
     def assign(self, positions: dict[TP, int]) -> None:
         """Begin here with these partitions and no others."""
         self.drop()

@@ -18,6 +18,7 @@ import orjson
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import ProducerFenced
 
+from shoal.agents.denials import explain
 from shoal.models.errors import ShoalError
 
 _ending = threading.Lock()  # held for good by who ends the process
@@ -32,6 +33,9 @@ def describe(error: BaseException, where: str) -> str:
             f"{where}: fenced; another worker owns it now, or the brokers were away for longer than a transaction may "
             "last; nothing of this worker's open transaction is visible; restart the worker"
         )
+    meaning = explain(error)
+    if meaning is not None:
+        return f"{where}: {meaning}"
     kind = type(error).__name__
     if isinstance(error, ClientError):
         return f"{where}: Kafka refused: {kind}: {str(error)[:300]}".replace("\n", " ")

@@ -6,7 +6,7 @@ a clean-up policy that is not what it must be, records that retention deleted al
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,25 +14,28 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaConnectionError, for_code
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError, for_code
 from aiokafka.errors import KafkaError as ClientError
 
+from shoal.agents.connecting import why_not
+from shoal.agents.metadata import MetadataRequest
+from shoal.agents.policies import (
+    COMPACT,
+    KEEP,
+    SAFE,
+    SAFE_REPLICATION,
+    Configs,
+    finite_retention,
+    not_asked,
+    weak_durability,
+    wrong_policies,
+)
 from shoal.agents.restore import Reader
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.models.errors import KafkaError
 
-# Brokers delete by record timestamp and by size. What was published, and what proves it, stays.
-KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-# Without small segments and early cleaning a changelog is never compacted, and recovery reads all history.
-COMPACT = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(64 << 20),
-    "segment.ms": str(600_000),
-    "min.cleanable.dirty.ratio": "0.2",
-    "max.compaction.lag.ms": str(3_600_000),
-}
 SETTLE_LIMIT = 2.0
-CHECKED = ("cleanup.policy", "retention.ms", "retention.bytes")
+DENIED = TopicAuthorizationFailedError.errno
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +44,19 @@ class Verified:
 
     partitions: dict[str, int]  # of every topic the app reads or writes
     created: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # of what a broker may delete
+    durability: list[str] = field(default_factory=list)  # what could be lost with a broker
 
 
 def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[str, tuple[int, dict[str, str]]]:
     """Topics of the app: name -> (partitions, configuration). Changelogs have the partitions of their input."""
     s = settings
     outputs = (s.contributions, s.releases, s.activations, s.dead_letters)
-    wanted = {name: (s.partitions, KEEP) for name in outputs}
-    wanted |= {s.changelog(BOUND, topic): (count, COMPACT) for topic, count in sources.items()}
-    return wanted | {s.changelog(RELEASE, s.contributions): (s.partitions, COMPACT)}
+    safe = SAFE if s.replication >= SAFE_REPLICATION else {}
+    keep, compact = KEEP | safe, COMPACT | safe
+    wanted = {name: (s.partitions, keep) for name in outputs}
+    wanted |= {s.changelog(BOUND, topic): (count, compact) for topic, count in sources.items()}
+    return wanted | {s.changelog(RELEASE, s.contributions): (s.partitions, compact)}
 
 
 @asynccontextmanager
@@ -61,9 +67,7 @@ async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
         await client.start()
     except KafkaConnectionError as error:
         await client.close()
-        raise KafkaError(
-            f"{settings.brokers}: no broker answers; is Kafka running, and are the settings right?"
-        ) from error
+        raise await why_not(settings) from error
     try:
         yield client
     finally:
@@ -75,26 +79,36 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
     try:
         async with admin(settings) as client:
             counts = await _settled(client, sources)
-            found = {topic: counts[topic] for topic in _existing(settings, sources, counts)}
+            await _refuse_missing(client, settings, [topic for topic in sources if topic not in counts])
+            found = {topic: counts[topic] for topic in sources}
             wanted = wanted_topics(settings, found)
             created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
             # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
             _check_counts(settings, wanted, await _settled(client, wanted))
-            old = [name for name in wanted if name not in created]
-            _check_policies(wanted, await _configs(client, old))
-            retentions = await _configs(client, list(found))
-        warnings = await _check_retention(settings, retentions, found)
+            configs, denied = await read_configs(client, [*wanted, *found])
+            _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
+            durability = weak_durability(settings.app, await _replicas(client, configs), configs)
+        warnings = await _check_retention(settings, {n: configs[n] for n in found if n in configs}, found)
+        warnings += not_asked(settings.app, denied)
     except ClientError as error:
         raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
-    return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings)
+    return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
 
 
-def _existing(settings: KafkaSettings, sources: Sequence[str], counts: Mapping[str, int]) -> Sequence[str]:
-    missing = [topic for topic in sources if topic not in counts]
-    if missing:
-        names = ", ".join(missing)
-        raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
-    return sources
+async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, missing: Sequence[str]) -> None:
+    """Tell a topic that is not there from one that this principal must not see."""
+    if not missing:
+        return
+    response = await client._send_request(MetadataRequest(missing))
+    denied = [name for error, name, *_ in response.topics if error == DENIED]
+    if denied:
+        names = ", ".join(denied)
+        raise KafkaError(
+            f"{settings.brokers}: Kafka denies this principal the sight of topic {names}; grant it Read on the topic "
+            "with kafka-acls"
+        )
+    names = ", ".join(missing)
+    raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
 
 
 async def _settled(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
@@ -112,6 +126,12 @@ async def _counts(client: AIOKafkaAdminClient) -> dict[str, int]:
     return {topic["topic"]: len(topic["partitions"]) for topic in topics if not topic["error_code"]}
 
 
+async def _replicas(client: AIOKafkaAdminClient, names: Container[str]) -> dict[str, int]:
+    """Of each of these topics the replicas of the partition with the fewest."""
+    topics = [topic for topic in await client.describe_topics() if topic["topic"] in names]
+    return {topic["topic"]: min(len(part["replicas"]) for part in topic["partitions"]) for topic in topics}
+
+
 async def _create(
     client: AIOKafkaAdminClient, settings: KafkaSettings, missing: dict[str, tuple[int, dict[str, str]]], create: bool
 ) -> list[str]:
@@ -127,6 +147,8 @@ async def _create(
         error = for_code(code)
         if not code:
             created.append(name)
+        elif code == DENIED:
+            raise KafkaError(f"cannot create topic {name}: Kafka denies Create on it; grant it, or run `shoal topics`")
         elif error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
             raise KafkaError(f"cannot create topic {name}: {error.__name__}")
     return sorted(created)
@@ -141,29 +163,24 @@ def _check_counts(settings: KafkaSettings, wanted: dict[str, tuple[int, Any]], c
             )
 
 
-async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    if not names:
-        return {}
+async def read_configs(
+    client: AIOKafkaAdminClient, names: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Configurations by topic, and the topics whose configuration this principal must not see."""
     answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
     resources = [resource for answer in answers for resource in answer.resources]
-    return {name: {entry[0]: entry[1] for entry in entries} for _, _, _, name, entries in resources}
+    found = {name: {entry[0]: entry[1] for entry in entries} for error, _, _, name, entries in resources if not error}
+    return found, [name for error, _, _, name, _ in resources if error == DENIED]
 
 
-def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: dict[str, dict[str, str]]) -> None:
-    for name, config in actual.items():
-        for key in CHECKED:
-            must = wanted[name][1].get(key)
-            if must is not None and config.get(key) != must:
-                raise KafkaError(
-                    f"topic {name}: {key} is {config.get(key)}, must be {must}; change it with kafka-configs"
-                )
+def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
+    for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, actual):
+        raise KafkaError(str(wrong))
 
 
-async def _check_retention(
-    settings: KafkaSettings, configs: dict[str, dict[str, str]], counts: Mapping[str, int]
-) -> list[str]:
+async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
     """Finite retention of a source: refuse records that are outside already, warn of the rest."""
-    finite = {name: _retention(config) for name, config in configs.items()}
+    finite = {name: finite_retention(config) for name, config in configs.items()}
     finite = {name: limits for name, limits in finite.items() if limits}
     if not finite:
         return []
@@ -172,13 +189,6 @@ async def _check_retention(
             await _check_oldest(reader, name, counts[name], limits.get("retention.ms"))
     texts = {n: ", ".join(f"{key} = {value}" for key, value in limits.items()) for n, limits in finite.items()}
     return [f"topic {n}: {text}; events must be read before the broker deletes them" for n, text in texts.items()]
-
-
-def _retention(config: Mapping[str, str]) -> dict[str, int]:
-    if "delete" not in config.get("cleanup.policy", "delete"):
-        return {}
-    limits = {key: int(config.get(key) or -1) for key in ("retention.ms", "retention.bytes")}
-    return {key: value for key, value in limits.items() if value >= 0}
 
 
 async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | None) -> None:
@@ -198,7 +208,8 @@ async def create_sources(settings: KafkaSettings, topics: Sequence[str]) -> list
     try:
         async with admin(settings) as client:
             counts = await _counts(client)
-            missing = {topic: (settings.partitions, KEEP) for topic in topics if topic not in counts}
+            config = KEEP | (SAFE if settings.replication >= SAFE_REPLICATION else {})
+            missing = {topic: (settings.partitions, config) for topic in topics if topic not in counts}
             return await _create(client, settings, missing, create=True)
     except ClientError as error:
         raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error

@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import IllegalOperation, KafkaTimeoutError, ProducerFenced
 from aiokafka.errors import KafkaError as ClientError
-from aiokafka.errors import KafkaTimeoutError, ProducerFenced
 
 from shoal.agents import fastpath
+from shoal.agents.denials import refusal_of
 from shoal.agents.machine import Headers, Outbox, Place
 from shoal.agents.reach import Reach
 from shoal.agents.settings import KafkaSettings
@@ -130,6 +131,8 @@ class Writer:
                 future: Awaitable[Any] = await self._started.send_batch(batch, target[0], partition=target[1])
             except KafkaTimeoutError:  # the batch before it is not out yet, and this one was not taken
                 continue
+            except IllegalOperation as error:
+                raise refusal_of(self._started, error) from error
             return future
 
     def _check_offset(self, target: Target, offset: int) -> None:

@@ -6,6 +6,7 @@ used twice, missing authorisation, workers of another version: all fail-stop. Br
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
@@ -28,10 +29,14 @@ from mode.utils.futures import notify
 
 from shoal.agents import fastpath
 from shoal.agents.assignor import Assignor, GroupMember
+from shoal.agents.idleness import Idleness
 from shoal.agents.machine import Record
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
 from shoal.models.errors import FailStop
+
+TOLD_LIMIT = 5.0  # seconds for the group's offsets
+LOOK_EVERY = 1.0
 
 
 class Batch(NamedTuple):
@@ -53,29 +58,11 @@ class Positions(Protocol):
     def committed(self) -> dict[TP, int]:
         """First offsets that no durable result covers, for the group's hint."""
 
+    def note(self, tp: TP) -> str:
+        """What to commit beside a partition's offset."""
+
     def held(self) -> set[TP]:
         """Partitions that must not be read now."""
-
-
-class Idleness:
-    """Decides from fetch responses whether a partition is at its high watermark.
-
-    aiokafka has one fetch in flight to a node, and drops a response whose fetch began elsewhere than the present
-    position. So a second response at an unchanged position answers a fetch that was sent after the first response
-    came, from this position; if its high watermark is the position, the partition was idle when the first one came.
-    """
-
-    def __init__(self) -> None:
-        self._first: dict[TopicPartition, tuple[int, int]] = {}
-
-    def at(self, tp: TopicPartition, position: int, highwater: int | None, responded: int | None) -> int | None:
-        """Tell the last response's high watermark and time; get the wall time (ms) of idleness, or None."""
-        if responded is None or position != highwater:
-            self._first.pop(tp, None)
-            return None
-        first = self._first.get(tp)
-        self._first[tp] = (position, responded)
-        return first[1] if first and first[0] == position and first[1] != responded else None
 
 
 class InstanceGuard:
@@ -121,6 +108,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         super().__post_init__()
         self.chain: dict[TopicPartition, int] = {}
         self._idleness = Idleness()
+        self._joining: asyncio.Task[None] | None = None
 
     @property
     def _settings(self) -> KafkaSettings:
@@ -155,6 +143,20 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         await super().subscribe(topics)
         if self._settings.instance is not None and isinstance(coordinator, GroupCoordinator):
             InstanceGuard(coordinator, self._settings)
+        self._joining = asyncio.create_task(self._watch_group())
+
+    async def _watch_group(self) -> None:
+        """Without partitions nothing is fetched, and only a fetch would show that the group cannot be joined."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if not self.assignment():
+                try:
+                    await self.call_thread(self._look_at_group)
+                except ClientError as error:
+                    fail_stop(error, "group")
+
+    async def _look_at_group(self) -> None:
+        self._check_group(self._ensure_consumer())
 
     async def _fetch_records(
         self, consumer: Any, active_partitions: set[TP], timeout: float | None = None, max_records: int | None = None
@@ -203,7 +205,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Give the group its hint. Results never depend on it, so a failure is no error."""
         try:
-            wanted = {TopicPartition(*tp): OffsetAndMetadata(offset, "") for tp, offset in offsets.items()}
+            note = self.consumer.host.note
+            wanted = {TopicPartition(*tp): OffsetAndMetadata(offset, note(tp)) for tp, offset in offsets.items()}
             await asyncio.wait_for(self._ensure_consumer().commit(wanted), 5.0)
         except (ClientError, TimeoutError):
             return False
@@ -216,6 +219,32 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
         consumer = self._ensure_consumer()
         return {tp: await consumer.committed(TopicPartition(*tp)) for tp in tps}
+
+    async def told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        """What owners committed for all partitions of these topics: offset and note."""
+        return dict(await self.call_thread(self._told, topics))
+
+    async def _told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        consumer = self._ensure_consumer()
+        wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
+        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), TOLD_LIMIT)
+        return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
+
+    @property
+    def generation(self) -> int:
+        """Of the group; below 1 until it is joined."""
+        consumer = self._consumer
+        return -1 if consumer is None else int(getattr(consumer._coordinator, "generation", -1))
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """High watermarks as the last fetches told them; of what was not fetched yet nothing."""
+        consumer, found = self._ensure_consumer(), {}
+        for tp in self.assignment():
+            with contextlib.suppress(ClientError, AssertionError, AttributeError, KeyError):  # just revoked
+                end = consumer.highwater(TopicPartition(*tp))
+                if end is not None:
+                    found[tp.topic, tp.partition] = int(end)
+        return found
 
     async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
         """Of these partitions the idle ones: (end of the last batch handed out, wall time in ms)."""

@@ -1,4 +1,9 @@
-"""The worker's small web server: `/health` for a supervisor, `/metrics` for Prometheus. It listens only when told to.
+"""The worker's small web server, for a supervisor, a load balancer and Prometheus. It listens only when told to.
+
+    /healthz    200 as long as the process works at all
+    /health     200 if it has started and no alarm is up; else 503, with the alarms
+    /ready      200 if it does its work; else 503, with the reasons
+    /metrics    in the format of Prometheus
 
 Everything it says is a function of configuration and pattern: how many records, releases and refusals, never a value,
 a user, or how many values were clipped. What can fail: the port is taken.
@@ -16,7 +21,16 @@ a user, or how many values were clipped. What can fail: the port is taken.
     shoal_recoveries_total              partitions taken over
     shoal_owned_partitions              partitions worked on now
     shoal_backlog                       events, messages and releases that are not committed yet
-    shoal_ready                         1 if `/health` says so
+    shoal_stray_records_total           records among the contributions that shoal did not write: must be 0
+    shoal_ready                         1 if `/ready` says so
+    shoal_event_time_seconds            of each metric, up to when its releases are complete
+    shoal_seconds_since_tick            of each metric, since a tick of it closed here
+    shoal_waits_for                     of each metric, partitions that have not passed a tick which others have
+    shoal_lag_events                    records of source topics that are not committed yet
+    shoal_lag_messages                  records of the contributions that are not committed yet
+    shoal_audit_log_behind              records of releases and activations that the audit log has not taken yet
+    shoal_audit_log_away                1 if the audit log could not be reached
+    shoal_brokers_away                  1 if no broker could be reached
 """
 
 import asyncio
@@ -33,10 +47,12 @@ from prometheus_client.registry import Collector
 
 from shoal.agents.app import ShoalApp
 from shoal.agents.domain import Statistics
+from shoal.agents.gauges import gauges
 from shoal.agents.host import Host
 from shoal.agents.machine import Place
 from shoal.agents.machines import BoundMachine, ReleaseMachine
 from shoal.agents.partition import Partition
+from shoal.agents.readiness import Readiness
 from shoal.agents.settings import BOUND, RELEASE
 from shoal.models.errors import ShoalError
 
@@ -50,6 +66,7 @@ COUNTERS = {
     "cells_left_out": "samples of units that had their cells already",
     "woke_late": "samples that came after their tick",
     "repeated_messages": "messages left out as repeats",
+    "stray_records": "records left out as not written by shoal",
     "recoveries": "partitions taken over",
 }
 DEAD_LETTERS = "dead_letters."  # then metric and reason: names without dots
@@ -99,6 +116,7 @@ class Metrics(Collector):
     def __init__(self, host: Host, domain: Statistics) -> None:
         self._host, self._domain = host, domain
         self.totals = Totals(host)
+        self.readiness = Readiness(host, domain)
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
@@ -115,7 +133,9 @@ class Metrics(Collector):
         yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
         backlog = sum(part.machine.backlog for part in partitions)
         yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
-        yield GaugeMetricFamily("shoal_ready", "whether this worker is ready", value=is_ready(self._domain, counts))
+        ready = is_ready(self._domain, counts) and not self.readiness.reasons()
+        yield GaugeMetricFamily("shoal_ready", "whether this worker does its work", value=ready)
+        yield from gauges(self.readiness)
 
     def _releases(self) -> Metric:
         """Of a partition since its first, so that a takeover neither loses nor repeats any."""
@@ -165,11 +185,22 @@ async def _start(listening: socket.socket, metrics: Metrics, domain: Statistics)
             return web.json_response({"ready": True})
         return web.json_response({"ready": False, "alarms": domain.health.alarms}, status=503)
 
+    async def live(_request: web.Request) -> web.Response:
+        return web.json_response({"live": True})
+
+    async def ready(_request: web.Request) -> web.Response:
+        reasons = metrics.readiness.reasons()
+        return web.json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+    async def index(_request: web.Request) -> web.Response:
+        return web.Response(text="shoal worker: /healthz /health /ready /metrics\n")
+
     async def scrape(_request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers=CONTENT_TYPE)
 
     pages = web.Application()
-    pages.add_routes([web.get("/health", health), web.get("/metrics", scrape)])
+    routes = {"/": index, "/healthz": live, "/health": health, "/ready": ready, "/metrics": scrape}
+    pages.add_routes([web.get(path, handler) for path, handler in routes.items()])
     runner = web.AppRunner(pages, access_log=None, handle_signals=False)
     await runner.setup()
     await web.SockSite(runner, listening).start()

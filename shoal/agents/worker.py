@@ -21,6 +21,7 @@ from shoal.agents.app import ShoalApp, make_app
 from shoal.agents.database import Unavailable
 from shoal.agents.machine import Domain
 from shoal.agents.reach import Reach
+from shoal.agents.rights import verify_rights
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.sink import FIRST_DELAY, LAST_DELAY
 from shoal.agents.stopping import fail_stop
@@ -117,6 +118,7 @@ class Worker:
         while True:
             await reach.wait()
             try:
+                await verify_rights(self.settings, self.domain.sources)
                 return await verify_topics(self.settings, self.domain.sources)
             except KafkaError:
                 if await reach.ask():

@@ -4,9 +4,8 @@
 clock has passed its end, and hands its contributions to the group's releaser in canonical order. With
 `every = "contribution"` it follows log order instead. What it publishes is a function of the messages and of the key.
 
-A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release for
-each of its cells. What comes too late for its slot, after its partition was held to be idle, does not count: in another
-slot it would be a second one that its unit moves.
+A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release per
+cell. What comes after its slot, as its partition was held to be idle, does not count: its unit would move two slots.
 
 A long closing is done in pieces: what is due is a function of the state (clocks and waiting contributions), so any
 transaction may end between two groups, and a successor goes on with the rest before it reads another message.
@@ -26,13 +25,13 @@ from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
-from shoal.stream.bound import Record
 from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
 from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released, check_history, kept_key
 from shoal.stream.rereading import Rereading
+from shoal.stream.strays import Record, read_message
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
@@ -197,7 +196,8 @@ class ReleasePartition:
                 self._close_one(min(self._due))
             elif self._inbox:
                 record = self._inbox.popleft()
-                self.receive(Message.decode(record.value or b"null"), record.offset)
+                if message := read_message(record, self._where(), self.counters):
+                    self.receive(message, record.offset)
                 self._events += 1
                 self.next_offset = record.offset + 1
             else:

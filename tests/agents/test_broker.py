@@ -183,3 +183,15 @@ def test_the_command_ends_when_java_does(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     os.kill(java_of(process), signal.SIGKILL)
     assert process.wait(20) == 1
+
+
+def test_a_start_that_takes_too_long_is_given_up_and_told_of_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.agents.broker.SAY_EVERY", 0.0)
+    told: list[float] = []
+    broker = Broker(data=tmp_path / "data", start_limit=0.1, on_wait=told.append)
+    with pytest.raises(KafkaError, match=r"did not start within 0 s; .* choose a longer --start-limit"):
+        broker.start()
+    assert told
+    assert broker.pid is None

@@ -74,7 +74,10 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
         shoals.wait_releases(2)
         # then it is ready
         assert get(shoals.port, "/health") == (200, '{"ready": true}')
-        assert get(shoals.port, "/")[0] == 404
+        assert get(shoals.port, "/")[0] == 200
+        assert get(shoals.port, "/healthz") == (200, '{"live": true}')
+        assert get(shoals.port, "/ready") == (200, '{"ready": true, "reasons": []}')
+        assert get(shoals.port, "/nowhere")[0] == 404
         # and has counted
         found: dict[str, float] = {}
 
@@ -95,9 +98,16 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "shoal_owned_partitions": 4,
             "shoal_backlog": 0,
             "shoal_ready": 1,
+            "shoal_stray_records_total": 0,
+            "shoal_lag_events": 0,
+            "shoal_audit_log_away": 0,
+            "shoal_brokers_away": 0,
+            "shoal_event_time_seconds few": 2 * hour,
         }
         assert found.items() >= expected.items(), found
         assert found["shoal_contribution_messages_total"] >= 2
+        assert found["shoal_seconds_since_tick few"] >= 0
+        assert not [name for name in found if name.startswith("shoal_waits_for")]
         assert sum(value for name, value in found.items() if name.startswith("shoal_releases_total")) == 2
         # and says nothing else: no group, no person, no value
         labels = {word for name in found for word in name.split()[1:]}
@@ -115,6 +125,9 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
         status = json.loads(get(shoals.port, "/health")[1])
         assert (status["ready"], list(status["alarms"])) == (False, ["equivocation"])
         assert samples(shoals.port)["shoal_ready"] == 0
+        reasons = json.loads(get(shoals.port, "/ready")[1])["reasons"]
+        assert [reason.partition(":")[0] for reason in reasons] == ["alarm equivocation"]
+        assert get(shoals.port, "/healthz")[0] == 200
         worker.stop()
 
 

@@ -113,6 +113,36 @@ def test_check_needs_no_kafka_where_the_configuration_has_none(desk):
     assert "only what `shoal run` needs was checked" in result.stderr
 
 
+def test_check_says_all_that_needs_no_broker_before_it_says_that_there_is_none(desk):
+    desk.configure(brokers="127.0.0.1:1")
+    result = desk.shoal("check")
+    assert "configuration, key, schema and budget are in order" in result.stdout
+    assert "epsilon = 1 per person: all values of one person in this metric, for ever" in result.stdout
+    assert isinstance(result.exception, KafkaError)
+    as_json = orjson.loads(desk.shoal("check", "--json").stdout)
+    assert as_json["partitions"] == {}
+    assert as_json["kafka"].startswith("127.0.0.1:1: no broker answers")
+
+
+def test_check_warns_of_what_a_broken_disk_could_take_away(desk):
+    desk.ok("topics")
+    (warning,) = orjson.loads(desk.ok("check", "--json"))["warnings"]
+    assert f"topics {desk.name}-sales, {desk.name}.* have one replica; what they hold is lost with its" in warning
+    assert "shoal: warning: topics" in desk.shoal("check").stderr
+
+
+def test_a_command_that_needs_brokers_says_that_the_configuration_names_none(desk, monkeypatch):
+    (desk.folder / "events.jsonl").write_bytes(b"{}")
+    desk.path.write_text("[audit]" + desk.path.read_text().split("[audit]")[1])
+    for command in (["topics"], ["produce", "--input", desk.folder / "events.jsonl"], ["worker"]):
+        refused = desk.shoal(*command).exception
+        assert isinstance(refused, ConfigError)
+        assert "no [kafka] section, which this command needs; add one with brokers and app, or set" in str(refused)
+    # brokers in the environment are brokers
+    monkeypatch.setenv("SHOAL_KAFKA_BROKERS", "127.0.0.1:1")
+    assert isinstance(desk.shoal("topics").exception, KafkaError)
+
+
 def test_produce_sends_lines_as_they_stand_to_their_users_partitions_and_ends_the_tick(desk):
     desk.ok("topics")
     events = [

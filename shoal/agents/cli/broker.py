@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents.broker import run_broker
+from shoal.agents.broker import START_LIMIT, run_broker
 
 
 def broker(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where clients connect, on this machine only.")] = 9092,
     data: Annotated[Path, typer.Option(help="Where Kafka keeps its data; made when missing.")] = Path("shoal-kafka"),
+    start_limit: Annotated[float, typer.Option(min=1, help="Seconds that its start may take.")] = START_LIMIT,
 ) -> None:
     """Run a real Kafka on this machine, for development: one node, no password, keeps everything.
 
@@ -18,4 +19,4 @@ def broker(
 
     Example: shoal broker --port 9092 --data shoal-kafka
     """
-    run_broker(port, data)
+    run_broker(port, data, start_limit)

@@ -2,19 +2,22 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.clock import clock_warnings, seconds_ahead
 from shoal.agents.domain import refuse_absent
 from shoal.agents.guarantees import amount, guarantee, per, together
 from shoal.agents.registration import Agreement, Registration
+from shoal.agents.rights import verify_rights
 from shoal.agents.session import Session, open_session
-from shoal.agents.topics import Verified, verify_topics
+from shoal.agents.topics import verify_topics
 from shoal.mechanisms.accounting import NOTHING, Loss
 from shoal.models.config import Config
-from shoal.models.errors import ConfigError
+from shoal.models.errors import ConfigError, KafkaError
 from shoal.models.units import parse_unit
 
 
@@ -27,23 +30,40 @@ def check(config: ConfigPath, as_json: AsJson = False) -> None:
     """
     with open_session(config) as session:
         _check_sqlite(session)
-        verified = _verify(session.config)
-        agreement = session.check(partitions=verified.partitions)
+        kafka = _ask_kafka(session.config)
+        agreement = session.check(partitions=kafka.partitions)
         refuse_absent(session, agreement.absent)
-        for warning in verified.warnings:
+        for warning in kafka.warnings:
             say(f"shoal: warning: {warning}")
-        fields = _fields(session, agreement, verified.partitions)
-        result(fields | {"warnings": verified.warnings}, as_json=as_json, text=lambda: _text(fields))
+        fields = _fields(session, agreement, kafka.partitions)
+        shown = fields | {"warnings": kafka.warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
+        result(shown, as_json=as_json, text=lambda: _text(fields, kafka))
+        if kafka.refused:
+            raise kafka.refused
 
 
-def _verify(config: Config) -> Verified:
-    """The topics whose partition counts are agreed with the ledger."""
+@dataclass(frozen=True, slots=True)
+class _Kafka:
+    """What the brokers say: partition counts to agree with the ledger, warnings, or why a worker would not start."""
+
+    partitions: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    refused: KafkaError | None = None
+
+
+def _ask_kafka(config: Config) -> _Kafka:
+    """A refusal is kept: all that needs no broker is to be said before it."""
     if not config.has_kafka:
-        return Verified({}, warnings=["no [kafka] section: only what `shoal run` needs was checked"])
+        return _Kafka(warnings=["no [kafka] section: only what `shoal run` needs was checked"])
     settings = settings_of(config)
-    verified = asyncio.run(verify_topics(settings, config.topics, create=False))
+    try:
+        unknown = asyncio.run(verify_rights(settings, config.topics))
+        verified = asyncio.run(verify_topics(settings, config.topics, create=False))
+        unknown += clock_warnings(asyncio.run(seconds_ahead(settings)))
+    except KafkaError as error:
+        return _Kafka(refused=error)
     counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
-    return Verified(counts, warnings=verified.warnings)
+    return _Kafka(partitions=counts, warnings=[*verified.warnings, *verified.durability, *unknown])
 
 
 def _check_sqlite(session: Session) -> None:
@@ -93,9 +113,12 @@ def _charge(registration: Registration | None, name: str) -> float:
     return 0.0 if registration is None else float(Fraction(getattr(registration, f"charge_{name}")))
 
 
-def _text(fields: dict[str, Any]) -> str:
+def _text(fields: dict[str, Any], kafka: _Kafka) -> str:
+    checked = (
+        "configuration, key, topics, schema and budget" if kafka.partitions else "configuration, key, schema and budget"
+    )
     lines = [
-        "configuration, key, topics, schema and budget are in order",
+        f"{checked} are in order",
         f"the budget of the ledger is {fields['budget']}",
     ]
     for metric in fields["metrics"]:

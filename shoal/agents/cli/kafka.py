@@ -1,8 +1,24 @@
 """What the Kafka commands share: settings out of a configuration."""
 
+from pathlib import Path
+
 from shoal.agents.settings import KafkaSettings
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError
+
+
+def needed_settings(config: Config, path: Path, *, instance: str | None = None) -> KafkaSettings:
+    """The settings, for a command that can do nothing without brokers.
+
+    Raises:
+        ConfigError: the configuration names none.
+    """
+    if not config.has_kafka:
+        raise ConfigError(
+            f"{path}: no [kafka] section, which this command needs; add one with brokers and app, or set "
+            "SHOAL_KAFKA_BROKERS"
+        )
+    return settings_of(config, instance=instance)
 
 
 def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings:
@@ -25,6 +41,7 @@ def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings
         app=kafka.app,
         instance=instance,
         client=client,
+        ca_file=None if kafka.ssl_cafile is None else str(kafka.ssl_cafile),
         partitions=kafka.partitions,
         replication=kafka.replication,
         idle_after=kafka.idle_after / 1e6,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
 from shoal.agents.cli.run import choose_topic
 from shoal.agents.files import EventFile, size_of
@@ -28,9 +28,10 @@ def produce(
     Example: shoal produce examples/shoal.toml --input examples/purchases.jsonl --end
     """
     found = load_config(config)
+    settings = needed_settings(found, config)
     name = choose_topic(found, topic)
     file = EventFile(input, found, name)
     with progress(f"sending {input}", size_of(input)) as advance:
-        sent = asyncio.run(produce_file(settings_of(found), found, name, file.lines(advance), end=end))
+        sent = asyncio.run(produce_file(settings, found, name, file.lines(advance), end=end))
     fields = {"topic": name, "events": sent}
     result(fields, as_json=as_json, text=lambda: f"{sent} events to topic {name}{', and the end' if end else ''}")

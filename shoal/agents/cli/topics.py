@@ -2,7 +2,7 @@
 
 import asyncio
 
-from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.session import load_config
 from shoal.agents.topics import create_sources, verify_topics
@@ -17,13 +17,14 @@ def topics(config: ConfigPath, as_json: AsJson = False) -> None:
     Example: shoal topics shoal.toml
     """
     found = load_config(config)
-    settings = settings_of(found)
+    settings = needed_settings(found, config)
     made = asyncio.run(create_sources(settings, found.topics))
     verified = asyncio.run(verify_topics(settings, found.topics))
-    for warning in verified.warnings:
-        say(f"shoal: {warning}")
+    warnings = [*verified.warnings, *verified.durability]
+    for warning in warnings:
+        say(f"shoal: warning: {warning}")
     created = sorted({*made, *verified.created})
-    fields = {"topics": verified.partitions, "created": created, "warnings": verified.warnings}
+    fields = {"topics": verified.partitions, "created": created, "warnings": warnings}
     lines = [
         f"{name}: {count} partitions{', made' if name in created else ''}"
         for name, count in verified.partitions.items()

@@ -14,13 +14,14 @@ import typer
 
 from shoal.agents.app import ShoalApp
 from shoal.agents.cli.entry import leave
-from shoal.agents.cli.kafka import settings_of
+from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.database import Unavailable
 from shoal.agents.domain import Statistics
 from shoal.agents.health import Health
 from shoal.agents.session import Session, open_session
 from shoal.agents.topics import Verified
+from shoal.agents.watching import begin_watching
 from shoal.agents.web import serve
 from shoal.agents.worker import run_worker
 
@@ -45,7 +46,7 @@ def worker(
     """
     log_json_lines()
     with _patient_session(config) as session:
-        settings = settings_of(session.config, instance=instance)
+        settings = needed_settings(session.config, config, instance=instance)
         health = Health()
         domain = Statistics(session, settings, health)
 
@@ -95,6 +96,7 @@ def _patient_session(path: Path) -> Iterator[Session]:
 
 
 def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
-    """Serve health and metrics where a port is configured."""
+    """Watch, and serve health and metrics where a port is configured."""
+    begin_watching(app.host, domain)
     if session.config.web.port is not None:
         serve(app, domain, session.config.web.host, session.config.web.port)

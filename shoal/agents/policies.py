@@ -1,0 +1,105 @@
+"""What topics' configurations must and should say: what must stay is not deleted, nor lost with a broker.
+
+In come configurations as brokers tell them; out come sentences that name topic, key, value and remedy. Nothing here
+can fail.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+# Brokers delete by record timestamp and by size. What was published, and what proves it, stays.
+KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+# Without small segments and early cleaning a changelog is never compacted, and recovery reads all history.
+COMPACT = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(64 << 20),
+    "segment.ms": str(600_000),
+    "min.cleanable.dirty.ratio": "0.2",
+    "max.compaction.lag.ms": str(3_600_000),
+}
+CHECKED = ("cleanup.policy", "retention.ms", "retention.bytes")
+SAFE_REPLICATION = 3
+SAFE = {"min.insync.replicas": "2"}  # at that replication: what is acknowledged outlives any one broker
+
+Configs = Mapping[str, Mapping[str, str]]  # by topic
+
+
+class WrongPolicy(NamedTuple):
+    """A topic's configuration that deletes, or does not compact, what it must."""
+
+    topic: str
+    key: str
+    found: str | None
+    must: str
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {self.key} is {self.found}, must be {self.must}; change it with kafka-configs"
+
+    def command(self, brokers: str) -> str:
+        """What sets it right."""
+        alter = f"--alter --entity-type topics --entity-name {self.topic} --add-config {self.key}={self.must}"
+        return f"kafka-configs --bootstrap-server {brokers} {alter}"
+
+
+def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
+    """Where what must stay could be deleted, or what must be compacted is not."""
+    return [
+        WrongPolicy(name, key, config.get(key), must)
+        for name, config in actual.items()
+        for key in CHECKED
+        if (must := wanted.get(name, {}).get(key)) is not None and config.get(key) != must
+    ]
+
+
+def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> list[str]:
+    """What a broken disk could take away; `replicas` by topic. Of all topics of the app it is said once, of `APP.*`."""
+    ours = {name for name in replicas if name.startswith(f"{app}.")}
+
+    def named(kind: Callable[[str], bool]) -> str:
+        found = {name for name in replicas if kind(name)}
+        return ", ".join(sorted(found - ours | {f"{app}.*"} if ours and ours <= found else found))
+
+    def config(name: str, key: str) -> str | None:
+        return configs.get(name, {}).get(key)
+
+    texts = (
+        (
+            named(lambda name: replicas[name] == 1),
+            "have one replica; what they hold is lost with its broker: use replication 3 and min.insync.replicas 2",
+        ),
+        (
+            named(lambda name: replicas[name] > 1 and config(name, "min.insync.replicas") == "1"),
+            "have min.insync.replicas 1; what is acknowledged may be on one broker only: set it to 2 by kafka-configs",
+        ),
+        (
+            named(lambda name: config(name, "unclean.leader.election.enable") == "true"),
+            "have unclean.leader.election.enable; a broker that is behind may take what was acknowledged away: set it "
+            "to false with kafka-configs",
+        ),
+    )
+    return [f"topics {names} {text}" for names, text in texts if names]
+
+
+def finite_retention(config: Mapping[str, str]) -> dict[str, int]:
+    """The limits after which a broker deletes records of a topic."""
+    if "delete" not in config.get("cleanup.policy", "delete"):
+        return {}
+    limits = {key: int(config.get(key) or -1) for key in ("retention.ms", "retention.bytes")}
+    return {key: value for key, value in limits.items() if value >= 0}
+
+
+def losses(config: Mapping[str, str]) -> str:
+    """How a source topic loses events, in words; nothing if it keeps all."""
+    limits = dict[str, str | int](finite_retention(config))
+    if "compact" in config.get("cleanup.policy", ""):
+        limits["cleanup.policy"] = config["cleanup.policy"]
+    return ", ".join(f"{key} = {value}" for key, value in limits.items())
+
+
+def not_asked(app: str, names: Iterable[str]) -> list[str]:
+    """Whose configuration the broker keeps to itself; those of an app have their rights by prefix."""
+    denied = {f"topics {app}.*" if name.startswith(f"{app}.") else f"topic {name}" for name in names}
+    return [
+        f"could not ask for retention and durability: DescribeConfigs on {name} is denied; grant it with kafka-acls"
+        for name in sorted(denied)
+    ]

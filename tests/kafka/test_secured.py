@@ -1,0 +1,165 @@
+"""A broker with TLS, passwords and rights: what is wrong is called by its name, and what is right is enough."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from shoal.agents.connecting import why_not
+from shoal.agents.rights import find_rights
+from shoal.agents.topics import verify_topics
+from shoal.models.errors import KafkaError
+from tests.support.deployment import Deployment
+from tests.support.kafka import Record
+from tests.support.secured import Acl, SecuredKafka, documented
+from tests.support.workers import shoal
+
+from shoal.agents.cli.kafka import settings_of  # isort: skip
+from shoal.agents.session import load_config  # isort: skip
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[SecuredKafka]:
+    with SecuredKafka() as broker:
+        yield broker
+
+
+def by_password(secured: SecuredKafka, **changes: Any) -> dict[str, Any]:
+    """A [kafka] section of the user `worker`."""
+    section = {
+        "brokers": f"localhost:{secured.sasl}", "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN",
+        "sasl_username": "worker", "sasl_password_file": str(secured.file("worker.password")),
+        "ssl_cafile": str(secured.file("ca.pem")), "partitions": 2,
+    } | changes  # fmt: skip
+    return {key: value for key, value in section.items() if value is not None}
+
+
+def by_certificate(secured: SecuredKafka, **changes: Any) -> dict[str, Any]:
+    section = {
+        "brokers": f"localhost:{secured.tls}", "security_protocol": "SSL", "ssl_cafile": str(secured.file("ca.pem")),
+        "ssl_certfile": str(secured.file("worker.pem")), "ssl_keyfile": str(secured.file("worker.key")),
+    } | changes  # fmt: skip
+    return {key: value for key, value in section.items() if value is not None}
+
+
+class Guarded(Deployment):
+    """A deployment whose worker has the documented rights, and may lose some."""
+
+    kafka: SecuredKafka
+
+    @property
+    def acls(self) -> dict[str, Acl]:
+        return documented(self.app, self.topic())
+
+    def settings(self) -> Any:
+        return settings_of(load_config(self.config))
+
+    def send(self, first: int, last: int) -> None:
+        """Events, as whoever may write them."""
+        people = [f"p{number}".encode() for number in range(first, last)]
+        records = [
+            Record(who, orjson.dumps({"who": who.decode(), "at": 1_000_000_000 + first * 3_600, "x": 7}))
+            for who in people
+        ]
+        self.kafka.produce(self.topic(), records)
+
+
+@pytest.fixture
+def guarded(secured: SecuredKafka, tmp_path: Path) -> Iterator[Guarded]:
+    with Guarded(secured, tmp_path, sources={"events": 2}, **by_password(secured)) as shoals:
+        secured.grant(shoals.acls.values())
+        asyncio.run(verify_topics(shoals.settings(), [shoals.topic()]))
+        yield shoals
+
+
+CAUSES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "wrong password": ("password", {"sasl_password_file": "wrong.password"}, "the broker refuses user worker: wrong"),
+    "unknown mechanism": ("password", {"sasl_mechanism": "SCRAM-SHA-512"}, "the broker does not offer SCRAM-SHA-512"),
+    "another CA": ("password", {"ssl_cafile": "other.pem"}, "not signed by the CA in [kafka] ssl_cafile"),
+    "no CA": ("password", {"ssl_cafile": None}, "not signed by a CA of this system"),
+    "no client certificate": (
+        "certificate", {"ssl_certfile": None, "ssl_keyfile": None}, "the broker asks for a client certificate"),
+    "plain to TLS": ("certificate", {"security_protocol": None}, "the broker speaks TLS there"),
+    "TLS to plain": ("plain", {}, "the broker does not speak TLS there"),
+    "no password": ("password", {"security_protocol": "SSL"}, "it may ask for a password"),
+    "nobody there": ("password", {"brokers": "localhost:1"}, "no broker answers; is Kafka running"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "changes", "sentence"), CAUSES.values(), ids=CAUSES)
+def test_what_keeps_a_client_from_the_brokers_has_a_name(
+    secured: SecuredKafka, tmp_path: Path, kind: str, changes: dict[str, Any], sentence: str
+) -> None:
+    named = {
+        key: str(secured.file(value)) if key.endswith("file") and value else value for key, value in changes.items()
+    }
+    if kind == "plain":
+        named["brokers"] = secured.bootstrap
+    section = (by_password if kind == "password" else by_certificate)(secured, **named)
+    shoals = Deployment(secured, tmp_path, **section)
+    error = asyncio.run(why_not(settings_of(load_config(shoals.config))))
+    assert sentence in str(error)
+    assert error.away == (kind == "password" and "brokers" in changes)
+    assert "correct horse" not in str(error)
+    # and a command says it, after all that needs no broker
+    if "password" in changes or kind == "plain":
+        refused = shoal("check", shoals.config)
+        assert refused.returncode == 1
+        assert sentence in refused.stderr
+
+
+def test_the_documented_rights_are_enough_and_each_of_them_is_missed(guarded: Guarded) -> None:
+    def missing() -> list[str]:
+        return asyncio.run(find_rights(guarded.settings(), [guarded.topic()])).missing
+
+    # given the rights that the page on operations lists: nothing is missing
+    assert missing() == []
+    check = shoal("check", guarded.config)
+    assert check.returncode == 0, check.stderr
+    # when each is taken away alone, then it is named
+    app, source = guarded.app, guarded.topic()
+    named = {
+        "source Read": f"Read on topic {source}",
+        "APP.* Read": f"Read on topics {app}.*",
+        "APP.* Write": f"Write on topics {app}.*",
+        "transactional id Write": f"Write on transactional ids {app}.*",
+        "group Read": f"Read on group {app}",
+    }
+    for name, text in named.items():
+        guarded.kafka.revoke([guarded.acls[name]])
+        assert missing() == [text]
+        guarded.kafka.grant([guarded.acls[name]])
+    # and where only the look at retention is denied, it is said that it could not be had
+    for name, text in {"source DescribeConfigs": f"topic {source}", "APP.* DescribeConfigs": f"topics {app}.*"}.items():
+        guarded.kafka.revoke([guarded.acls[name]])
+        verified = asyncio.run(verify_topics(guarded.settings(), [source], create=False))
+        assert [warning for warning in verified.warnings if "could not ask" in warning] == [
+            f"could not ask for retention and durability: DescribeConfigs on {text} is denied; grant it with kafka-acls"
+        ]
+        guarded.kafka.grant([guarded.acls[name]])
+
+
+def test_check_names_a_missing_right_and_ends_with_1(guarded: Guarded) -> None:
+    guarded.kafka.revoke([guarded.acls["group Read"]])
+    check = shoal("check", guarded.config)
+    assert check.returncode == 1
+    assert "would be charged epsilon" in check.stdout
+    assert f"Kafka denies what a worker needs: Read on group {guarded.app}; grant it" in check.stderr
+
+
+def test_a_topic_that_is_denied_is_told_from_one_that_is_missing(guarded: Guarded) -> None:
+    with pytest.raises(KafkaError, match="denies this principal the sight of topic nowhere"):
+        asyncio.run(verify_topics(guarded.settings(), ["nowhere"]))
+    guarded.kafka.grant([Acl(2, "nowhere", 3, 3)])
+    with pytest.raises(KafkaError, match="no topic nowhere; create it"):
+        asyncio.run(verify_topics(guarded.settings(), ["nowhere"]))
+
+
+def test_a_worker_without_the_right_to_its_group_ends_and_names_it(guarded: Guarded) -> None:
+    guarded.kafka.revoke([guarded.acls["group Read"]])
+    worker = guarded.worker()
+    assert worker.exit_status() == 1
+    assert f"Read on group {guarded.app}" in worker.last_word
