@@ -1,15 +1,17 @@
 """The secret key on disk: made once, read only while private, bound to one audit log.
 
 A key meets one stream: the same noise over two inputs would show their exact difference. So beside the key stands
-`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. It cannot see a
-copied key file: two deployments must never share one.
+`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. So is this log where
+it does not know a version that has used the key: it was restored from a copy that is older than the version. A version
+is announced before the log registers it and confirmed after, before anything is published: a crash between the two
+leaves an announcement, which locks nobody out. It cannot see a copied key file: two deployments must never share one.
 """
 
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,6 +23,9 @@ from shoal.models.errors import KeyFileError
 
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
+ANNOUNCED = " announced"  # behind the log's id: the version may be registered there, and has published nothing
+
+Version = tuple[str, int]  # metric and version
 
 
 @dataclass(frozen=True)
@@ -70,20 +75,64 @@ def read(path: Path) -> Key:
     return Key(secret, fingerprint(secret))
 
 
-def bind(path: Path, log_id: str, metric_versions: Iterable[tuple[str, int]]) -> None:
+def announce(path: Path, log_id: str, versions: Iterable[Version], registered: Callable[[], Set[Version]]) -> None:
+    """Note that these metric versions are about to be registered in this log, which says which ones it knows.
+
+    Raises:
+        KeyFileError: the key belongs to another log, or a version has used it that this log does not know.
+    """
+    with _held(path, log_id) as used:
+        # Asked now: a version that `used` has was registered before that was written.
+        unknown = _unknown(path, used, versions, registered())
+        _replace_used(path, used, {name: log_id + ANNOUNCED for name in unknown})
+
+
+def bind(path: Path, log_id: str, metric_versions: Iterable[Version]) -> None:
     """Remember in `FILE.used` that these metric versions use the key in this log; another log is refused."""
+    with _held(path, log_id) as used:
+        _replace_used(path, used, {_name(version): log_id for version in metric_versions})
+
+
+def compare(path: Path, log_id: str, versions: Iterable[Version], registered: Callable[[], Set[Version]]) -> None:
+    """Refuse what `announce` would; nothing is written."""
+    with _held(path, log_id) as used:
+        _unknown(path, used, versions, registered())
+
+
+def _name(version: Version) -> str:
+    return f"{version[0]}/{version[1]}"
+
+
+@contextmanager
+def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
+    """What `FILE.used` says, which nobody else changes meanwhile."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
         used = _read_used(path)
         for name, other in sorted(used.items()):
-            if other != log_id:
+            if other.removesuffix(ANNOUNCED) != log_id:
                 raise KeyFileError(
                     f"{path} belongs to another audit log (metric version {name} uses it there); use that log, or make "
                     "a new key with `shoal key new FILE`"
                 )
-        wanted = used | {f"{metric}/{version}": log_id for metric, version in metric_versions}
-        if wanted != used:
-            _write_used(path, wanted)
+        yield used
+
+
+def _unknown(path: Path, used: Mapping[str, str], versions: Iterable[Version], registered: Set[Version]) -> list[str]:
+    """Names of the versions that the log does not know yet; refused where one has used the key."""
+    unknown = [_name(version) for version in versions if version not in registered]
+    for name in unknown:
+        if name in used and not used[name].endswith(ANNOUNCED):
+            raise KeyFileError(
+                f"{_used(path)}: metric version {name} has used this key, and the audit log does not know it: the log "
+                "was restored from an older copy. Restore the newer log, or raise the version"
+            )
+    return unknown
+
+
+def _replace_used(path: Path, used: dict[str, str], more: dict[str, str]) -> None:
+    if used | more != used:
+        _write_used(path, used | more)
 
 
 @contextmanager

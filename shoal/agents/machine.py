@@ -120,6 +120,9 @@ class Domain(Protocol):
         the releases partition of the same number, None when there is none; for other stages always None.
         """
 
+    async def watch(self) -> None:
+        """Run beside the machines for as long as the worker owns partitions; an exception ends the worker."""
+
     def ahead(self) -> Set[Place]:
         """Source partitions that are not to be read for now, for others lag behind; asked every second."""
 

@@ -159,6 +159,9 @@ class ToyDomain:
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             assert last == machine.number, f"state {machine.number}, topic {last}"
 
+    async def watch(self) -> None:
+        """Nothing to watch."""
+
     def ahead(self) -> set[Place]:
         return set()
 
