@@ -8,21 +8,26 @@ which made it the owner: from then on nobody else adds to it, or this run does n
 one, or another has taken the version over.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 
 from shoal.agents.audit_log import Group, group_of, read_records
 from shoal.agents.ledger import Ledger
+from shoal.agents.owners import Version
 from shoal.models.errors import LedgerError
 from shoal.stream.plan import TopicPlan
 from shoal.stream.runner import Output
+
+Remember = Callable[[Mapping[Version, int]], None]  # told, before they are shown, how many releases the log has
 
 
 class Continuation:
     """Holds one file run to what its metric versions have published already."""
 
-    def __init__(self, ledger: Ledger, app: str, plan: TopicPlan) -> None:
+    def __init__(self, ledger: Ledger, app: str, plan: TopicPlan, remember: Remember = lambda counts: None) -> None:
         self._versions = {(metric.section.name, metric.section.version) for metric in plan.metrics}
-        self._ledger, self._app, self._topic = ledger, app, plan.topic
+        self._ledger, self._app, self._topic, self._remember = ledger, app, plan.topic, remember
+        self._counts = Counter[Version]()  # releases in the log
         self._began = False
         self._published: dict[Group, int] = {}
         self._missing: dict[Group, int] = {}  # not yet made again
@@ -30,7 +35,7 @@ class Continuation:
         self._by_workers = False
         self._waiting: list[Output] = []
         self._holding = False  # something in `_waiting` is new
-        is_published = any(group[:2] in self._versions for group in ledger.heads(app))
+        is_published = any(group[:2] in self._versions for group in ledger.standing(app).heads)
         if plan.topic in ledger.partitions(app) and not is_published:  # nothing is charged for this
             raise self._not_ours()
 
@@ -43,6 +48,8 @@ class Continuation:
         self._by_workers = any(standing.owners[one].by_workers for one in self._versions & standing.owners.keys())
         self._published = {group: head.seq for group, head in standing.heads.items() if group[:2] in self._versions}
         self._missing = dict(self._published)
+        for group, seq in self._published.items():
+            self._counts[group.metric, group.version] += seq
         self._activated = {one for one in standing.activated if one[0][:2] in self._versions}
         if self._by_workers and not self._published:
             raise self._not_ours()
@@ -111,13 +118,17 @@ class Continuation:
     def _write(self) -> list[Output]:
         """What is repeated first: if it differs, nothing new is written."""
         done, self._waiting = self._waiting, []
-        rows = [(seq > self._published.get(group, 0), row) for one in done for group, seq, row in _places(one)]
+        rows = []
+        for group, seq, row in (place for one in done for place in _places(one)):
+            rows.append((seq > self._published.get(group, 0), row))
+            self._counts[group.metric, group.version] += rows[-1][0]
         activations = [(not self._is_logged(row), row) for one in done for row in one.activations]
         for new in (False, True):
             some = [row for is_new, row in rows if is_new == new]
             with_them = [row for is_new, row in activations if is_new == new]
             if some or with_them:
                 self._ledger.append(self._app, some, activations=with_them, run=self._ledger.run)
+        self._remember(self._counts)
         return done
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, ma
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from shoal.agents.wholeness import lost_rows
 from shoal.models.errors import LedgerError
 from shoal.models.log import Log
 
@@ -159,18 +160,26 @@ def bring_to_head(database: Database, *, migrate: bool) -> str:
 
 
 def upgrade(connection: Connection) -> None:
-    """All steps up to head, in the caller's transaction, and the log's random id if it has none yet."""
+    """All steps up to head, in the caller's transaction, and of a new log its random id."""
     config = _alembic_config()
     config.attributes["connection"] = connection
+    is_new = MigrationContext.configure(connection).get_current_revision() is None
     with _alembic:
         command.upgrade(config, "head")
-    if connection.execute(select(Log.id)).one_or_none() is None:
+    if is_new:
         connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
 
 
 def log_id(connection: Connection) -> str:
-    """The log's random id."""
-    return connection.execute(select(Log.id)).scalar_one()
+    """The log's random id.
+
+    Raises:
+        LedgerError: it is gone.
+    """
+    found = connection.execute(select(Log.id)).scalar_one_or_none()
+    if found is None:
+        raise lost_rows("log", "its id is gone, to which keys and topics are bound")
+    return found
 
 
 def _alembic_config() -> Config:

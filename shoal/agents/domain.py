@@ -137,17 +137,17 @@ class Statistics:
     async def watch(self) -> None:
         """Tell the ledger what this worker has made again of file runs' releases, until all workers have."""
         while self._made_again.open:
-            self._say_withheld()
             try:
                 await in_thread(self._made_again.ask, list(self._made()))
+                self._say_withheld()
             except Unavailable as error:
                 self._say("audit_log_away", "", f"{error}; waiting: what file runs published must be made again first")
             await asyncio.sleep(ASK_EVERY)
 
     def ask(self) -> None:
         """One such look, without a loop."""
-        self._say_withheld()
         self._made_again.ask(list(self._made()))
+        self._say_withheld()
 
     def _made(self) -> Iterator[MadePlace]:
         for place, machine in list(self.machines.items()):

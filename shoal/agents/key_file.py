@@ -4,14 +4,17 @@ A key meets one stream: the same noise over two inputs would show their exact di
 `FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. So is this log where
 it does not know a version that has used the key: it was restored from a copy that is older than the version. A version
 is announced before the log registers it and confirmed after, before anything is published: a crash between the two
-leaves an announcement, which locks nobody out. It cannot see a copied key file: two deployments must never share one.
+leaves an announcement, which locks nobody out. Of what file runs publish the number of releases is remembered, for
+their only other trace is the log; what workers publish is in Kafka.
+
+It cannot see a copied key file: two deployments must never share one.
 """
 
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,9 +26,12 @@ from shoal.models.errors import KeyFileError
 
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
-ANNOUNCED = " announced"  # behind the log's id: the version may be registered there, and has published nothing
+ANNOUNCED = "announced"  # behind the log's id: the version may be registered there, and has published nothing
+WORKERS = "workers"  # in its place: workers own the version
 
 Version = tuple[str, int]  # metric and version
+# What a log knows: the versions that are registered, each with the number of its releases where a file run owns it.
+Registered = Callable[[], Mapping[Version, int | None]]
 
 
 @dataclass(frozen=True)
@@ -75,28 +81,57 @@ def read(path: Path) -> Key:
     return Key(secret, fingerprint(secret))
 
 
-def announce(path: Path, log_id: str, versions: Iterable[Version], registered: Callable[[], Set[Version]]) -> None:
-    """Note that these metric versions are about to be registered in this log, which says which ones it knows.
+def announce(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
+    """Note that these metric versions are about to be registered in this log, which says what it knows.
 
     Raises:
-        KeyFileError: the key belongs to another log, or a version has used it that this log does not know.
+        KeyFileError: the key belongs to another log, or it has met more of a version's stream than this log knows.
     """
     with _held(path, log_id) as used:
-        # Asked now: a version that `used` has was registered before that was written.
+        # Asked now: what `used` has was in the log before it was written there.
         unknown = _unknown(path, used, versions, registered())
-        _replace_used(path, used, {name: log_id + ANNOUNCED for name in unknown})
+        _replace_used(path, used, {name: f"{log_id} {ANNOUNCED}" for name in unknown})
 
 
-def bind(path: Path, log_id: str, metric_versions: Iterable[Version]) -> None:
-    """Remember in `FILE.used` that these metric versions use the key in this log; another log is refused."""
+def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers: bool = False) -> None:
+    """Remember in `FILE.used` that these metric versions use the key in this log, or that workers own them there.
+
+    Raises:
+        KeyFileError: the key belongs to another log.
+    """
     with _held(path, log_id) as used:
-        _replace_used(path, used, {_name(version): log_id for version in metric_versions})
+        names = [_name(version) for version in metric_versions]
+        new = [name for name in names if workers or name not in used or _note(used[name]) == ANNOUNCED]
+        _replace_used(path, used, dict.fromkeys(new, f"{log_id} {WORKERS}" if workers else log_id))
 
 
-def compare(path: Path, log_id: str, versions: Iterable[Version], registered: Callable[[], Set[Version]]) -> None:
+def remember(path: Path, log_id: str, releases: Mapping[Version, int]) -> None:
+    """Remember that file runs have put so many releases of these versions into the log, before they are shown."""
+    with _held(path, log_id) as used:
+        more = {_name(version): count for version, count in releases.items()}
+        less = [
+            name for name in more if _note(used.get(name, "")) != WORKERS and _count(used.get(name, "")) < more[name]
+        ]
+        new = {name: f"{log_id} {more[name]}" for name in less}
+        # Not forced to the disk: it would take longer than the run, and only a power cut could lose it.
+        _replace_used(path, used, new, force=False)
+
+
+def compare(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
     """Refuse what `announce` would; nothing is written."""
     with _held(path, log_id) as used:
         _unknown(path, used, versions, registered())
+
+
+def _note(value: str) -> str:
+    """What stands behind the log's id."""
+    return value.partition(" ")[2]
+
+
+def _count(value: str) -> int:
+    """How many releases are remembered."""
+    note = _note(value)
+    return int(note) if note.isdecimal() else 0
 
 
 def _name(version: Version) -> str:
@@ -110,7 +145,7 @@ def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
         used = _read_used(path)
         for name, other in sorted(used.items()):
-            if other.removesuffix(ANNOUNCED) != log_id:
+            if other.partition(" ")[0] != log_id:
                 raise KeyFileError(
                     f"{path} belongs to another audit log (metric version {name} uses it there); use that log, or make "
                     "a new key with `shoal key new FILE`"
@@ -118,21 +153,33 @@ def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
         yield used
 
 
-def _unknown(path: Path, used: Mapping[str, str], versions: Iterable[Version], registered: Set[Version]) -> list[str]:
-    """Names of the versions that the log does not know yet; refused where one has used the key."""
-    unknown = [_name(version) for version in versions if version not in registered]
-    for name in unknown:
-        if name in used and not used[name].endswith(ANNOUNCED):
-            raise KeyFileError(
-                f"{_used(path)}: metric version {name} has used this key, and the audit log does not know it: the log "
-                "was restored from an older copy. Restore the newer log, or raise the version"
-            )
+def _unknown(
+    path: Path, used: Mapping[str, str], versions: Iterable[Version], registered: Mapping[Version, int | None]
+) -> list[str]:
+    """Names of the versions that the log does not know yet; refused where the key has met more than the log knows."""
+    unknown = []
+    for version in versions:
+        name, count = _name(version), registered.get(version)
+        if version not in registered:
+            unknown.append(name)
+            if name in used and _note(used[name]) != ANNOUNCED:
+                raise _older(path, f"metric version {name} has used this key, and the audit log does not know it")
+        elif count is not None and _note(used.get(name, "")) == WORKERS:
+            raise _older(path, f"workers publish metric version {name}, and the audit log does not know it")
+        elif count is not None and count < (due := _count(used.get(name, ""))):
+            raise _older(path, f"metric version {name} has {due} releases, and the audit log has {count} of them")
     return unknown
 
 
-def _replace_used(path: Path, used: dict[str, str], more: dict[str, str]) -> None:
+def _older(path: Path, what: str) -> KeyFileError:
+    return KeyFileError(
+        f"{_used(path)}: {what}: the log was restored from an older copy. Restore the newer log, or raise the version"
+    )
+
+
+def _replace_used(path: Path, used: dict[str, str], more: dict[str, str], *, force: bool = True) -> None:
     if used | more != used:
-        _write_used(path, used | more)
+        _write_used(path, used | more, force=force)
 
 
 @contextmanager
@@ -170,7 +217,7 @@ def _read_used(path: Path) -> dict[str, str]:
     return content
 
 
-def _write_used(path: Path, used: dict[str, str]) -> None:
+def _write_used(path: Path, used: dict[str, str], *, force: bool = True) -> None:
     """Replace `FILE.used` as a whole: a crash leaves the old one or the new one."""
     part = _used(path).with_suffix(".used.part")  # one writer at a time: the caller holds the lock
     try:
@@ -181,9 +228,11 @@ def _write_used(path: Path, used: dict[str, str]) -> None:
                 orjson.dumps(used, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
             )
             file.flush()
-            os.fsync(file.fileno())
+            if force:
+                os.fsync(file.fileno())
         part.replace(_used(path))
-        _sync_folder(part.parent)
+        if force:
+            _sync_folder(part.parent)
     except OSError as error:
         raise KeyFileError(
             f"{_used(path)} cannot be written ({error.strerror}); the folder of a key must be writable for its user"

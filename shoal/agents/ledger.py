@@ -149,10 +149,13 @@ class Ledger:
         with self.database.read() as connection:
             return [row for row in registration.versions(connection) if row.app == app]
 
-    def known_versions(self) -> set[Version]:
-        """All registered versions, of every app."""
+    def known_versions(self, app: str) -> dict[Version, int | None]:
+        """All registered versions, of every app; with the number of releases of those that the app's file runs own."""
         with self.database.read() as connection:
-            return {(row.metric, row.version) for row in registration.versions(connection)}
+            found: dict[Version, int | None]
+            found = {(row.metric, row.version): None for row in registration.versions(connection)}
+            mine = owners.owners(connection, app).items()
+            return found | {version: owner.releases for version, owner in mine if not owner.by_workers}
 
     def standing(self, app: str) -> Standing:
         """What is published and who owns it: to be read after a registration, which settles that.

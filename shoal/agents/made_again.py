@@ -39,7 +39,7 @@ class MadeAgain:
         self._learn(owners)
 
     def _learn(self, owners: Mapping[Version, Ownership]) -> None:
-        found = {version: owners[version].made_again for version in self._versions}
+        found = {version: owners[version].made_again for version in self._versions & owners.keys()}
         self._open = {version: made for version, made in found.items() if made is not None}
 
     @property

@@ -41,16 +41,23 @@ class Session:
         request = self._request(partitions, file_run, topic)
         self.ledger.check(**request)
         key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
-        key_file.announce(key, log_id, versions, self.ledger.known_versions)
+        key_file.announce(key, log_id, versions, self._registered)
         agreement = self.ledger.register(**request)
-        key_file.bind(key, log_id, versions)
+        key_file.bind(key, log_id, versions, workers=bool(partitions))
         return agreement
 
     def check(self, *, partitions: Mapping[str, int] | None = None) -> Agreement:
         """What `register` would do; nothing is written."""
         agreement = self.ledger.check(**self._request(partitions, file_run=False, topic=None))
-        key_file.compare(self.config.privacy.key_file, self.ledger.log_id, self._versions, self.ledger.known_versions)
+        key_file.compare(self.config.privacy.key_file, self.ledger.log_id, self._versions, self._registered)
         return agreement
+
+    def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
+        """Remember beside the key how many releases of its versions a file run has put into the log."""
+        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, releases)
+
+    def _registered(self) -> dict[tuple[str, int], int | None]:
+        return self.ledger.known_versions(self.config.kafka.app)
 
     @property
     def _versions(self) -> list[tuple[str, int]]:

@@ -48,7 +48,7 @@ def run(
         plan = plan_topic(
             session.config, file_topic, session.key.secret, source_partitions=1, contributions_partitions=1
         )
-        continuation = Continuation(session.ledger, session.config.kafka.app, plan)
+        continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
         session.register(file_run=True, topic=file_topic)
         out = open_output(files, output)
         refused = None if dead_letters is None else open_output(files, str(dead_letters))
