@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden lock clean
+.PHONY: help install demo demo-geo test test-orders tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
+	@echo 'make test-orders'
+	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -93,6 +95,10 @@ bench-decay: install
 
 bench-places: install
 	$(BIN)/python -m benchmarks.places $(ARGS)
+
+# File runs, workers, kills, outages and restores in many more orders than `make test` tries.
+test-orders: install
+	$(BIN)/python -m pytest --quiet tests/long/orders.py
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install

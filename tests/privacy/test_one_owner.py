@@ -234,7 +234,8 @@ def test_an_ended_version_logs_no_activation_of_another_input(tmp_path: Path, ur
         more = [*many, *(event(f"user{n % 9}", 1.0, 3 * 48 + n) for n in range(60))]
         with pytest.raises(AuditError):
             Run(app, more, end=True).finish()
-        assert ledger.standing("shoal") == before
+        after = ledger.standing("shoal")
+        assert (after.heads, after.activated) == (before.heads, before.activated)
         with ledger.database.read() as connection:
             assert connection.scalar(select(func.count()).select_from(Activation)) == len(before.activated)
 
@@ -274,7 +275,8 @@ def test_a_log_that_was_copied_while_a_run_was_under_way_is_refused(app: App, st
     for _ in range(steps):
         run.step()
     app.copy_log()
-    while len(app.rows) < 3:
+    copied = len(app.rows)
+    while len(app.rows) == copied:
         run.step()
     run.kill()
     app.restore_log()
@@ -322,14 +324,9 @@ def test_topics_that_are_older_than_the_log_make_again_what_the_log_has(app: App
     app.topics.audited.clear()
     kept = app.topics.events[:]
     app.topics.events[:] = [type(one)(one.offset, raw) for one, raw in zip(kept, ELSEWHERE, strict=True)]
-    worker = Worker(app, [home for home in (0, 1) if home_has(app, home)])
-    worker.finish()
+    # then the partition that has lost releases adds none of another group
+    Worker(app, [home_of("b")]).finish()
     of_one_stream(app, EVENTS)
-
-
-def home_has(app: App, home: int) -> bool:
-    """Whether the log has releases of this partition: it alone is sure to notice that they are missing."""
-    return bool(Worker(app).domain._homes.get(home))
 
 
 # ---------------------------------------------------------------- crashes of a registration
