@@ -271,6 +271,7 @@ class Ledger:
         """Raise the budget, and log that it was; the same again is nothing new."""
         with self.database.write() as connection:
             registration.lock(connection)
+            check_whole(connection)
             book = budget.report(connection)
             if book is None:
                 raise LedgerError("the ledger has no budget yet: the first registration takes it from [privacy]")

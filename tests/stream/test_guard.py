@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+import orjson
 import pytest
 
 from shoal.models.errors import FailStop
-from shoal.stream import guard, release
+from shoal.stream import guard
 from shoal.stream.guard import Unmade
 from shoal.stream.release import ReleasePartition
 from tests.stream.simulation import Cluster, config, event
@@ -31,7 +32,7 @@ def made_of(cfg=CONFIG, events=EVENTS) -> tuple[Cluster, dict[str, bytes], dict[
     assert taken is not None
     activations = {}
     for activated in taken.activations:
-        said = release.orjson.loads(activated.value)
+        said = orjson.loads(activated.value)
         activations[said["group"], said["level"]] = activated.value
     return cluster, {f"{one.group}/{one.seq}": one.value for one in taken.releases}, activations
 

@@ -95,9 +95,11 @@ class App:
         self.config.write_text(CONFIG.format(url=url or f"sqlite:///{folder}/log.db", folder=folder, metric=metric))
         key_file.new(folder / "shoal.key")
         records = [Record(offset, raw) for offset, raw in enumerate(events)]
-        self.topics = Topics(records, *([[] for _ in range(homes)] for _ in range(3)))
+        empty: list[list[list[Record]]] = [[[] for _ in range(homes)] for _ in range(3)]
+        self.topics = Topics(records, empty[0], empty[1], empty[2])
         self.published: dict[str, set[bytes]] = {}
         self.is_away = False
+        self._plan: TopicPlan | None = None
         self._open = ExitStack()
 
     def __enter__(self) -> "App":
@@ -133,7 +135,9 @@ class App:
 
     def stream_of(self, events: Sequence[bytes], *, end: bool = True) -> set[bytes]:
         """What a file of these events releases, in an app of its own."""
-        runner = FileRun(plan_of(self.session()))
+        if self._plan is None:
+            self._plan = plan_of(self.session())
+        runner = FileRun(self._plan)
         return {release.value for output in runner.outputs(lines(events), end=end) for release in output.releases}
 
     def copy_log(self) -> None:
@@ -281,10 +285,10 @@ class Worker:
             if name == "dead-letters":
                 continue
             log: list[Record] = getattr(self._topics, name)[partition]
-            for key, value, headers in records:
-                log.append(Record(len(log), value, key, headers))
+            for record_key, body, headers in records:
+                log.append(Record(len(log), body, record_key, headers))
             if name == "releases":
-                self._app.publish([value for _, value, _ in records])
+                self._app.publish([body for _, body, _ in records])
 
     def audit(self) -> None:
         """The audit stage, to its end."""
