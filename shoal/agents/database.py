@@ -53,8 +53,11 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and writes nothing."""
-        with _reachable(), self._engine.connect() as connection, connection.begin():
-            yield connection
+        with _reachable(), self._engine.connect() as connection:
+            if not self.is_sqlite:  # where each statement would see what was committed just before it
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

@@ -155,11 +155,16 @@ class Statistics:
                 if isinstance(machine, ReleaseMachine) and machine.state.has_made_again(f"{metric}/{version}"):
                     yield MadePlace((metric, version), place.partition)
 
+    @property
+    def withheld(self) -> set[str]:
+        """Metrics of which new releases wait, until all is made again that is published."""
+        machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
+        return {label for machine in machines for label in machine.state.withheld}
+
     def _say_withheld(self) -> None:
-        for machine in list(self.machines.values()):
-            for label in machine.state.withheld if isinstance(machine, ReleaseMachine) else ():
-                reason = "file runs have published releases that are not all made again from the topic; new ones wait"
-                self._say("withheld", label, reason + ". If the topic has another stream, raise the version")
+        for label in sorted(self.withheld):
+            reason = "file runs have published releases that are not all made again from the topic; new ones wait"
+            self._say("withheld", label, reason + ". If the topic has another stream, raise the version")
 
     def _say(self, event: str, label: str, reason: str) -> None:
         if (event, label) not in self._said:

@@ -16,6 +16,7 @@ a user, or how many values were clipped. What can fail: the port is taken.
     shoal_recoveries_total              partitions taken over
     shoal_owned_partitions              partitions worked on now
     shoal_backlog                       events, messages and releases that are not committed yet
+    shoal_withheld_metrics              metrics whose new releases wait until all that is published is made again
     shoal_ready                         1 if `/health` says so
 """
 
@@ -115,6 +116,8 @@ class Metrics(Collector):
         yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
         backlog = sum(part.machine.backlog for part in partitions)
         yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        waiting = "metrics whose new releases wait until what is published is made again"
+        yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
         yield GaugeMetricFamily("shoal_ready", "whether this worker is ready", value=is_ready(self._domain, counts))
 
     def _releases(self) -> Metric:

@@ -1,13 +1,16 @@
 """A log that lost rows is refused, wherever somebody would build on it: what is missing must not read as "not yet"."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Executable, create_engine, select, text
 from typer.testing import CliRunner
 
+from shoal.agents.budget import report, write_budget
 from shoal.agents.cli.main import app as shoal
+from shoal.agents.database import log_id
 from shoal.agents.ledger import Ledger
 from shoal.models.errors import LedgerError
 from shoal.models.log import Table
@@ -109,3 +112,14 @@ def test_a_version_that_is_gone_leaves_its_owner(app: App, database_url: str) ->
 def test_a_new_log_is_whole(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/log.db") as ledger:
         assert ledger.budget_report() is None
+
+
+def test_a_reader_sees_one_state(database_url: str) -> None:
+    """A table would seem to have lost what another process wrote between two looks."""
+    with Ledger.open(database_url, migrate=True) as ledger:
+        with ledger.database.read() as connection:
+            assert ledger.log_id == log_id(connection)
+            with ledger.database.write() as other:
+                write_budget(other, Fraction(1), Fraction(0), unit="user")
+            assert report(connection) is None
+        assert connection.closed

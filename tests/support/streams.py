@@ -321,5 +321,4 @@ class Worker:
     @property
     def withheld(self) -> set[str]:
         """Metrics that wait."""
-        machines = [machine for machine in self._machines.values() if isinstance(machine, ReleaseMachine)]
-        return {label for machine in machines for label in machine.state.withheld}
+        return self.domain.withheld
