@@ -6,6 +6,8 @@ STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
 LEDGER = "agents/test_ledger.py::"
 AUDIT = "agents/test_audit_log.py::"
+OWNERS = "agents/test_owners.py::"
+ONE_OWNER = "privacy/test_one_owner.py::"
 VERIFY = "agents/test_verify.py::"
 NOTHING_FOUND = "not enough values to unpack"  # where a test names the one finding
 
@@ -64,6 +66,42 @@ KEPT = (
         new="if other == name:",
         breach="two ledgers charge what one key's noise hides, and two streams meet it",
         tests=("agents/test_key_file.py::test_a_key_belongs_to_one_log",),
+    ),
+    Mutant(
+        name="a file run that was overtaken adds",
+        family="state",
+        file="agents/owners.py",
+        old="if not self.by_workers and self.run == run:",
+        new="if not self.by_workers or self.run == run:",
+        breach="two runs over two inputs publish under one key",
+        tests=(OWNERS + "test_a_newer_file_run_takes_over_from_an_older_one[sqlite]",),
+    ),
+    Mutant(
+        name="workers do not wait for one another",
+        family="state",
+        file="stream/guard.py",
+        old="(label not in self._heads and self._unmade.is_clear(label))",
+        new="label not in self._heads",
+        breach="a user of the file's groups is published in the topic's groups, too",
+        tests=("stream/test_guard.py::test_what_is_new_waits_until_all_partitions_have_made_again_what_is_published",),
+    ),
+    Mutant(
+        name="an older log registers a version again",
+        family="state",
+        file="agents/key_file.py",
+        old="if name in used and _note(used[name]) != ANNOUNCED:",
+        new="if name in used and _note(used[name]) == ANNOUNCED:",
+        breach="the key meets a second stream, whose difference from the first shows",
+        tests=(ONE_OWNER + "test_a_log_that_was_copied_before_a_version_was_registered_is_refused",),
+    ),
+    Mutant(
+        name="an ended version takes activations",
+        family="state",
+        file="agents/audit_log.py",
+        old="                closed.refuse(group)\n                said =",
+        new="                said =",
+        breach="a centre that was chosen from another input is published, and no end covers it",
+        tests=(OWNERS + "test_an_ended_version_takes_nothing_new[sqlite-partitions0]",),
     ),
     Mutant(
         name="a key is overwritten",
