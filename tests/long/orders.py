@@ -5,4 +5,4 @@ from hypothesis import settings
 from tests.support.orders import Orders
 
 TestManyOrders = Orders.TestCase
-TestManyOrders.settings = settings(max_examples=150, stateful_step_count=40)
+TestManyOrders.settings = settings(max_examples=300, stateful_step_count=20)

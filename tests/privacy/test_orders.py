@@ -5,4 +5,4 @@ from hypothesis import settings
 from tests.support.orders import Orders
 
 TestOrders = Orders.TestCase
-TestOrders.settings = settings(max_examples=6, stateful_step_count=15)
+TestOrders.settings = settings(max_examples=15, stateful_step_count=10)

@@ -6,12 +6,14 @@ stream gives. The inputs share a beginning, so that runs do go on where others s
 
 import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from shoal.agents.sink import Unavailable as SinkUnavailable
 from shoal.models.errors import FailStop, ShoalError
 from shoal.stream import runner
 from tests.support.streams import CELLS, FULL, GROUPS, MEAN, OFTEN, App, Run, Worker, event
@@ -24,9 +26,11 @@ INPUTS = {
     "other values": [event(user, 1 - value, time, group) for user, value, time, group in PEOPLE],
     "a value less": [event(*one) for one in [("user0", 0.75, 0, "a"), *PEOPLE[1:]]],
     "other groups": [event(user, value, time, "cd"["ab".index(group)]) for user, value, time, group in PEOPLE],
-    "a group more": [event("user9", 0.5, 0, "e"), *(event(*one) for one in PEOPLE)],
 }
 names = st.sampled_from(sorted(INPUTS))
+steps = st.sampled_from([2, 4, 9])  # outputs: some, and all
+often = st.sampled_from([True, True, True, False])
+rarely = st.sampled_from([False, False, False, True])
 
 
 class Orders(RuleBasedStateMachine):
@@ -46,20 +50,30 @@ class Orders(RuleBasedStateMachine):
         self.app = self.cleanup.enter_context(App(folder, METRICS[metric], INPUTS[topic]))
         self.streams = [self.app.stream_of(events) for events in INPUTS.values()]
 
-    @rule(name=names, end=st.booleans())
-    def start_run(self, name: str, end: bool) -> None:
+    @rule(name=names, end=st.booleans(), steps=steps)
+    def start_run(self, name: str, end: bool, steps: int) -> None:
         with contextlib.suppress(ShoalError):
             self.runs.append(Run(self.app, INPUTS[name], end=end))
+            self._go_on(self.runs[-1], steps)
 
-    @rule(which=st.integers(0, 3), steps=st.integers(1, 9))
+    @rule(which=st.integers(0, 3), steps=steps, away=rarely)
     @precondition(lambda self: self.runs)
-    def go_on(self, which: int, steps: int) -> None:
-        run = self.runs[which % len(self.runs)]
+    def go_on(self, which: int, steps: int, away: bool) -> None:
+        with self._database(away):
+            self._go_on(self.runs[which % len(self.runs)], steps)
+
+    def _go_on(self, run: Run, steps: int) -> None:
         try:
             for _ in range(steps):
                 run.step()
         except ShoalError:
             run.kill()
+
+    @contextlib.contextmanager
+    def _database(self, away: bool) -> Iterator[None]:
+        self.app.is_away = away
+        yield
+        self.app.is_away = False
 
     @rule(which=st.integers(0, 3))
     @precondition(lambda self: self.runs)
@@ -71,42 +85,28 @@ class Orders(RuleBasedStateMachine):
     def start_workers(self, apart: bool) -> None:
         with contextlib.suppress(ShoalError):
             homes = [[0], [1]] if apart else [[0, 1]]
-            workers = [Worker(self.app, home, bound=0 in home) for home in homes]
-            self.workers = workers
+            self.workers = [Worker(self.app, home, bound=0 in home) for home in homes]
 
-    @rule(which=st.integers(0, 1), home=st.integers(0, 1), count=st.integers(1, 6))
+    @rule(which=st.integers(0, 1), count=st.sampled_from([3, 12]), away=rarely, asks=often, audits=st.booleans())
     @precondition(lambda self: self.workers)
-    def work(self, which: int, home: int, count: int) -> None:
+    def work(self, which: int, count: int, away: bool, asks: bool, audits: bool) -> None:
         worker = self.workers[which % len(self.workers)]
-        self._unless_it_stops(worker, lambda: worker.bound(count))
-        self._unless_it_stops(worker, lambda: worker.release(worker.homes[home % len(worker.homes)], count))
-
-    def _unless_it_stops(self, worker: Worker, act: object) -> None:
-        try:
-            act()  # type: ignore[operator]
-        except (FailStop, ShoalError):
-            worker.crash()  # and its supervisor starts it again
-            with contextlib.suppress(ShoalError):
-                worker.domain.agree(worker.verified)
-
-    @rule(which=st.integers(0, 1), audits=st.booleans())
-    @precondition(lambda self: self.workers)
-    def ask(self, which: int, audits: bool) -> None:
-        worker = self.workers[which % len(self.workers)]
-        with contextlib.suppress(ShoalError, Exception):
-            worker.ask()
-        if audits:
-            with contextlib.suppress(Exception):
-                worker.audit()
+        with self._database(away):
+            try:
+                worker.bound(count)
+                for home in worker.homes:
+                    worker.release(home, count)
+                if asks:
+                    worker.ask()
+                if audits:
+                    worker.audit()
+            except (FailStop, ShoalError, SinkUnavailable):
+                worker.crash()
 
     @rule()
     @precondition(lambda self: self.workers)
     def crash(self) -> None:
         self.workers = []
-
-    @rule()
-    def lose_and_find_the_database(self) -> None:
-        self.app.is_away = not self.app.is_away
 
     @rule()
     def copy(self) -> None:
