@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
 .PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix lock clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators
+.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,8 @@ help:
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
+	@echo 'make test-orders'
+	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -113,6 +115,10 @@ test-operators: install
 
 bench-idle: install
 	$(BIN)/python -m benchmarks.idle $(ARGS)
+
+# File runs, workers, kills, outages and restores in many more orders than `make test` tries.
+test-orders: install
+	$(BIN)/python -m pytest --quiet tests/long/orders.py
 
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install

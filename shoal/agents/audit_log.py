@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert, select, text, tuple_
+from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert, select, text
 
+from shoal.agents import owners
+from shoal.agents.owners import Version
 from shoal.models.chain import FIRST, chain
 from shoal.models.errors import AuditError
-from shoal.models.log import ENDED, Activation, Label, MetricVersion, Release, escape
+from shoal.models.log import ENDED, Activation, Label, Release, escape
 
 ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
     "sqlite": """
@@ -74,6 +76,10 @@ class StreamEnded(Unwritten):
     """A new release of a version whose stream a file run has ended."""
 
 
+class NotOwner(Unwritten):
+    """Something new of a version that another publishes."""
+
+
 class MissingSeq(Unwritten):
     """A release arrived before one that precedes it."""
 
@@ -100,26 +106,30 @@ class Appended:
             raise fault
 
 
-def append_releases(connection: Connection, app: str, rows: Iterable[bytes]) -> Appended:
-    """Write releases, given as their exact bytes, into the caller's transaction."""
+def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run: str | None = None) -> Appended:
+    """Write releases, given as their exact bytes, into the caller's transaction.
+
+    A file run gives its id, and adds only to versions that it owns. Without one, they are in Kafka already.
+    """
     batch: dict[Group, list[tuple[int, str, str, str]]] = {}
     for row, fields in read_records(rows, "seq", "id", "at"):
         batch.setdefault(group_of(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
     done = Appended()
     new: list[dict[str, Any]] = []
-    ended = _lock_versions(connection, app, batch)
+    closed = _lock_versions(connection, app, batch, run)
     ranges = {group: (min(releases)[0], max(releases)[0]) for group, releases in batch.items()}
     stored = published(connection, app, ranges)
     for group in sorted(batch):
         try:
             added = _continue(group, sorted(batch[group]), stored.get(group, []), done)
-            if added and group[:2] in ended:
-                raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
+            if added:
+                closed.refuse(group)
             new += added
         except Unwritten as fault:
             done.faults.append(fault)
     if new:
         connection.execute(insert(Release), [{"app": app, **row} for row in new])
+        owners.count(connection, app, releases=((row["metric"], row["version"]) for row in new))
     done.written = len(new)
     return done
 
@@ -152,15 +162,29 @@ def _continue(
     return rows
 
 
-def _lock_versions(connection: Connection, app: str, groups: Iterable[Group]) -> set[tuple[str, int]]:
-    """Hold the versions that a batch is of, so that appends to one follow one another; return those that ended."""
-    wanted = {(group.metric, group.version) for group in groups}
-    columns = (MetricVersion.metric, MetricVersion.version)
-    mine = select(*columns, MetricVersion.state).where(MetricVersion.app == app).order_by(*columns)
-    found = connection.execute(mine.where(tuple_(*columns).in_(wanted)).with_for_update(key_share=True)).all()
-    for metric, version in sorted(wanted - {(row.metric, row.version) for row in found}):
+@dataclass(frozen=True)
+class _Closed:
+    """Versions that take nothing new of this writer."""
+
+    ended: set[Version]
+    of_others: dict[Version, str]  # and why
+
+    def refuse(self, group: Group) -> None:
+        """Raise if something new of this group may not be written."""
+        if group[:2] in self.ended:
+            raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
+        if (reason := self.of_others.get(group[:2])) is not None:
+            raise NotOwner(f"{group}: {reason}; nothing new is written", group)
+
+
+def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], run: str | None) -> _Closed:
+    """Hold the versions that a batch is of, so that appends to one follow one another and none changes its owner."""
+    wanted: set[Version] = {(group.metric, group.version) for group in groups}
+    states = owners.lock_versions(connection, app, wanted)
+    for metric, version in sorted(wanted - states.keys()):
         raise AuditError(f'metric "{metric}" version {version} is not registered under app {app!r}; nothing is written')
-    return {(row.metric, row.version) for row in found if row.state == ENDED}
+    ended = {version for version, state in states.items() if state == ENDED}
+    return _Closed(ended, {} if run is None else owners.of_others(connection, app, wanted, run))
 
 
 def published(connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[Published]]:
@@ -211,25 +235,30 @@ def heads(connection: Connection, app: str) -> dict[Group, Head]:
     return {Group(row.metric, row.version, row.group): Head(row.seq, row.hash) for row in rows}
 
 
-def append_activations(connection: Connection, app: str, rows: Iterable[bytes]) -> Appended:
+def append_activations(connection: Connection, app: str, rows: Iterable[bytes], run: str | None = None) -> Appended:
     """Write activations, given as their exact bytes, into the caller's transaction."""
     done = Appended()
     new: dict[tuple[Group, int], dict[str, Any]] = {}
     read = [(row.decode(), fields) for row, fields in read_records(rows, "level", "at", "prior")]
-    _lock_versions(connection, app, {group_of(fields) for _, fields in read})
+    closed = _lock_versions(connection, app, {group_of(fields) for _, fields in read}, run)
     for body, fields in read:
         group, level = group_of(fields), fields["level"]
         stored = new[group, level]["body"] if (group, level) in new else activation(connection, app, group, level)
-        if stored is None:
-            said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
-            new[group, level] = {"app": app, **group._asdict(), "level": level, **said}
-        elif stored == body:
-            done.repeated += 1
-        else:
-            message = f"{group}: the activation of level {level} has two values; the log keeps the first"
-            done.faults.append(Equivocation(message, group))
+        try:
+            if stored is None:
+                closed.refuse(group)
+                said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
+                new[group, level] = {"app": app, **group._asdict(), "level": level, **said}
+            elif stored == body:
+                done.repeated += 1
+            else:
+                message = f"{group}: the activation of level {level} has two values; the log keeps the first"
+                raise Equivocation(message, group)
+        except Unwritten as fault:
+            done.faults.append(fault)
     if new:
         connection.execute(insert(Activation), list(new.values()))
+        owners.count(connection, app, activations=(group[:2] for group, _ in new))
     done.written = len(new)
     return done
 
@@ -240,6 +269,13 @@ def activation(connection: Connection, app: str, group: Group, level: int) -> st
     chosen = (name == part for name, part in zip(names, group, strict=True))
     wanted = select(Activation.body).where(Activation.app == app, *chosen, Activation.level == level)
     return connection.execute(wanted).scalar_one_or_none()
+
+
+def activated(connection: Connection, app: str) -> set[tuple[Group, int]]:
+    """Group and level of all activations."""
+    columns = (Activation.metric, Activation.version, Activation.group, Activation.level)
+    found = connection.execute(select(*columns).where(Activation.app == app))
+    return {(Group(row.metric, row.version, row.group), row.level) for row in found}
 
 
 def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:

@@ -22,6 +22,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, ma
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from shoal.agents.wholeness import lost_rows
 from shoal.models.errors import LedgerError
 from shoal.models.log import Log
 
@@ -52,8 +53,11 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and writes nothing."""
-        with _reachable(), self._engine.connect() as connection, connection.begin():
-            yield connection
+        with _reachable(), self._engine.connect() as connection:
+            if not self.is_sqlite:  # where each statement would see what was committed just before it
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -159,18 +163,26 @@ def bring_to_head(database: Database, *, migrate: bool) -> str:
 
 
 def upgrade(connection: Connection) -> None:
-    """All steps up to head, in the caller's transaction, and the log's random id if it has none yet."""
+    """All steps up to head, in the caller's transaction, and of a new log its random id."""
     config = _alembic_config()
     config.attributes["connection"] = connection
+    is_new = MigrationContext.configure(connection).get_current_revision() is None
     with _alembic:
         command.upgrade(config, "head")
-    if connection.execute(select(Log.id)).one_or_none() is None:
+    if is_new:
         connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
 
 
 def log_id(connection: Connection) -> str:
-    """The log's random id."""
-    return connection.execute(select(Log.id)).scalar_one()
+    """The log's random id.
+
+    Raises:
+        LedgerError: it is gone.
+    """
+    found = connection.execute(select(Log.id)).scalar_one_or_none()
+    if found is None:
+        raise lost_rows("log", "its id is gone, to which keys and topics are bound")
+    return found
 
 
 def _alembic_config() -> Config:

@@ -4,7 +4,8 @@ In come places; out come machines, judged against Kafka and SQL before they may 
 refuses, a partition's state is missing though it ever committed, or what it says is not what was published.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from weakref import WeakValueDictionary
 
 import structlog
@@ -16,16 +17,22 @@ from shoal.agents.deployment import Deployment, former_topics
 from shoal.agents.health import Health
 from shoal.agents.machine import Machine, Place, Record
 from shoal.agents.machines import BoundMachine, ReleaseMachine
+from shoal.agents.made_again import MadeAgain, heads_by_home
+from shoal.agents.made_again import Place as MadePlace
 from shoal.agents.session import Session
 from shoal.agents.settings import BOUND, KafkaSettings
 from shoal.agents.sink import Unavailable as SinkUnavailable
+from shoal.agents.threads import in_thread
 from shoal.agents.topics import Verified
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.stream.bound import BoundPartition
+from shoal.stream.guard import Unmade
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
 
 log = structlog.get_logger("shoal.audit")
+
+ASK_EVERY = 1.0  # seconds between two looks at what other workers have made again
 
 
 class Statistics:
@@ -41,6 +48,9 @@ class Statistics:
         self._settings = settings
         self._heads: dict[Group, Head] = {}
         self._former: dict[str, int] = {}
+        self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
+        self._made_again = MadeAgain(session.ledger, session.config.kafka.app, 0, {}, ())
+        self._said: set[tuple[str, str]] = set()
 
     def agree(self, verified: Verified) -> None:
         """Register with the ledger, read it once, and compile the plans.
@@ -55,7 +65,12 @@ class Statistics:
         retired = {
             f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"
         }
-        self._heads = self._session.ledger.heads(app)
+        # Read after the registration: from then on no file run adds to what workers own.
+        standing = self._session.ledger.standing(app)
+        self._heads = standing.heads
+        homes = counts[self._settings.contributions]
+        versions = [(metric.name, metric.version) for metric in self._session.config.metric]
+        self._made_again = MadeAgain(self._session.ledger, app, homes, standing.owners, versions)
         self._former = former_topics(self._session.ledger.partitions(app), counts)
         self.plans = {
             topic: plan_topic(
@@ -68,6 +83,7 @@ class Statistics:
             )
             for topic in self.sources
         }
+        self._homes = heads_by_home(self._heads, self.plans.values())
 
     def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
         """The machine of a partition."""
@@ -87,6 +103,7 @@ class Statistics:
                 log_id=log_id,
                 published=self._published,
                 former=self._former,
+                unmade=Unmade(self._homes.get(place.partition, {}), self._is_clear, self._activation),
             )
             machine = ReleaseMachine(self._settings, state)
         self.machines[place] = machine
@@ -112,6 +129,51 @@ class Statistics:
                 "log, for what was published under this key must be known"
             )
         return stored
+
+    def _is_clear(self, label: str) -> bool:
+        return self._made_again.is_clear(label)
+
+    def _activation(self, label: str, group: str, level: int) -> bytes | None:
+        metric, _, version = label.rpartition("/")
+        place = Group(metric, int(version), group)
+        return self._session.ledger.activation(self._session.config.kafka.app, place, level)
+
+    async def watch(self) -> None:
+        """Tell the ledger what this worker has made again of file runs' releases, until all workers have."""
+        while self._made_again.open:
+            try:
+                await in_thread(self._made_again.ask, list(self._made()))
+                self._say_withheld()
+            except Unavailable as error:
+                self._say("audit_log_away", "", f"{error}; waiting: what file runs published must be made again first")
+            await asyncio.sleep(ASK_EVERY)
+
+    def ask(self) -> None:
+        """One such look, without a loop."""
+        self._made_again.ask(list(self._made()))
+        self._say_withheld()
+
+    def _made(self) -> Iterator[MadePlace]:
+        for place, machine in list(self.machines.items()):
+            for metric, version in self._made_again.open:
+                if isinstance(machine, ReleaseMachine) and machine.state.has_made_again(f"{metric}/{version}"):
+                    yield MadePlace((metric, version), place.partition)
+
+    @property
+    def withheld(self) -> set[str]:
+        """Metrics of which new releases wait, until all is made again that is published."""
+        machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
+        return {label for machine in machines for label in machine.state.withheld}
+
+    def _say_withheld(self) -> None:
+        for label in sorted(self.withheld):
+            reason = "file runs have published releases that are not all made again from the topic; new ones wait"
+            self._say("withheld", label, reason + ". If the topic has another stream, raise the version")
+
+    def _say(self, event: str, label: str, reason: str) -> None:
+        if (event, label) not in self._said:
+            self._said.add((event, label))
+            log.warning(event, metric=label, reason=reason)
 
     async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
         """Judge a restored machine: nothing may be missing, and what was published must be what it says."""

@@ -286,7 +286,13 @@ class Host:
     # -- watching
 
     def _begin_watching(self) -> None:
-        loops = (self._watch, self._idling.watch, self.identities.watch, self.domain.watch_deployment)
+        loops = (
+            self._watch,
+            self._idling.watch,
+            self.identities.watch,
+            self.domain.watch,
+            self.domain.watch_deployment,
+        )
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 
@@ -302,6 +308,8 @@ class Host:
             await asyncio.sleep(WATCH_EVERY)
             await self.reach.ask()  # so that an outage is said even when there is nothing to do
             self._pace()
+            for part in self.partitions.values():
+                part.wake()
             chain = self.app.consumer._thread.chain
             waiting = self.positions(self.app.consumer.assignment()) if self.accepting else {}
             late = {tp: n for tp, n in waiting.items() if chain.get(tp, n) > n and not self._holds.get(tp)}

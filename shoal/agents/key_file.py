@@ -1,15 +1,20 @@
 """The secret key on disk: made once, read only while private, bound to one audit log.
 
 A key meets one stream: the same noise over two inputs would show their exact difference. So beside the key stands
-`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. It cannot see a
-copied key file: two deployments must never share one.
+`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. So is this log where
+it does not know a version that has used the key: it was restored from a copy that is older than the version. A version
+is announced before the log registers it and confirmed after, before anything is published: a crash between the two
+leaves an announcement, which locks nobody out. Of what file runs publish the number of releases is remembered, for
+their only other trace is the log; what workers publish is in Kafka.
+
+It cannot see a copied key file: two deployments must never share one.
 """
 
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,6 +26,12 @@ from shoal.models.errors import KeyFileError
 
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
+ANNOUNCED = "announced"  # behind the log's id: the version may be registered there, and has published nothing
+WORKERS = "workers"  # in its place: workers own the version
+
+Version = tuple[str, int]  # metric and version
+# What a log knows: the versions that are registered, each with the number of its releases where a file run owns it.
+Registered = Callable[[], Mapping[Version, int | None]]
 
 
 @dataclass(frozen=True)
@@ -70,20 +81,105 @@ def read(path: Path) -> Key:
     return Key(secret, fingerprint(secret))
 
 
-def bind(path: Path, log_id: str, metric_versions: Iterable[tuple[str, int]]) -> None:
-    """Remember in `FILE.used` that these metric versions use the key in this log; another log is refused."""
+def announce(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
+    """Note that these metric versions are about to be registered in this log, which says what it knows.
+
+    Raises:
+        KeyFileError: the key belongs to another log, or it has met more of a version's stream than this log knows.
+    """
+    with _held(path, log_id) as used:
+        # Asked now: what `used` has was in the log before it was written there.
+        unknown = _unknown(path, used, versions, registered())
+        _replace_used(path, used, {name: f"{log_id} {ANNOUNCED}" for name in unknown})
+
+
+def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers: bool = False) -> None:
+    """Remember in `FILE.used` that these metric versions use the key in this log, or that workers own them there.
+
+    Raises:
+        KeyFileError: the key belongs to another log.
+    """
+    with _held(path, log_id) as used:
+        names = [_name(version) for version in metric_versions]
+        new = [name for name in names if workers or name not in used or _note(used[name]) == ANNOUNCED]
+        _replace_used(path, used, dict.fromkeys(new, f"{log_id} {WORKERS}" if workers else log_id))
+
+
+def remember(path: Path, log_id: str, releases: Mapping[Version, int]) -> None:
+    """Remember that file runs have put so many releases of these versions into the log, before they are shown."""
+    with _held(path, log_id) as used:
+        more = {_name(version): count for version, count in releases.items()}
+        less = [
+            name for name in more if _note(used.get(name, "")) != WORKERS and _count(used.get(name, "")) < more[name]
+        ]
+        new = {name: f"{log_id} {more[name]}" for name in less}
+        # Not forced to the disk: it would take longer than the run, and only a power cut could lose it.
+        _replace_used(path, used, new, force=False)
+
+
+def compare(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
+    """Refuse what `announce` would; nothing is written."""
+    with _held(path, log_id) as used:
+        _unknown(path, used, versions, registered())
+
+
+def _note(value: str) -> str:
+    """What stands behind the log's id."""
+    return value.partition(" ")[2]
+
+
+def _count(value: str) -> int:
+    """How many releases are remembered."""
+    note = _note(value)
+    return int(note) if note.isdecimal() else 0
+
+
+def _name(version: Version) -> str:
+    return f"{version[0]}/{version[1]}"
+
+
+@contextmanager
+def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
+    """What `FILE.used` says, which nobody else changes meanwhile."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
         used = _read_used(path)
         for name, other in sorted(used.items()):
-            if other != log_id:
+            if other.partition(" ")[0] != log_id:
                 raise KeyFileError(
                     f"{path} belongs to another audit log (metric version {name} uses it there); use that log, or make "
                     "a new key with `shoal key new FILE`"
                 )
-        wanted = used | {f"{metric}/{version}": log_id for metric, version in metric_versions}
-        if wanted != used:
-            _write_used(path, wanted)
+        yield used
+
+
+def _unknown(
+    path: Path, used: Mapping[str, str], versions: Iterable[Version], registered: Mapping[Version, int | None]
+) -> list[str]:
+    """Names of the versions that the log does not know yet; refused where the key has met more than the log knows."""
+    unknown = []
+    for version in versions:
+        name, count = _name(version), registered.get(version)
+        if version not in registered:
+            unknown.append(name)
+            if name in used and _note(used[name]) != ANNOUNCED:
+                raise _older(path, f"metric version {name} has used this key, and the audit log does not know it")
+        elif count is not None and _note(used.get(name, "")) == WORKERS:
+            raise _older(path, f"workers publish metric version {name}, and the audit log does not know it")
+        elif count is not None and count < (due := _count(used.get(name, ""))):
+            raise _older(path, f"metric version {name} has {due} releases, and the audit log has {count} of them")
+    return unknown
+
+
+def _older(path: Path, what: str) -> KeyFileError:
+    return KeyFileError(
+        f"{_used(path)}: {what}: the log was restored from an older copy. Restore the newer log, or raise the version"
+    )
+
+
+def _replace_used(path: Path, used: dict[str, str], more: dict[str, str], *, force: bool = True) -> None:
+    if used | more != used:
+        _write_used(path, used | more, force=force)
 
 
 @contextmanager
@@ -121,7 +217,7 @@ def _read_used(path: Path) -> dict[str, str]:
     return content
 
 
-def _write_used(path: Path, used: dict[str, str]) -> None:
+def _write_used(path: Path, used: dict[str, str], *, force: bool = True) -> None:
     """Replace `FILE.used` as a whole: a crash leaves the old one or the new one."""
     part = _used(path).with_suffix(".used.part")  # one writer at a time: the caller holds the lock
     try:
@@ -132,9 +228,11 @@ def _write_used(path: Path, used: dict[str, str]) -> None:
                 orjson.dumps(used, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
             )
             file.flush()
-            os.fsync(file.fileno())
+            if force:
+                os.fsync(file.fileno())
         part.replace(_used(path))
-        _sync_folder(part.parent)
+        if force:
+            _sync_folder(part.parent)
     except OSError as error:
         raise KeyFileError(
             f"{_used(path)} cannot be written ({error.strerror}); the folder of a key must be writable for its user"

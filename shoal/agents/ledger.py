@@ -4,6 +4,8 @@ Synchronous: callers on an event loop use threads. A database that is away raise
 for every method is idempotent; any other `LedgerError` is a refusal that stays one.
 """
 
+import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,11 +13,13 @@ from typing import Self
 
 from sqlalchemy import Connection, select
 
-from shoal.agents import audit_log, budget, registration
-from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingSeq, StreamEnded
+from shoal.agents import audit_log, budget, owners, registration
+from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingSeq, NotOwner, StreamEnded
 from shoal.agents.budget import BudgetReport
 from shoal.agents.database import Database, Unavailable, bring_to_head
+from shoal.agents.owners import Ownership, Version
 from shoal.agents.registration import Agreement, Registration, Request, version_name
+from shoal.agents.wholeness import check_whole, lost_rows
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ENDED, RETIRED, MetricVersion
@@ -30,7 +34,10 @@ __all__ = [
     "Head",
     "Ledger",
     "MissingSeq",
+    "NotOwner",
+    "Ownership",
     "Registration",
+    "Standing",
     "StreamEnded",
     "Unavailable",
 ]
@@ -46,12 +53,22 @@ class End:
     input_digest: str
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What an app has published, and by whose right, at one moment."""
+
+    heads: dict[Group, Head]
+    owners: dict[Version, Ownership]
+    activated: set[tuple[Group, int]]  # group and level
+
+
 class Ledger:
-    """One audit log, open."""
+    """One audit log, open. A file run is known by the ledger that it opened: its id is `run`."""
 
     def __init__(self, database: Database, log_id: str) -> None:
         self.database = database
         self.log_id = log_id
+        self.run = secrets.token_hex(16)
 
     @classmethod
     def open(cls, url: str, *, migrate: bool | None = None) -> Self:
@@ -84,10 +101,25 @@ class Ledger:
         partitions: Mapping[str, int] | None = None,
         unit: str = "user",
         file_run: bool = False,
+        topic: str | None = None,
     ) -> Agreement:
-        """Register what is new and charge it; refuse whatever differs from what is registered."""
+        """Register what is new and charge it; refuse whatever differs from what is registered.
+
+        Who registers owns the streams from then on: workers (with `partitions`) for good, a file run those of its topic
+        until the next one.
+        """
+        run = self.run if file_run else ""
         request = Request(
-            app, registrations, budget_epsilon, budget_delta, key_fingerprint, partitions or {}, unit, file_run
+            app,
+            registrations,
+            budget_epsilon,
+            budget_delta,
+            key_fingerprint,
+            partitions or {},
+            unit,
+            file_run,
+            run,
+            topic,
         )
         with self.database.write() as connection:
             return registration.register(connection, request)
@@ -103,6 +135,7 @@ class Ledger:
         partitions: Mapping[str, int] | None = None,
         unit: str = "user",
         file_run: bool = False,
+        topic: str | None = None,
     ) -> Agreement:
         """What `register` would do now; nothing is written."""
         request = Request(
@@ -116,27 +149,64 @@ class Ledger:
         with self.database.read() as connection:
             return [row for row in registration.versions(connection) if row.app == app]
 
+    def known_versions(self, app: str) -> dict[Version, int | None]:
+        """All registered versions, of every app; with the number of releases of those that the app's file runs own."""
+        with self.database.read() as connection:
+            found: dict[Version, int | None]
+            found = {(row.metric, row.version): None for row in registration.versions(connection)}
+            mine = owners.owners(connection, app).items()
+            return found | {version: owner.releases for version, owner in mine if not owner.by_workers}
+
+    def standing(self, app: str) -> Standing:
+        """What is published and who owns it: to be read after a registration, which settles that.
+
+        Raises:
+            LedgerError: the log has lost releases.
+        """
+        with self.database.read() as connection:
+            found = owners.owners(connection, app)
+            heads = audit_log.heads(connection, app)
+            activated = audit_log.activated(connection, app)
+        there = Counter[Version]()
+        for group, head in heads.items():
+            there[group.metric, group.version] += head.seq
+        for (metric, version), owner in sorted(found.items()):
+            if there[metric, version] < owner.releases:
+                due, name = owner.releases, version_name(metric, version)
+                raise lost_rows("release", f"{due} are due of {name}, and {there[metric, version]} are there")
+        return Standing(heads, found, activated)
+
     def partitions(self, app: str) -> dict[str, int]:
         """Partitions of the topics that an app's workers have read; none of them for file runs alone."""
         with self.database.read() as connection:
             return registration.known_partitions(connection, app)
 
     def append(
-        self, app: str, rows: Iterable[bytes], *, activations: Iterable[bytes] = (), ends: Iterable[End] = ()
+        self,
+        app: str,
+        rows: Iterable[bytes],
+        *,
+        activations: Iterable[bytes] = (),
+        ends: Iterable[End] = (),
+        run: str | None = None,
     ) -> Appended:
         """Write releases, and what belongs to them, in one transaction; repeats are compared and skipped.
 
+        A file run gives its id: it may add to what it owns alone. What workers publish is in Kafka already, and comes
+        without one.
+
         Raises:
+            NotOwner: this is new, and of a version that another file run or workers own by now.
             Equivocation: an id has two values; nothing of its group is written, everything else is.
             MissingSeq: a release came too early; `.waiting` holds the rows to append again, all others are written.
             StreamEnded: the version's stream ended and this is a new release of it.
         """
         with self.database.write() as connection:
-            done = audit_log.append_releases(connection, app, rows)
-            others = audit_log.append_activations(connection, app, activations)
+            done = audit_log.append_releases(connection, app, rows, run)
+            others = audit_log.append_activations(connection, app, activations, run)
             done.faults += others.faults
             for end in ends if not done.faults else ():
-                _end(connection, app, end)
+                _end(connection, app, end, run)
         done.raise_faults()
         return done
 
@@ -152,6 +222,22 @@ class Ledger:
         with self.database.read() as connection:
             return audit_log.heads(connection, app)
 
+    def activation(self, app: str, group: Group, level: int) -> bytes | None:
+        """An activation as it was published."""
+        with self.database.read() as connection:
+            stored = audit_log.activation(connection, app, group, level)
+        return None if stored is None else stored.encode()
+
+    def made_again(
+        self, app: str, made: Mapping[Version, set[int]] | None = None, *, partitions: int = 0
+    ) -> dict[Version, Ownership]:
+        """Note which contributions partitions have made again what file runs published; the owners, as they are now."""
+        if made:
+            with self.database.write() as connection:
+                owners.note_made_again(connection, app, made, partitions)
+        with self.database.read() as connection:
+            return owners.owners(connection, app)
+
     def release(self, app: str, metric: str, version: int, group: str | None, seq: int) -> bytes | None:
         """A release as it was published."""
         place = Group(metric, version, group or "")
@@ -162,7 +248,7 @@ class Ledger:
     def end(self, app: str, metric: str, version: int, at: str, input_digest: str) -> None:
         """Write down the end of a file; its repetition is welcome, another input is refused."""
         with self.database.write() as connection:
-            _end(connection, app, End(metric, version, at, input_digest))
+            _end(connection, app, End(metric, version, at, input_digest), None)
 
     def retire(self, app: str, metric: str, version: int) -> None:
         """Take a version out of use for good; its charge stays."""
@@ -172,14 +258,20 @@ class Ledger:
             registration.set_state(connection, app, metric, version, RETIRED)
 
     def budget_report(self) -> BudgetReport | None:
-        """The budget and all its charges; None before the first registration."""
+        """The budget and all its charges; None before the first registration.
+
+        Raises:
+            LedgerError: the log has lost rows, so that its charges may be more than it says.
+        """
         with self.database.read() as connection:
+            check_whole(connection)
             return budget.report(connection)
 
     def raise_budget(self, epsilon: Fraction, delta: Fraction) -> BudgetReport:
         """Raise the budget, and log that it was; the same again is nothing new."""
         with self.database.write() as connection:
             registration.lock(connection)
+            check_whole(connection)
             book = budget.report(connection)
             if book is None:
                 raise LedgerError("the ledger has no budget yet: the first registration takes it from [privacy]")
@@ -201,7 +293,7 @@ def _version(connection: Connection, app: str, metric: str, version: int) -> Met
     raise LedgerError(f"{version_name(metric, version)} is not registered under app {app!r}; register it first")
 
 
-def _end(connection: Connection, app: str, end: End) -> None:
+def _end(connection: Connection, app: str, end: End, run: str | None) -> None:
     connection.execute(select(MetricVersion.version).where(MetricVersion.app == app).with_for_update(key_share=True))
     row = _version(connection, app, end.metric, end.version)
     if row.state == RETIRED:
@@ -210,5 +302,8 @@ def _end(connection: Connection, app: str, end: End) -> None:
         raise LedgerError(
             f"{version_name(end.metric, end.version)} ended at {row.ended_at} with another input; raise its version"
         )
+    version = (end.metric, end.version)
+    if row.state != ENDED and run is not None and (others := owners.of_others(connection, app, [version], run)):
+        raise NotOwner(f"{version_name(*version)}: {others[version]}; it is not ended", Group(*version, ""))
     told = {"ended_at": end.at, "input_digest": end.input_digest}
     registration.set_state(connection, app, end.metric, end.version, ENDED, **told)

@@ -81,6 +81,10 @@ class Partition:
     def idle(self, wall_ms: int) -> None:
         """Tell the machine that its partition has nothing more to read."""
         self.machine.idle(wall_ms)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again whether there is work, or a transaction to make: what the machine waits for may have come."""
         self._changed.set()
         self._arrived.set()
 

@@ -10,6 +10,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from shoal.agents.budget import check_budget, write_budget
 from shoal.agents.database import now
+from shoal.agents.owners import take_over
+from shoal.agents.wholeness import check_whole
 from shoal.models.chain import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
@@ -62,6 +64,8 @@ class Request:
     partitions: Mapping[str, int] = field(default_factory=dict)
     unit: str = "user"
     file_run: bool = False  # a run over a file may repeat an ended version; its input is compared at its end
+    run: str = ""  # the id of a file run, which takes over the versions of `topic` (None: of all)
+    topic: str | None = None
 
 
 def version_name(metric: str, version: int) -> str:
@@ -71,6 +75,7 @@ def version_name(metric: str, version: int) -> str:
 
 def examine(connection: Connection, request: Request) -> Agreement:
     """Compare with what is registered; say what is new. Raises `LedgerError` where anything differs."""
+    check_whole(connection)
     known = {(row.app, row.metric, row.version): row for row in versions(connection)}
     charged, retired = [], []
     for registration in request.registrations:
@@ -109,6 +114,8 @@ def register(connection: Connection, request: Request) -> Agreement:
         if topic not in known:
             row = {"app": request.app, "topic": topic, "partitions": partitions}
             connection.execute(insert(PartitionCount).values(row))
+    topics = {(one.metric, one.version): orjson.loads(one.parameters).get("topic") for one in request.registrations}
+    take_over(connection, request.app, topics, known.keys() | request.partitions.keys(), request.run, request.topic)
     return agreement
 
 

@@ -26,25 +26,44 @@ class Session:
     key: Key
     ledger: Ledger
 
-    def register(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
+    def register(
+        self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False, topic: str | None = None
+    ) -> Agreement:
         """Agree with the ledger on every metric of the configuration, and bind the key to this log.
+
+        From then on the streams belong to the workers (`partitions`), or those of a topic to this file run.
 
         Raises:
             LedgerError: something differs from what was agreed, or the budget does not suffice.
-            KeyFileError: the key belongs to another log.
+            KeyFileError: the key belongs to another log, or has met a stream that this log does not know.
         """
         # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
-        request = self._request(partitions, file_run)
+        request = self._request(partitions, file_run, topic)
         self.ledger.check(**request)
-        versions = [(metric.name, metric.version) for metric in self.config.metric]
-        key_file.bind(self.config.privacy.key_file, self.ledger.log_id, versions)
-        return self.ledger.register(**request)
+        key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
+        key_file.announce(key, log_id, versions, self._registered)
+        agreement = self.ledger.register(**request)
+        key_file.bind(key, log_id, versions, workers=bool(partitions))
+        return agreement
 
     def check(self, *, partitions: Mapping[str, int] | None = None) -> Agreement:
         """What `register` would do; nothing is written."""
-        return self.ledger.check(**self._request(partitions, file_run=False))
+        agreement = self.ledger.check(**self._request(partitions, file_run=False, topic=None))
+        key_file.compare(self.config.privacy.key_file, self.ledger.log_id, self._versions, self._registered)
+        return agreement
 
-    def _request(self, partitions: Mapping[str, int] | None, file_run: bool) -> dict[str, Any]:
+    def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
+        """Remember beside the key how many releases of its versions a file run has put into the log."""
+        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, releases)
+
+    def _registered(self) -> dict[tuple[str, int], int | None]:
+        return self.ledger.known_versions(self.config.kafka.app)
+
+    @property
+    def _versions(self) -> list[tuple[str, int]]:
+        return [(metric.name, metric.version) for metric in self.config.metric]
+
+    def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None) -> dict[str, Any]:
         return {
             "app": self.config.kafka.app,
             "registrations": [registration_of(self.config, metric) for metric in self.config.metric],
@@ -54,6 +73,7 @@ class Session:
             "partitions": partitions,
             "unit": self.config.unit,
             "file_run": file_run,
+            "topic": topic,
         }
 
 

@@ -22,6 +22,7 @@ a user, or how many values were clipped. What can fail: the port is taken.
     shoal_owned_partitions              partitions worked on now
     shoal_backlog                       events, messages and releases that are not committed yet
     shoal_stray_records_total           records among the contributions that shoal did not write: must be 0
+    shoal_withheld_metrics              metrics whose new releases wait until all that is published is made again
     shoal_ready                         1 if `/ready` says so
     shoal_event_time_seconds            of each metric, up to when its releases are complete
     shoal_seconds_since_tick            of each metric, since a tick of it closed here
@@ -133,6 +134,8 @@ class Metrics(Collector):
         yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
         backlog = sum(part.machine.backlog for part in partitions)
         yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        waiting = "metrics whose new releases wait until what is published is made again"
+        yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
         ready = is_ready(self._domain, counts) and not self.readiness.reasons()
         yield GaugeMetricFamily("shoal_ready", "whether this worker does its work", value=ready)
         yield from gauges(self.readiness)

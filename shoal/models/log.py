@@ -23,6 +23,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from shoal.models.exact import exact_text
 
 ACTIVE, RETIRED, ENDED = "active", "retired", "ended"
+FILE_RUN, WORKERS = "file-run", "workers"
+ALL_PARTITIONS = "all"
 
 NAMES = {
     "pk": "pk_%(table_name)s",
@@ -155,6 +157,23 @@ class PartitionCount(Table):
 def _of_a_version() -> ForeignKeyConstraint:
     names = ["app", "metric", "version"]
     return ForeignKeyConstraint(names, [f"metric_version.{name}" for name in names])
+
+
+class Owner(Table):
+    """Who alone may add to a version's stream, and how much of it the log has. Every version has its row."""
+
+    __tablename__ = "owner"
+    __table_args__ = (_of_a_version(), CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))
+
+    app: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    kind: Mapped[str]
+    run: Mapped[str]  # the file run's id; '' where it is nobody's, or the workers'
+    releases: Mapped[int] = mapped_column(BigInteger)  # so many rows must be there, whatever else was lost
+    activations: Mapped[int] = mapped_column(BigInteger)
+    # The contributions partitions that have made again what the log had when workers took over, as JSON; or "all".
+    made_again: Mapped[str] = mapped_column(Text)
 
 
 class Release(Table):

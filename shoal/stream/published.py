@@ -1,6 +1,6 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from shoal.mechanisms.slots.statistic import CellReleaser
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 from shoal.mechanisms.stepped import Stepped, StepReleaser
 from shoal.models.chain import FIRST, chain
-from shoal.models.errors import FailStop
 from shoal.models.records import activation_bytes, node_text, record_key, release_bytes, release_id
 from shoal.models.times import iso
 from shoal.stream.plan import AnyReleaser, Metric
@@ -177,23 +176,3 @@ def clamped(value: float | None, low: Fraction | float, high: Fraction | float) 
 def kept_key(key: str, level: int, pseudonym: str) -> bytes:
     """The changelog key of what a group's releaser keeps of a user."""
     return b"k" + orjson.dumps([key, level, pseudonym])
-
-
-def check_history(partition: int, count: int, chain: bytes, headers: Mapping[str, bytes] | None) -> None:
-    """Hold a partition's last committed release against what a state has published.
-
-    Raises:
-        FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
-    """
-    if headers is None:
-        if count == 0:
-            return
-        found = "holds no release"
-    elif dict(headers) == {"n": b"%d" % count, "chain": chain.hex().encode()}:
-        return
-    else:
-        found = f"ends with release {headers.get('n', b'?').decode('ascii', 'replace')} of another history"
-    raise FailStop(
-        f"releases partition {partition} {found}, the state has published {count}; "
-        "a topic was re-created, truncated or restored: bring back the topics that belong together"
-    )

@@ -27,17 +27,16 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import REACHED, Closings
+from shoal.stream.guard import Guard, Published, Unmade, check_last
 from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release, Released, check_history, kept_key
+from shoal.stream.published import Activated, GroupState, Release, Released, kept_key
 from shoal.stream.rereading import Rereading
 from shoal.stream.strays import Record, read_message
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
-# What the ledger or topic already holds for (label, group, seq); None: nothing.
-Published = Callable[[str, str, int], bytes | None]
 
 
 class ReleasePartition:
@@ -51,6 +50,7 @@ class ReleasePartition:
         idle_after: int,
         log_id: str = "",
         published: Published | None = None,
+        unmade: Unmade | None = None,
         durable: bool = True,
         former: Mapping[str, int] | None = None,  # partitions of topics whose metrics are all retired
     ) -> None:
@@ -60,7 +60,7 @@ class ReleasePartition:
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.published_count = 0  # releases of this partition so far, and their chain: in every record's header
         self.published_chain = FIRST
-        self._published = published
+        self._guard = Guard(published, unmade)
         self._durable = durable  # False: nobody asks for the changelog
         plans = tuple(plans)
         self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()
@@ -135,6 +135,7 @@ class ReleasePartition:
             if state is None:
                 continue
             state.restore(head, kept.get(key, ()))
+            self._guard.restored(state.metric.label, state.group or "", state.seq)
             self._expect(state, key)
 
     def _group(self, key: str) -> GroupState | None:
@@ -162,16 +163,28 @@ class ReleasePartition:
         Raises:
             FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
         """
-        check_history(self.partition, self.published_count, self.published_chain, headers)
+        check_last(self.partition, self.published_count, self.published_chain, headers)
 
     @property
     def backlog(self) -> int:
-        """Messages and releases since the last `take`."""
-        return self._events + len(self._releases)
+        """Messages and releases since the last `take`: none while nobody can take them, and all once it must wait."""
+        made = self._events + len(self._releases)
+        if not self.withheld:
+            return made
+        return 0 if self._has_room() else made + len(self._inbox)
+
+    @property
+    def withheld(self) -> set[str]:
+        """Labels of metrics that keep the next transaction back, until all that is published is made again."""
+        return self._guard.withheld
+
+    def has_made_again(self, label: str) -> bool:
+        """Whether all is made again that the log had of a metric's groups in this partition."""
+        return self._guard.has_made_again(label)
 
     def ahead(self) -> Iterator[tuple[str, int]]:
         """(topic, source partition) that should be held back, for too many contributions wait here."""
-        if self._waiting.count > MAX_LEAD:
+        if self._waiting.count > MAX_LEAD and not self.withheld:  # what waits for others must not hold them up
             for topic, clocks in self._clocks.items():
                 yield from ((topic, partition) for partition in clocks.ahead())
 
@@ -187,11 +200,19 @@ class ReleasePartition:
 
     def pending(self) -> bool:
         """Whether `work` has something to do."""
+        if self.withheld and not self._has_room():
+            return False  # working on would only make more of what is withheld
         return bool(self._inbox or self._due or self._inbox_end is not None)
+
+    def _has_room(self) -> bool:
+        """Whether a transaction may grow. What is withheld may, for what it waits for can be behind it."""
+        if self.withheld:
+            return self._guard.goes_on(len(self._releases))
+        return len(self._releases) < RELEASES_PER_TRANSACTION
 
     def work(self, enough: Callable[[], bool] = lambda: False) -> None:
         """Close what is due, then read on, until there is `enough` or a transaction is full."""
-        while len(self._releases) < RELEASES_PER_TRANSACTION and not enough():
+        while self._has_room() and not enough():
             if self._due:
                 self._close_one(min(self._due))
             elif self._inbox:
@@ -330,36 +351,27 @@ class ReleasePartition:
 
     def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
         """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
-        self._activations += state.add(contributions, at)
-        self._publish(key, state, at)
+        activations = state.add(contributions, at)
+        self._activations += activations
+        self._publish(key, state, at, activations)
 
-    def _publish(self, key: str, state: GroupState, at: int) -> None:
+    def _publish(self, key: str, state: GroupState, at: int, activations: Iterable[Activated] = ()) -> None:
         """The group's next release."""
         release = state.next_release(at)
-        self._guard(state, release)
+        self._guard.check(state, release, activations)
         self.published_count += 1
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
         headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
         self._releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
         self._changed[key] = state
 
-    def _guard(self, state: GroupState, release: bytes) -> None:
-        """Up to what is already published somewhere, only recompute and match: the key meets one stream."""
-        if self._published is None:
-            return
-        stored = self._published(state.metric.label, state.group or "", state.seq)
-        if stored is not None and stored != release:
-            raise FailStop(
-                f"metric {state.metric.label}: release {state.seq} is already published with other bytes; the key "
-                "would meet a second stream. Use a new metric version, or restore the topics that the log belongs to"
-            )
-
     # ---------------------------------------------------------------- a transaction out
 
     def take(self) -> Released | None:
         """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._releases or self._closed):
+        if self.next_offset is None or not (self._events or self._releases or self._closed) or self.withheld:
             return None
+        self._guard.taken()
         released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
         self._clear()
         return released

@@ -196,7 +196,7 @@ def test_a_changed_log_is_found(
     # given a copy of the log of the worker that was there
     deployment, config = original.deployment, tmp_path / "shoal.toml"
     clone = Clone(original, tmp_path)
-    for table in ("metric_version", "partition_count", "release", "activation"):
+    for table in ("metric_version", "owner", "partition_count", "release", "activation"):
         clone.log(f"UPDATE {table} SET app = ?", deployment.app)
     contributions = f"{deployment.app}.contributions"
     clone.log("UPDATE partition_count SET topic = ? WHERE topic LIKE '%.contributions'", contributions)

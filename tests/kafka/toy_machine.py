@@ -162,6 +162,9 @@ class ToyDomain:
     async def watch_deployment(self) -> None:
         """Nothing to watch."""
 
+    async def watch(self) -> None:
+        """Nothing to watch."""
+
     def ahead(self) -> set[Place]:
         return set()
 

@@ -6,6 +6,8 @@ STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
 LEDGER = "agents/test_ledger.py::"
 AUDIT = "agents/test_audit_log.py::"
+OWNERS = "agents/test_owners.py::"
+ONE_OWNER = "privacy/test_one_owner.py::"
 VERIFY = "agents/test_verify.py::"
 NOTHING_FOUND = "not enough values to unpack"  # where a test names the one finding
 
@@ -40,7 +42,7 @@ KEPT = (
     Mutant(
         name="a second stream under the key",
         family="state",
-        file="stream/release.py",
+        file="stream/guard.py",
         old="if stored is not None and stored != release:",
         new="if stored is None and stored == release:",
         breach="the same noise over two inputs shows their exact difference",
@@ -50,8 +52,8 @@ KEPT = (
     Mutant(
         name="a topic of another history goes unnoticed",
         family="state",
-        file="stream/published.py",
-        old='elif dict(headers) == {"n": b"%d" % count, "chain": chain.hex().encode()}:',
+        file="stream/guard.py",
+        old="elif dict(headers) == expected:",
         new="elif headers:",
         breach="a restored topic gets other releases under the noise of those that it lost",
         tests=(RELEASE + "test_the_last_committed_release_must_be_the_states",),
@@ -60,10 +62,46 @@ KEPT = (
         name="a key in two logs",
         family="state",
         file="agents/key_file.py",
-        old="if other != log_id:",
+        old='if other.partition(" ")[0] != log_id:',
         new="if other == name:",
         breach="two ledgers charge what one key's noise hides, and two streams meet it",
         tests=("agents/test_key_file.py::test_a_key_belongs_to_one_log",),
+    ),
+    Mutant(
+        name="a file run that was overtaken adds",
+        family="state",
+        file="agents/owners.py",
+        old="if not self.by_workers and self.run == run:",
+        new="if not self.by_workers or self.run == run:",
+        breach="two runs over two inputs publish under one key",
+        tests=(OWNERS + "test_a_newer_file_run_takes_over_from_an_older_one[sqlite]",),
+    ),
+    Mutant(
+        name="workers do not wait for one another",
+        family="state",
+        file="stream/guard.py",
+        old="(label not in self._heads and self._unmade.is_clear(label))",
+        new="label not in self._heads",
+        breach="a user of the file's groups is published in the topic's groups, too",
+        tests=("stream/test_guard.py::test_what_is_new_waits_until_all_partitions_have_made_again_what_is_published",),
+    ),
+    Mutant(
+        name="an older log registers a version again",
+        family="state",
+        file="agents/key_file.py",
+        old="if name in used and _note(used[name]) != ANNOUNCED:",
+        new="if name in used and _note(used[name]) == ANNOUNCED:",
+        breach="the key meets a second stream, whose difference from the first shows",
+        tests=(ONE_OWNER + "test_a_log_that_was_copied_before_a_version_was_registered_is_refused",),
+    ),
+    Mutant(
+        name="an ended version takes activations",
+        family="state",
+        file="agents/audit_log.py",
+        old="                closed.refuse(group)\n                said =",
+        new="                said =",
+        breach="a centre that was chosen from another input is published, and no end covers it",
+        tests=(OWNERS + "test_an_ended_version_takes_nothing_new[sqlite-partitions0]",),
     ),
     Mutant(
         name="a key is overwritten",

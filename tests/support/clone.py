@@ -48,7 +48,7 @@ class Clone:
         shutil.copy(original.deployment.key, folder)
         for file in original.deployment.folder.glob("shoal.db*"):
             shutil.copy(file, folder)
-        for table in ("metric_version", "partition_count", "release", "activation"):
+        for table in ("metric_version", "owner", "partition_count", "release", "activation"):
             self.log(f"UPDATE {table} SET app = ?", self.app)
         old, new = f"{original.deployment.app}.contributions", f"{self.app}.contributions"
         self.log("UPDATE partition_count SET topic = ? WHERE topic = ?", new, old)

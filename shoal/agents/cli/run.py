@@ -48,14 +48,14 @@ def run(
         plan = plan_topic(
             session.config, file_topic, session.key.secret, source_partitions=1, contributions_partitions=1
         )
-        continuation = Continuation(session.ledger, session.config.kafka.app, plan)
-        session.register(file_run=True)
+        continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
+        session.register(file_run=True, topic=file_topic)
         out = open_output(files, output)
         refused = None if dead_letters is None else open_output(files, str(dead_letters))
         runner = FileRun(plan)
         releases = _run(runner, continuation, file, out, refused, end=not open_)
         if not open_ and not continuation.repeats_only:
-            session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)))
+            session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)), run=session.ledger.run)
         out.flush()
     counters = runner.counters
     fields = {"events": file.count, "releases": releases, "counters": dict(sorted(counters.items()))}

@@ -1,0 +1,131 @@
+"""What a release partition may hand out: what is published already is made again first, and nothing new before it.
+
+A key meets one stream. Up to what the audit log had when the worker started, a release may only be computed again and
+must be the same bytes. What the log lacks is withheld, and with it all that the partition makes after it, until the
+partition has made again what the log has of its own groups, and the ledger says that so have all others: another input
+in other groups would meet no release that is published, and still cost its users more than they have.
+
+While a partition withholds something and has not yet made again what it must, it goes on, for what it must make may
+come after what is withheld. When it has, it waits for the others. Nothing withheld is committed: a crash leaves the
+last transaction, from which all of it is made again. What can fail: the input is another one; then other bytes are a
+fail-stop, and what is never made again is waited for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import orjson
+
+from shoal.models.errors import FailStop
+from shoal.stream.published import Activated, GroupState
+
+MAX_WITHHELD = 500_000  # releases; a transaction of so many takes some seconds
+# What the ledger or topic already holds for (label, group, seq); None: nothing.
+Published = Callable[[str, str, int], bytes | None]
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """What the audit log had, when the worker started, of the groups of one partition; and what it says of others."""
+
+    heads: dict[str, dict[str, int]]  # label -> group -> seq of its last release
+    is_clear: Callable[[str], bool]  # whether all partitions have made again what file runs published of a version
+    activation: Callable[[str, str, int], bytes | None]  # of (label, group, level)
+
+
+class Guard:
+    """The guard of one partition."""
+
+    def __init__(self, published: Published | None, unmade: Unmade | None) -> None:
+        self._published = published
+        self._unmade = unmade
+        self._heads = {label: dict(heads) for label, heads in unmade.heads.items() if heads} if unmade else {}
+        self._new: set[str] = set()  # labels of what is new since the last transaction
+
+    def restored(self, label: str, group: str, seq: int) -> None:
+        """The state has released so many of a group."""
+        last = self._heads.get(label, {}).get(group)
+        if last is not None and seq >= last:
+            self._forget(label, group)
+
+    def _forget(self, label: str, group: str) -> None:
+        del self._heads[label][group]
+        if not self._heads[label]:
+            del self._heads[label]
+
+    def check(self, state: GroupState, release: bytes, activations: Iterable[Activated]) -> None:
+        """Hold a release that was just made, and what it activated, against what is published.
+
+        Raises:
+            FailStop: something else is published in its place.
+        """
+        label, group, seq = state.metric.label, state.group or "", state.seq
+        stored = None if self._published is None else self._published(label, group, seq)
+        if stored is not None and stored != release:
+            _refuse(label, f"release {seq}")
+        last = self._heads.get(label, {}).get(group, 0)
+        if last and seq <= last:
+            self._compare(label, group, activations)
+            if seq == last:
+                self._forget(label, group)
+        elif not self._may_go_on(label):
+            self._new.add(label)
+
+    def _compare(self, label: str, group: str, activations: Iterable[Activated]) -> None:
+        """Activations that come with a release which is made again."""
+        for activated in activations:
+            level = orjson.loads(activated.value)["level"]
+            stored = self._unmade.activation(label, group, level) if self._unmade else None
+            if stored is not None and stored != activated.value:
+                _refuse(label, f"the activation of level {level}")
+            if stored is None and not self._may_go_on(label):
+                self._new.add(label)  # the log of workers may lack it for a while, that of a file run does not
+
+    def _may_go_on(self, label: str) -> bool:
+        return self._unmade is None or (label not in self._heads and self._unmade.is_clear(label))
+
+    def has_made_again(self, label: str) -> bool:
+        """Whether this partition has made again what the log has of a version in its groups."""
+        return label not in self._heads
+
+    @property
+    def withheld(self) -> set[str]:
+        """Versions for which everything since the last transaction is withheld."""
+        return {label for label in self._new if not self._may_go_on(label)}
+
+    def goes_on(self, releases: int) -> bool:
+        """Whether a partition that withholds so many releases works on, to make again what it must."""
+        return bool(self._heads) and releases < MAX_WITHHELD
+
+    def taken(self) -> None:
+        """A transaction has all that was made until now."""
+        self._new.clear()
+
+
+def check_last(partition: int, count: int, chain: bytes, headers: Mapping[str, bytes] | None) -> None:
+    """Hold the last committed release of a partition against how many its state has published, and their chain.
+
+    Raises:
+        FailStop: they differ: a topic was re-created, truncated, or written by somebody else.
+    """
+    expected = {"n": b"%d" % count, "chain": chain.hex().encode()}
+    if headers is None:
+        if count == 0:
+            return
+        found = "holds no release"
+    elif dict(headers) == expected:
+        return
+    else:
+        found = f"ends with release {headers.get('n', b'?').decode('ascii', 'replace')} of another history"
+    raise FailStop(
+        f"releases partition {partition} {found}, the state has published {count}; "
+        "a topic was re-created, truncated or restored: bring back the topics that belong together"
+    )
+
+
+def _refuse(label: str, what: str) -> NoReturn:
+    raise FailStop(
+        f"metric {label}: {what} is already published with other bytes; the key would meet a second stream. Use a new "
+        "metric version, or restore the topics that the log belongs to"
+    )

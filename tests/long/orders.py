@@ -1,0 +1,8 @@
+"""Many more orders than `tests/privacy/test_orders.py` tries: `make test-orders`."""
+
+from hypothesis import settings
+
+from tests.support.orders import Orders
+
+TestManyOrders = Orders.TestCase
+TestManyOrders.settings = settings(max_examples=300, stateful_step_count=20)

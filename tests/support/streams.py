@@ -1,0 +1,324 @@
+"""One app without a broker: file runs and workers over one real audit log, and all that they ever published.
+
+Topics are lists, and a transaction is committed as a whole; ledger, key file, registration, guard and machines are the
+real ones. So a test can put the steps of several runs and workers into any order, kill them, and restore copies.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from shoal.agents import key_file
+from shoal.agents.continuing import Continuation
+from shoal.agents.database import Unavailable
+from shoal.agents.domain import Statistics
+from shoal.agents.health import Health
+from shoal.agents.ledger import End, Ledger
+from shoal.agents.machine import Outbox, Place
+from shoal.agents.machines import BoundMachine, ReleaseMachine
+from shoal.agents.session import Session, open_session
+from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.topics import Verified
+from shoal.mechanisms.keyed import derive
+from shoal.models.times import iso
+from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.runner import FileRun, Line, Output
+
+CONFIG = """
+[audit]
+url = "{url}"
+[privacy]
+key_file = "{folder}/shoal.key"
+epsilon = 1000
+[kafka]
+brokers = "localhost:1"
+[[metric]]
+name = "m"
+topic = "events"
+user = "u"
+value = "x"
+time = "t"
+range = [0, 1]
+{metric}
+"""
+MEAN = 'statistic = "mean"\nalgorithm = "naive"\nepsilon = 1\nmax_contributions = 5\nusers = 10\nevery = "10s"\n'
+GROUPS = MEAN + 'group = "g"\n'
+CELLS = (
+    'statistic = "slot-mean"\nepsilon = 1\nmax_contributions = 2\nslot = "10s"\ngroup = "g"\nunit = "user-slot"\n'
+    "max_cells = 1\n"
+)
+OFTEN = MEAN.replace('every = "10s"', 'every = "contribution"') + 'group = "g"\n'
+FULL = MEAN.replace('"naive"', '"full"').replace(
+    "epsilon = 1\nmax_contributions = 5", "epsilon = 400\nmax_contributions = 8"
+)
+FULL = FULL.replace("users = 10", 'users = 4\nfailure = "0.5"')
+
+
+def event(user: str, value: float, time: int, group: str = "a") -> bytes:
+    return orjson.dumps({"u": user, "x": value, "t": time, "g": group})
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a topic."""
+
+    offset: int
+    value: bytes
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes]] = ()
+    timestamp: int = 4_000_000_000_000
+
+
+@dataclass
+class Topics:
+    """What Kafka holds: the events, and what was committed."""
+
+    events: list[Record]
+    contributions: list[list[Record]]
+    releases: list[list[Record]]
+    activations: list[list[Record]]
+    states: dict[Place, dict[bytes, bytes]] = field(default_factory=dict)
+    audited: dict[tuple[str, int], int] = field(default_factory=dict)
+
+
+class App:
+    """A folder with configuration, key and log; its topics; what was shown or committed, by id."""
+
+    def __init__(self, folder: Path, metric: str, events: Sequence[bytes], *, homes: int = 2, url: str = "") -> None:
+        self.folder, self.homes = folder, homes
+        self.config = folder / "shoal.toml"
+        self.config.write_text(CONFIG.format(url=url or f"sqlite:///{folder}/log.db", folder=folder, metric=metric))
+        key_file.new(folder / "shoal.key")
+        records = [Record(offset, raw) for offset, raw in enumerate(events)]
+        empty: list[list[list[Record]]] = [[[] for _ in range(homes)] for _ in range(3)]
+        self.topics = Topics(records, empty[0], empty[1], empty[2])
+        self.published: dict[str, set[bytes]] = {}
+        self.is_away = False
+        self._plan: TopicPlan | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> "App":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
+
+    def session(self) -> Session:
+        """A session of its own, as another process would have it; its database can be away."""
+        session = self._open.enter_context(open_session(self.config))
+        for name in ("read", "write"):
+            setattr(session.ledger.database, name, self._unless_away(getattr(session.ledger.database, name)))
+        return session
+
+    def _unless_away(self, call: Any) -> Any:
+        def transaction() -> Any:
+            if self.is_away:
+                raise Unavailable("audit log: the database does not answer")
+            return call()
+
+        return transaction
+
+    def publish(self, values: Sequence[bytes]) -> None:
+        for value in values:
+            self.published.setdefault(orjson.loads(value)["id"], set()).add(value)
+
+    @property
+    def rows(self) -> set[bytes]:
+        """All that was ever published; one id has one value."""
+        assert all(len(values) == 1 for values in self.published.values()), self.published
+        return {value for values in self.published.values() for value in values}
+
+    def stream_of(self, events: Sequence[bytes], *, end: bool = True) -> set[bytes]:
+        """What a file of these events releases, in an app of its own."""
+        if self._plan is None:
+            self._plan = plan_of(self.session())
+        runner = FileRun(self._plan)
+        return {release.value for output in runner.outputs(lines(events), end=end) for release in output.releases}
+
+    def copy_log(self) -> None:
+        """Keep a copy of the log, as a backup does."""
+        with Ledger.open(f"sqlite:///{self.folder}/log.db") as ledger, ledger.database.write() as connection:
+            connection.exec_driver_sql("SELECT 1")
+        for file in self.folder.glob("log.db*"):
+            shutil.copy(file, self.folder / file.name.replace("log.db", "copy.db"))
+
+    def restore_log(self) -> None:
+        """Put the copy in the log's place; nothing may be open."""
+        self._open.close()
+        for file in self.folder.glob("log.db*"):
+            file.unlink()
+        for file in self.folder.glob("copy.db*"):
+            shutil.copy(file, self.folder / file.name.replace("copy.db", "log.db"))
+
+
+def plan_of(session: Session) -> TopicPlan:
+    return plan_topic(session.config, "events", session.key.secret, source_partitions=1, contributions_partitions=1)
+
+
+def lines(events: Sequence[bytes]) -> Iterator[Line]:
+    return (Line(offset, raw) for offset, raw in enumerate(events))
+
+
+class Run:
+    """`shoal run`, step by step: registered at once, an output shown with each step."""
+
+    def __init__(self, app: App, events: Sequence[bytes], *, end: bool = False) -> None:
+        self._app, self._session, self._end = app, app.session(), end
+        plan = plan_of(self._session)
+        ledger = self._session.ledger
+        self._continuation = Continuation(ledger, "shoal", plan, self._session.remember)
+        self._session.register(file_run=True, topic="events")
+        self._runner = FileRun(plan)
+        self._outputs: Iterator[Output] | None = self._runner.outputs(lines(events), end=end)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its input has ended, or it was killed."""
+        return self._outputs is None
+
+    def step(self) -> None:
+        """The next output, and after the last one the end."""
+        if self._outputs is None:
+            return
+        output = next(self._outputs, None)
+        if output is None:
+            self._outputs = None
+            self._finish()
+            return
+        for done in self._continuation.take(output):
+            self._app.publish([release.value for release in done.releases])
+
+    def _finish(self) -> None:
+        self._continuation.finish()
+        if self._end and not self._continuation.repeats_only:
+            ends = [
+                End(metric.section.name, metric.section.version, iso(self._runner.bound.watermark(metric.clock) or 0),
+                    derive(metric.key, "input", b"events").hex())
+                for metric in self._runner.plan.metrics
+            ]  # fmt: skip
+            self._session.ledger.append("shoal", [], ends=ends, run=self._session.ledger.run)
+
+    def finish(self) -> None:
+        """All steps."""
+        while not self.is_over:
+            self.step()
+
+    def kill(self) -> None:
+        """It makes no further step."""
+        self._outputs = None
+
+
+class Worker:
+    """A worker with some of the partitions: of the source's one, and of the contributions."""
+
+    def __init__(self, app: App, homes: Sequence[int] | None = None, *, bound: bool = True) -> None:
+        self._app, self._topics = app, app.topics
+        self._settings = KafkaSettings("localhost:1", "shoal", partitions=app.homes)
+        self.health = Health()
+        self.session = app.session()
+        self.domain = Statistics(self.session, self._settings, self.health)
+        self.verified = Verified({"events": 1, "shoal.contributions": app.homes})
+        self.domain.agree(self.verified)
+        self.homes = list(range(app.homes)) if homes is None else list(homes)
+        self._has_bound = bound
+        self._machines: dict[Place, BoundMachine | ReleaseMachine] = {}
+
+    def _machine(self, place: Place) -> BoundMachine | ReleaseMachine:
+        machine = self._machines.get(place)
+        if machine is None:
+            machine = self.domain.machine(place)
+            machine.restore(self._topics.states.get(place, {}))
+            if machine.next_offset is None:
+                machine.start(0)
+            if isinstance(machine, ReleaseMachine):
+                last = self._topics.releases[place.partition][-1:]
+                machine.state.check_last(dict(last[0].headers) if last else None)
+                self.domain._compare_heads(machine.state)
+            self._machines[place] = machine
+        return machine
+
+    def crash(self) -> None:
+        """What is not committed is lost."""
+        self._machines.clear()
+
+    def bound(self, count: int) -> None:
+        """One transaction of the bound stage, of so many events at most."""
+        if not self._has_bound:
+            return
+        machine = self._machine(Place(BOUND, "events", 0))
+        first = machine.next_offset or 0
+        records = self._topics.events[first : first + count]
+        if records:
+            machine.process(records, records[-1].offset + 1)
+            self._commit(Place(BOUND, "events", 0), machine.take(10**9))
+
+    def release(self, home: int, count: int) -> None:
+        """One transaction of the release stage, of so many messages at most, if it makes one."""
+        place = Place(RELEASE, self._settings.contributions, home)
+        machine = self._machine(place)
+        assert isinstance(machine, ReleaseMachine)
+        first = machine.next_offset or 0  # also of what is withheld: it was read
+        records = self._topics.contributions[home][first : first + count]
+        if records and machine.backlog < self._settings.max_unflushed and not machine.pending():
+            machine.process(records, records[-1].offset + 1)
+        while machine.pending():
+            machine.work(10**6)
+        self._commit(place, machine.take(10**9))
+
+    def _commit(self, place: Place, outbox: Outbox | None) -> None:
+        """All of a transaction becomes visible."""
+        if outbox is None:
+            return
+        state = self._topics.states.setdefault(place, {})
+        for key, value in outbox.changelog:
+            if value is None:
+                state.pop(key, None)
+            else:
+                state[key] = value
+        for (topic, partition), records in outbox.records.items():
+            name = topic.partition(".")[2]
+            if name == "dead-letters":
+                continue
+            log: list[Record] = getattr(self._topics, name)[partition]
+            for record_key, body, headers in records:
+                log.append(Record(len(log), body, record_key, headers))
+            if name == "releases":
+                self._app.publish([body for _, body, _ in records])
+
+    def audit(self) -> None:
+        """The audit stage, to its end."""
+        for topic, name in ((self._settings.activations, "activations"), (self._settings.releases, "releases")):
+            for home in self.homes:
+                log = getattr(self._topics, name)[home]
+                first = self._topics.audited.get((name, home), 0)
+                self.domain.sink(topic, home, log[first:])
+                self._topics.audited[name, home] = len(log)
+
+    def ask(self) -> None:
+        """What the worker asks of the ledger now and then."""
+        self.domain.ask()
+
+    def finish(self) -> None:
+        """Work until there is nothing to do, and what waits waits for others."""
+        before: Any = None
+        while (now := self._progress()) != before:
+            before = now
+            self.bound(1000)
+            for home in self.homes:
+                self.release(home, 1000)
+            self.ask()
+            self.audit()
+
+    def _progress(self) -> Any:
+        offsets = {place: machine.next_offset for place, machine in self._machines.items()}
+        return offsets, len(self._app.published), len(self.domain._made_again.open)
+
+    @property
+    def withheld(self) -> set[str]:
+        """Metrics that wait."""
+        return self.domain.withheld
