@@ -20,6 +20,7 @@ PLACES = "what a person did in a place is protected; that they were there, and w
 _UP = Context(prec=3, rounding=ROUND_CEILING)
 _MILLION, _HOPELESS = 10**6, 100  # factors beyond are told by their size; beyond this epsilon, not at all
 _PUBLIC = {"group": "in which group"}  # what is known by a field of a role
+_ALMOST = 99  # percent; beyond it a figure would hide that little is left to doubt
 _SOME = 10  # further units, for an example
 
 
@@ -151,8 +152,11 @@ def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
         f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
         f"the key by at most a factor of {_factor(total)}{further} ({_told(total)})."
     )
-    if not total.delta:
-        yield f"Who took something about it for 10 % likely may then take it for {_belief(total)} likely, and no more."
+    before = "Who took something about it for 10 % likely may then take it for"
+    if _belief(total) > _ALMOST:
+        yield f"{before} all but certain; this budget protects little."
+    elif not total.delta:
+        yield f"{before} {_belief(total):g} % likely, and no more."
 
 
 def _whose(unit: Unit) -> str:
@@ -198,10 +202,10 @@ def _factor(loss: Loss) -> str:
     return _up(exp_above(loss.epsilon))
 
 
-def _belief(loss: Loss) -> str:
-    """What 10 % may become, in percent; odds of 1 to 9 grow by the factor."""
+def _belief(loss: Loss) -> float:
+    """What 10 % may become, in percent, rounded up; odds of 1 to 9 grow by the factor."""
     factor = exp_above(min(loss.epsilon, Fraction(_HOPELESS)))
-    return f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+    return math.ceil(1000 * factor / (factor + 9)) / 10
 
 
 def _up(value: Fraction) -> str:

@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shoal.agents.planning import CLOSE
 from shoal.agents.planning_slots_workload import Slot, SlotWorkload
 from shoal.mechanisms.slots import best, registry
-from shoal.mechanisms.slots.cell import Cap, CellParameters, Counts, Draws
+from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Counts, Draws
 from shoal.mechanisms.slots.many_cells import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slots.statistic import Slotted
 from shoal.models.metric import MetricSection
@@ -38,6 +38,7 @@ class AlgorithmOutlook:
     name: str
     error: float  # median over the cells; infinite where most have no release
     mechanism: str  # what it does in a cell of middle size
+    noise_sd: Any  # that it states there
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
-    mechanism, name = _mechanism(section), configured(section)
+    mechanism, name = slot_mechanism(section), configured(section)
     numbers = _numbers(workload.most_cells, section.cell_limit)
     slots = []
     for slot in workload.slots:
@@ -109,7 +110,8 @@ def stages(workload: SlotWorkload) -> int:
     return len(workload.slots) + 2
 
 
-def _mechanism(section: MetricSection) -> Slotted:
+def slot_mechanism(section: MetricSection) -> Slotted:
+    """The mechanism of a statistic per slot."""
     found = mechanism_of(section)
     assert isinstance(found, Slotted)  # noqa: S101 - the metric has slots
     return found
@@ -251,11 +253,15 @@ def configured(section: MetricSection) -> str:
     return registry.WITH_PRIOR if section.prior else section.algorithm
 
 
+def made_of(place: Place, one: Foretold) -> CellEstimate:
+    """What an algorithm would state of a cell, were all its values at the low end of the range."""
+    nothing = [[0] * count for count in place.counts]
+    return one.release(nothing, replace(place.of, cap=one.cap), Draws(bytes(32), b"", 0))
+
+
 def _algorithms(mechanism: Slotted, places: Sequence[Place]) -> Iterator[AlgorithmOutlook]:
     found = [foretold(mechanism, place) for place in places]
     middle = sorted(range(len(places)), key=lambda index: len(places[index].counts))[len(places) // 2]
-    counts, of = places[middle]
-    nothing = [[0] * count for count in counts]
     for name, one in found[middle].items():
-        made = one.release(nothing, replace(of, cap=one.cap), Draws(bytes(32), b"", 0))
-        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism)
+        made = made_of(places[middle], one)
+        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism, made.noise_sd)

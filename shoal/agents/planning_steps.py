@@ -207,6 +207,15 @@ def _final(section: MetricSection, source: Source, work: StepWorkload) -> Look:
     return _look(section, work.steps, _prospect(section, source, work).at(work.steps), work)
 
 
+def final_look(section: MetricSection, source: Source) -> Look:
+    """The last release of a metric as it is configured.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    return _final(section, source, source.settled(section))
+
+
 def _length(factor: Fraction, section: MetricSection, source: Source, work: StepWorkload) -> Length:
     ahead = _prospect(section, source, work)
     far = ahead.long_run()

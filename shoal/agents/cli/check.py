@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from shoal.agents.caveats import caveats
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.domain import refuse_absent
@@ -30,10 +31,11 @@ def check(config: ConfigPath, as_json: AsJson = False) -> None:
         verified = _verify(session.config)
         agreement = session.check(partitions=verified.partitions)
         refuse_absent(session, agreement.absent)
-        for warning in verified.warnings:
+        warnings = [*verified.warnings, *caveats(session.config.metric)]
+        for warning in warnings:
             say(f"shoal: warning: {warning}")
         fields = _fields(session, agreement, verified.partitions)
-        result(fields | {"warnings": verified.warnings}, as_json=as_json, text=lambda: _text(fields))
+        result(fields | {"warnings": warnings}, as_json=as_json, text=lambda: _text(fields))
 
 
 def _verify(config: Config) -> Verified:

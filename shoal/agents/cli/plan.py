@@ -12,6 +12,7 @@ import typer
 from rich.console import Console, Group
 
 from shoal.agents import planning_slots_view, planning_steps_json, planning_steps_view, planning_view
+from shoal.agents.caveats import of_plan
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
@@ -84,6 +85,7 @@ def plan(
         chosen = _of_one_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
     plans = [one for section in chosen for one in _plans(said, section, stated, values, cells)]
+    warnings = list(dict.fromkeys(text for one in plans for text in of_plan(one)))
     if plot is not None:
         _draw(plans, plot)
     if as_json:
@@ -91,10 +93,11 @@ def plan(
             "private": stated is not None,
             **({} if stated is not None else {"warning": NOT_PRIVATE}),
             "metrics": [_as_json(one) for one in plans],
+            "warnings": warnings,
         }
         print(orjson.dumps(fields).decode(), flush=True)
     else:
-        _show(plans, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
+        _show(plans, warnings, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
 
 
 def _as_json(one: AnyPlan) -> dict[str, Any]:
@@ -103,11 +106,13 @@ def _as_json(one: AnyPlan) -> dict[str, Any]:
     return planning_steps_json.as_json(one) if isinstance(one, StepPlan) else planning_view.as_json(one)
 
 
-def _show(plans: list[AnyPlan], console: Console) -> None:
+def _show(plans: list[AnyPlan], warnings: list[str], console: Console) -> None:
     for index, one in enumerate(plans):
         if index:
             console.print()
         console.print(_tables(one, console.width))
+    for text in warnings:
+        console.print(f"\nwarning: {text}")
 
 
 def _tables(one: AnyPlan, width: int) -> Group:
