@@ -152,11 +152,28 @@ def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
         f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
         f"the key by at most a factor of {_factor(total)}{further} ({_told(total)})."
     )
-    before = "Who took something about it for 10 % likely may then take it for"
-    if _belief(total) > _ALMOST:
-        yield f"{before} all but certain; this budget protects little."
-    elif not total.delta:
-        yield f"{before} {_belief(total):g} % likely, and no more."
+    certain = _belief(total) > _ALMOST
+    if certain or not total.delta:
+        more = "; this budget protects little" if certain else ", and no more"
+        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(total)}{more}."
+
+
+def weakened(unit: Unit, before: Loss, after: Loss) -> str:
+    """By how much all guarantees under a budget weaken when it is raised, if all of it is used.
+
+    >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-52:]
+    'may then take it for 45.1 % likely instead of 23.2 %'
+    """
+    return (
+        f"the budget rises from {_told(before)} to {_told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
+        f"changes the probability of anything that can be seen by a factor of {_factor(after)} instead of "
+        f"{_factor(before)}; who took something about it for 10 % likely may then take it for {_may_believe(after)} "
+        f"instead of {_may_believe(before).removesuffix(' likely')}"
+    )
+
+
+def _may_believe(loss: Loss) -> str:
+    return "all but certain" if _belief(loss) > _ALMOST else f"{_belief(loss):g} % likely"
 
 
 def _whose(unit: Unit) -> str:

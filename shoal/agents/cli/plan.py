@@ -210,7 +210,8 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
     users = stated.users or section.users
     if users is None:
         raise typer.BadParameter(
-            f'how many users contribute to metric "{section.name}"? Its configuration does not say',
+            f'how many users contribute to metric "{section.name}"? Its configuration does not say: write --users N '
+            "here, or users = N there",
             param_hint="--users",
         )
     return Stated(users, stated.samples, stated.over, stated.skewed, stated.spread)
