@@ -38,7 +38,8 @@ def guarantee(metric: MetricSection) -> str:
         f"{amount(metric.epsilon, metric.delta)} {per(metric.of)}: {_covered(metric.of)}, however often it is released"
     )
     if metric.is_slotted:
-        return _clauses(PLACES, loss, _slots(metric))
+        said = PLACES if metric.cell is not None else f"what a person did is protected; {PATTERN}"
+        return _clauses(said, loss, _slots(metric))
     return _clauses(loss, PATTERN, _cap(metric), _prior(metric))
 
 
@@ -90,15 +91,16 @@ def _cap(metric: MetricSection) -> str:
 def _slots(metric: MetricSection) -> str:
     """How a unit's epsilon is shared by slots and cells."""
     unit, cells, slots = metric.of.words(), metric.cell_limit, metric.slot_limit
-    said = []
+    said, place = [], "cell" if metric.group is None else "group"
     if metric.of.period != metric.slot:
         said.append(f"a {unit} counts in at most {_many(slots, 'slot')}, each with epsilon / {slots}")
     if metric.cell is not None or metric.group is not None:
         share = "" if cells == 1 else ", which share what the slot has"
-        said.append(f"in a slot they count in at most {_many(cells, 'cell')}{share}")
+        said.append(f"in a slot they count in at most {_many(cells, place)}{share}")
     said.append(f"with at most {_many(metric.cap, 'sample')} in each")
     if metric.min_users is not None:
-        said.append(f"cells with fewer than {_many(metric.min_users, 'user')} are not released, which is a courtesy")
+        few = f"{place}s with fewer than {_many(metric.min_users, 'user')}"
+        said.append(f"{few} are not released, which is a courtesy")
     return "; ".join(said)
 
 

@@ -108,6 +108,31 @@ def test_the_guarantee_is_said_in_words(folder, lines, said):
     assert fields["metrics"][0]["guarantee"] in text  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("place", "first", "named"),
+    [
+        (
+            'group = "where"\n',
+            "what a person did is protected; who contributes when, and in which group, is public",
+            "group",
+        ),
+        (
+            'cell = { h3 = 8, lat = "lat", lon = "lon" }\n',
+            "what a person did in a place is protected; that they were there, and when, is not",
+            "cell",
+        ),
+    ],
+)
+def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, named):
+    slots = 'statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_cells = 2\nmin_users = 9\nmax_contributions = 3\n'
+    text, _ = told(slots + place)
+    assert f"  {first}; epsilon = 1 per person and day, without limit over time: all values of one person" in text
+    assert (
+        f"; in a slot they count in at most 2 {named}s, which share what the slot has; with at most 3 samples in each; "
+        f"{named}s with fewer than 9 users are not released, which is a courtesy\n"
+    ) in text
+
+
 def test_the_charge_is_what_the_ledgers_unit_may_lose(folder):
     text, fields = told(SUM + CAP + 'unit = "user-5h"', SUM + CAP, unit="user-day")
     assert fields["unit"] == "user-day"
