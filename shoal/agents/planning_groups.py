@@ -67,7 +67,8 @@ def outlook_of(
 ) -> GroupsOutlook:
     """Of the groups that were looked at; `loss` orders them."""
     ordered = sorted(found, key=loss)
-    return GroupsOutlook(count, len(ordered), users, planned, ordered[(len(ordered) - 1) // 2], ordered[-1])
+    names = {one.name or number for number, one in enumerate(found)}  # one may be looked at in several slots
+    return GroupsOutlook(count, len(names), users, planned, ordered[(len(ordered) - 1) // 2], ordered[-1])
 
 
 def alike(count: int, users: int, one: GroupOutlook) -> GroupsOutlook:
