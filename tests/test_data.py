@@ -52,6 +52,19 @@ def test_the_example_is_the_beginning_of_the_data() -> None:
     assert [{**event, "customer": str(event["customer"])} for event in events] == purchases()[: len(events)]
 
 
+def test_the_visits_are_a_week_of_the_data_and_say_who_was_new() -> None:
+    first: dict[str, str] = {}
+    expected = []
+    for row in purchases():
+        kind = "new" if first.setdefault(row["customer"], row["at"]) == row["at"] else "returning"
+        if "1997-03-10" <= row["at"] <= "1997-03-16":
+            expected.append({**row, "kind": kind})
+    lines = (ROOT / "examples" / "visits.jsonl").read_text("ascii").splitlines()
+    events = [json.loads(line, parse_float=str) for line in lines]
+    assert [{**event, "customer": str(event["customer"])} for event in events] == expected
+    assert f"({len(events):,} purchases) likewise" in README
+
+
 def test_the_example_configuration_names_the_fields_of_the_example() -> None:
     (metric,) = load(ROOT / "examples" / "shoal.toml").metric
     first = json.loads((ROOT / "examples" / "purchases.jsonl").read_text("ascii").splitlines()[0])

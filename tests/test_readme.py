@@ -9,11 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+
+from shoal.models.config import load
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -96,6 +99,48 @@ def test_the_example_knows_nothing_for_as_many_days_as_it_says(checkout: Path) -
     found = releases(sh(block("sh", "shoal run").split("\n", 1)[1], checkout))
     assert [one["samples"] for one in found[:6]] == [0] * 6
     assert all(one["samples"] for one in found[6:])
+
+
+TABLE = re.findall(r"^\| (1997-\d\d-\d\d) \| (.*) \|$", README, re.M)
+KINDS = ("new", "returning")
+
+
+def test_the_first_example_is_the_average_per_category_and_day() -> None:
+    # given the first configuration that the page shows, then it is the whole metric of the example
+    first = re.findall(r"^```toml\n(.*?)^```$", README, re.M | re.S)[0]
+    assert (ROOT / "examples" / "visits.toml").read_text("utf-8").endswith("\n" + first)
+    (metric,) = load(ROOT / "examples" / "visits.toml").metric
+    assert (metric.statistic, metric.group, metric.slot) == ("slot-mean", "kind", 86_400_000_000)
+    # and an event that it shows is the first of the file
+    event = (ROOT / "examples" / "visits.jsonl").read_text("utf-8").splitlines()[0]
+    assert block("json", "kind") == event + "\n"
+    # and a line of its own says what a mean with a cadence is
+    assert '**`statistic = "mean"` with `every` is another thing: the mean since the beginning**' in README
+
+
+def test_the_table_of_the_first_example_is_what_a_run_gives(checkout: Path) -> None:
+    # when the commands are typed
+    typed = block("console", "shoal run").replace("$ . .venv/bin/activate\n", "")
+    sh(re.sub(r"^\$ ", "", typed, flags=re.M), checkout)
+    found = {
+        (release["at"], release["group"]): release for release in releases((checkout / "spending.jsonl").read_text())
+    }
+    assert len(found) == 2 * len(TABLE) == 14
+    # then counts, truth and the noise intervals are those of the table, and the values are about as far from the truth
+    events = releases((ROOT / "examples" / "visits.jsonl").read_text("ascii"))
+    outside = 0
+    for day, row in TABLE:
+        end = (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+        cells = [cell.strip() for cell in row.split("|")]
+        for kind, (count, truth, released) in zip(KINDS, (cells[:3], cells[3:]), strict=True):
+            amounts = [event["amount"] for event in events if (event["at"], event["kind"]) == (day, kind)]
+            assert (int(count), float(truth)) == (len(amounts), round(sum(amounts) / len(amounts), 2))
+            release = found[f"{end}T00:00:00Z", kind]
+            value, within = map(float, released.split(" ± "))
+            assert within == pytest.approx((release["high"] - release["low"]) / 2, abs=0.005)
+            assert abs(value - float(truth)) < 8 * release["noise_sd"]
+            outside += abs(value - float(truth)) > within
+    assert f"(here {14 - outside} of 14)" in README
 
 
 def test_its_pictures_are_small_and_there() -> None:

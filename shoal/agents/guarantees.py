@@ -20,6 +20,7 @@ PLACES = "what a person did in a place is protected; that they were there, and w
 _UP = Context(prec=3, rounding=ROUND_CEILING)
 _MILLION, _HOPELESS = 10**6, 100  # factors beyond are told by their size; beyond this epsilon, not at all
 _PUBLIC = {"group": "in which group"}  # what is known by a field of a role
+_ALMOST = 99  # percent; beyond it a figure would hide that little is left to doubt
 _SOME = 10  # further units, for an example
 
 
@@ -37,7 +38,8 @@ def guarantee(metric: MetricSection) -> str:
         f"{amount(metric.epsilon, metric.delta)} {per(metric.of)}: {_covered(metric.of)}, however often it is released"
     )
     if metric.is_slotted:
-        return _clauses(PLACES, loss, _slots(metric))
+        said = PLACES if metric.cell is not None else f"what a person did is protected; {PATTERN}"
+        return _clauses(said, loss, _slots(metric))
     return _clauses(loss, PATTERN, _cap(metric), _prior(metric))
 
 
@@ -89,15 +91,16 @@ def _cap(metric: MetricSection) -> str:
 def _slots(metric: MetricSection) -> str:
     """How a unit's epsilon is shared by slots and cells."""
     unit, cells, slots = metric.of.words(), metric.cell_limit, metric.slot_limit
-    said = []
+    said, place = [], "cell" if metric.group is None else "group"
     if metric.of.period != metric.slot:
         said.append(f"a {unit} counts in at most {_many(slots, 'slot')}, each with epsilon / {slots}")
     if metric.cell is not None or metric.group is not None:
         share = "" if cells == 1 else ", which share what the slot has"
-        said.append(f"in a slot they count in at most {_many(cells, 'cell')}{share}")
+        said.append(f"in a slot they count in at most {_many(cells, place)}{share}")
     said.append(f"with at most {_many(metric.cap, 'sample')} in each")
     if metric.min_users is not None:
-        said.append(f"cells with fewer than {_many(metric.min_users, 'user')} are not released, which is a courtesy")
+        few = f"{place}s with fewer than {_many(metric.min_users, 'user')}"
+        said.append(f"{few} are not released, which is a courtesy")
     return "; ".join(said)
 
 
@@ -151,8 +154,28 @@ def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
         f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
         f"the key by at most a factor of {_factor(total)}{further} ({_told(total)})."
     )
-    if not total.delta:
-        yield f"Who took something about it for 10 % likely may then take it for {_belief(total)} likely, and no more."
+    certain = _belief(total) > _ALMOST
+    if certain or not total.delta:
+        more = "; this budget protects little" if certain else ", and no more"
+        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(total)}{more}."
+
+
+def weakened(unit: Unit, before: Loss, after: Loss) -> str:
+    """By how much all guarantees under a budget weaken when it is raised, if all of it is used.
+
+    >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-52:]
+    'may then take it for 45.1 % likely instead of 23.2 %'
+    """
+    return (
+        f"the budget rises from {_told(before)} to {_told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
+        f"changes the probability of anything that can be seen by a factor of {_factor(after)} instead of "
+        f"{_factor(before)}; who took something about it for 10 % likely may then take it for {_may_believe(after)} "
+        f"instead of {_may_believe(before).removesuffix(' likely')}"
+    )
+
+
+def _may_believe(loss: Loss) -> str:
+    return "all but certain" if _belief(loss) > _ALMOST else f"{_belief(loss):g} % likely"
 
 
 def _whose(unit: Unit) -> str:
@@ -198,10 +221,10 @@ def _factor(loss: Loss) -> str:
     return _up(exp_above(loss.epsilon))
 
 
-def _belief(loss: Loss) -> str:
-    """What 10 % may become, in percent; odds of 1 to 9 grow by the factor."""
+def _belief(loss: Loss) -> float:
+    """What 10 % may become, in percent, rounded up; odds of 1 to 9 grow by the factor."""
     factor = exp_above(min(loss.epsilon, Fraction(_HOPELESS)))
-    return f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+    return math.ceil(1000 * factor / (factor + 9)) / 10
 
 
 def _up(value: Fraction) -> str:

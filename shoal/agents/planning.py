@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from shoal.agents.planning_groups import GroupsOutlook
 from shoal.mechanisms.coordinates import Coordinates
 from shoal.mechanisms.statistic import MeanParameters
 from shoal.models.errors import ConfigError
@@ -74,6 +75,7 @@ class About:
     pattern: str
     spread: float | None  # part of the range that values are assumed to lie in
     sampling_error: float  # how far the mean of all samples is from that of the law, if samples are independent
+    group: str | None = None  # which one it is about, of a file
 
 
 class Workload(Protocol):
@@ -102,6 +104,10 @@ class Workload(Protocol):
 
     def scaled(self, section: MetricSection, what: str, factor: float) -> Sequence[tuple["Workload", MetricSection]]:
         """The same with more epsilon, users or time; none where that cannot be told."""
+        ...
+
+    def groups(self, section: MetricSection, coordinate: int) -> GroupsOutlook | None:
+        """What becomes of the other groups; None where there are none."""
         ...
 
 
@@ -193,6 +199,7 @@ class MetricPlan:
     advised: MetricSection  # with all recommended settings
     outcome: Look  # what comes of it at the end
     halving: dict[str, Cost | None]
+    groups: GroupsOutlook | None = None
 
     @property
     def width(self) -> float:
@@ -253,7 +260,7 @@ def plan_metric(
     advance()
     return MetricPlan(
         section, coordinate, about, workload.private, tuple(outlooks), best, tuple(tried), tuple(often),
-        advised, workload.final(advised, coordinate), halving,
+        advised, workload.final(advised, coordinate), halving, _groups(section, outlooks, coordinate, workload),
     )  # fmt: skip
 
 
@@ -261,6 +268,14 @@ def steps(section: MetricSection, workload: Workload) -> int:
     """How often `plan_metric` advances."""
     about = workload.settled(section).about(section, 0)
     return len(list(algorithms(section, 1))) + len(caps(section, about.samples)) + 2
+
+
+def _groups(
+    section: MetricSection, outlooks: Sequence[Outlook], coordinate: int, workload: Workload
+) -> GroupsOutlook | None:
+    """With the configured algorithm, unless it is refused."""
+    configured = next(one for one in outlooks if one.section.algorithm == section.algorithm)
+    return None if configured.refused is not None else workload.groups(configured.section, coordinate)
 
 
 def _best(section: MetricSection, outlooks: Sequence[Outlook]) -> Outlook:

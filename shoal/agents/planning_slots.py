@@ -9,12 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shoal.agents.planning import CLOSE
+from shoal.agents.planning_groups import GroupOutlook, GroupsOutlook, outlook_of
 from shoal.agents.planning_slots_workload import Slot, SlotWorkload
 from shoal.mechanisms.slots import best, registry
-from shoal.mechanisms.slots.cell import Cap, CellParameters, Counts, Draws
+from shoal.mechanisms.slots.cell import Cap, CellEstimate, CellParameters, Counts, Draws
 from shoal.mechanisms.slots.many_cells import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slots.statistic import Slotted
 from shoal.models.metric import MetricSection
@@ -29,6 +30,7 @@ class Place(NamedTuple):
 
     counts: Counts
     of: CellParameters
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class AlgorithmOutlook:
     name: str
     error: float  # median over the cells; infinite where most have no release
     mechanism: str  # what it does in a cell of middle size
+    noise_sd: Any  # that it states there
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class SlotPlan:
     by_cells: tuple[CellsOutlook, ...]
     stops: int  # the number of cells at which leaving users out begins to make some slot's worst error worse
     least: CellsOutlook
+    groups: GroupsOutlook | None  # cells, where a metric has any
 
     @property
     def private(self) -> bool:
@@ -86,7 +90,7 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
-    mechanism, name = _mechanism(section), configured(section)
+    mechanism, name = slot_mechanism(section), configured(section)
     numbers = _numbers(workload.most_cells, section.cell_limit)
     slots = []
     for slot in workload.slots:
@@ -98,10 +102,29 @@ def plan_slots(section: MetricSection, workload: SlotWorkload, advance: Callable
     by_cells = tuple(_by_cells(mechanism, name, most, slots, workload) for most in numbers)
     advance()
     places = _places(mechanism, min(section.cell_limit, workload.most_cells), slots)
-    algorithms = tuple(_algorithms(mechanism, places)) if places else ()
+    tried = [foretold(mechanism, place) for place in places]
+    algorithms = tuple(_algorithms(places, tried)) if places else ()
     advance()
     stops = max(slot.stops for slot in slots)
-    return SlotPlan(section, workload, algorithms, by_cells, stops, _least(by_cells))
+    groups = _groups(section, places, tried, workload)
+    return SlotPlan(section, workload, algorithms, by_cells, stops, _least(by_cells), groups)
+
+
+def _groups(
+    section: MetricSection, places: Sequence[Place], tried: Sequence[dict[str, "Foretold"]], workload: SlotWorkload
+) -> GroupsOutlook | None:
+    """Cells of slots that are looked at, as it is configured."""
+    if not places or (section.group is None and section.cell is None):
+        return None
+    name = configured(section)
+    found = [_group(place, one[name].error, private=workload.private) for place, one in zip(places, tried, strict=True)]
+    return outlook_of(found, workload.all_cells, workload.users, None)
+
+
+def _group(place: Place, error: float, *, private: bool) -> GroupOutlook:
+    users, samples, dropped = len(place.counts), sum(place.counts), place.of.dropped
+    left_out = dropped / (samples + dropped) if dropped else 0.0
+    return GroupOutlook(None if private else place.name, users, samples / users if users else 0.0, left_out, error)
 
 
 def stages(workload: SlotWorkload) -> int:
@@ -109,7 +132,8 @@ def stages(workload: SlotWorkload) -> int:
     return len(workload.slots) + 2
 
 
-def _mechanism(section: MetricSection) -> Slotted:
+def slot_mechanism(section: MetricSection) -> Slotted:
+    """The mechanism of a statistic per slot."""
     found = mechanism_of(section)
     assert isinstance(found, Slotted)  # noqa: S101 - the metric has slots
     return found
@@ -212,7 +236,7 @@ def _places(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Pl
             counts = [cells[cell][user] for user in sorted(cells[cell].keys() - out)]
             epsilon, delta = allotment.share(cell, of.epsilon), allotment.share(cell, of.delta)
             dropped = allotment.dropped.get(cell, 0)
-            found.append(Place(counts, replace(of, epsilon=epsilon, delta=delta, dropped=dropped)))
+            found.append(Place(counts, replace(of, epsilon=epsilon, delta=delta, dropped=dropped), cell))
     return found
 
 
@@ -251,11 +275,14 @@ def configured(section: MetricSection) -> str:
     return registry.WITH_PRIOR if section.prior else section.algorithm
 
 
-def _algorithms(mechanism: Slotted, places: Sequence[Place]) -> Iterator[AlgorithmOutlook]:
-    found = [foretold(mechanism, place) for place in places]
+def made_of(place: Place, one: Foretold) -> CellEstimate:
+    """What an algorithm would state of a cell, were all its values at the low end of the range."""
+    nothing = [[0] * count for count in place.counts]
+    return one.release(nothing, replace(place.of, cap=one.cap), Draws(bytes(32), b"", 0))
+
+
+def _algorithms(places: Sequence[Place], found: Sequence[dict[str, Foretold]]) -> Iterator[AlgorithmOutlook]:
     middle = sorted(range(len(places)), key=lambda index: len(places[index].counts))[len(places) // 2]
-    counts, of = places[middle]
-    nothing = [[0] * count for count in counts]
     for name, one in found[middle].items():
-        made = one.release(nothing, replace(of, cap=one.cap), Draws(bytes(32), b"", 0))
-        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism)
+        made = made_of(places[middle], one)
+        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism, made.noise_sd)

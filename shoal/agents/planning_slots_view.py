@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shoal.agents.planning_slots import CellsOutlook, SlotPlan, configured
 from shoal.agents.planning_values import NOT_PRIVATE
-from shoal.agents.planning_view import duration, marks, number, percent, plain_table
+from shoal.agents.planning_view import about_groups, duration, groups_as_json, marks, number, percent, plain_table
 from shoal.models.durations import format_duration
 from shoal.models.exact import exact_text
 
@@ -109,6 +109,7 @@ def _advice(plan: SlotPlan) -> Iterator[str]:
             f"left alone, chop-user stops at max_cells {plan.stops}: the next to leave would make a cell worse than "
             "the worst was"
         )
+    yield from about_groups(plan.groups, "group" if plan.section.group else "cell")
     if now.empty:
         yield f"as configured, {percent(now.empty)} of the cells have no release: too few users count in them"
 
@@ -175,6 +176,7 @@ def as_json(plan: SlotPlan) -> dict[str, Any]:
         "by_max_cells": [_cells(one) for one in plan.by_cells],
         "stops_at": plan.stops,
         "recommended": {"algorithm": plan.advised, "max_cells": plan.least.max_cells},
+        "groups": groups_as_json(plan.groups),
     }
 
 

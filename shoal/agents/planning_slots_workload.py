@@ -39,6 +39,11 @@ class SlotWorkload:
         return sum(len({cell for _, cell in slot}) for slot in self.slots) / len(self.slots)
 
     @property
+    def all_cells(self) -> int:
+        """Of all slots that are looked at; one that is in several counts once."""
+        return len({cell for slot in self.slots for _, cell in slot})
+
+    @property
     def samples(self) -> float:
         """That count of a user in a cell, on average."""
         return sum(sum(slot.values()) for slot in self.slots) / sum(map(len, self.slots))

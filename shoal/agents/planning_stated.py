@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from shoal.agents.planning import LOOKS, About, Look, Outlook, Workload, is_useful, one_mean
+from shoal.agents.planning_groups import GroupOutlook, GroupsOutlook, alike
 from shoal.mechanisms.planning import Expected, Pattern, Prospect, bias, prospect
 from shoal.models.metric import MetricSection
 
@@ -18,17 +19,44 @@ SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
 class Stated:
     """Users who give samples at constant rates, all of them from the start to the end."""
 
-    users: int
-    samples: float | None  # of a user, on average; None: as many as may count
+    users: int  # of all groups together
+    samples: float | None  # of a user, on average, in all groups together; None: as many as may count
     over: int | None  # microseconds; None: the metric's horizon, or a year of ticks
     skewed: bool
     spread: Fraction
     private: bool = True
+    count: int = 1  # groups, over which the users are evenly spread
+    of_groups: tuple[int, int] | None = None  # what this is one group of: how many groups, and users of them all
+
+    def in_a_group(self, section: MetricSection) -> "Stated":
+        """What of it is in one group, if every user is in as many as count."""
+        if self.count == 1:
+            return self
+        each = self.groups_of_a_user(section)
+        return replace(
+            self,
+            users=max(1, round(self.users * each / self.count)),
+            samples=None if self.samples is None else self.samples / each,
+            count=1,
+            of_groups=(self.count, self.users),
+        )
+
+    def groups_of_a_user(self, section: MetricSection) -> int:
+        """So many they are in."""
+        return min(self.count, section.max_groups_per_user)
+
+    def groups(self, section: MetricSection, coordinate: int) -> GroupsOutlook | None:
+        """All alike."""
+        if self.of_groups is None:
+            return None
+        last = self.final(section, coordinate)
+        one = GroupOutlook(None, self.users, self._samples(section), last.left_out, last.error)
+        return alike(*self.of_groups, one)
 
     def settled(self, section: MetricSection) -> "Stated":
         """With the metric's own cap, horizon and cadence where nothing else was stated."""
-        samples = section.cap if self.samples is None else self.samples
-        return replace(self, samples=samples, over=self._over(section))
+        one = self.in_a_group(section)
+        return replace(one, samples=one._samples(section), over=one._over(section))
 
     def outlook(self, section: MetricSection, coordinate: int) -> Outlook:
         """What comes of a metric's settings, over time."""

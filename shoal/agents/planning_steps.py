@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.agents.planning import CLOSE, HALVING, Cost, Look, caps, smallest
+from shoal.agents.planning_groups import GroupOutlook, GroupsOutlook, alike, outlook_of
 from shoal.agents.planning_stated import spaced
 from shoal.agents.planning_steps_workload import Source, StepWorkload
 from shoal.mechanisms.planning import bias
@@ -70,6 +71,7 @@ class StepPlan:
     advised: MetricSection
     outcome: Look
     halving: Cost | None  # epsilon
+    groups: GroupsOutlook | None
 
     @property
     def private(self) -> bool:
@@ -109,8 +111,37 @@ def plan_steps(section: MetricSection, source: Source, advance: Callable[[], Non
     advance()
     return StepPlan(
         section, work, outlooks, _by_hand(section, source, work), best, tuple(tried), lengths,
-        tuple(_windows(outlooks, source, work)), advised, outcome, halving,
+        tuple(_windows(outlooks, source, work)), advised, outcome, halving, _groups(section, outlooks, source, work),
     )  # fmt: skip
+
+
+def _groups(
+    section: MetricSection, outlooks: tuple[StepOutlook, ...], source: Source, work: StepWorkload
+) -> GroupsOutlook | None:
+    """What becomes of the groups as it is configured."""
+    configured = next(one for one in outlooks if one.section.algorithm == section.algorithm)
+    if work.of_groups is None or configured.refused is not None:
+        return None
+    if not source.others:
+        last = configured.final
+        return alike(*work.of_groups, GroupOutlook(None, work.users, work.samples, last.left_out, last.error))
+    found = [_group(section, name, one) for name, one in source.others.items()]
+    # A sum's error is as large as it is beside the sum.
+    loss = _beside_the_sum if section.statistic != "mean" else _error
+    return outlook_of(found, *work.of_groups, work.group, loss)
+
+
+def _group(section: MetricSection, name: str, source: Source) -> GroupOutlook:
+    work, last = source.settled(section), final_look(section, source)
+    return GroupOutlook(name, work.users, work.samples, last.left_out, last.error)
+
+
+def _error(group: GroupOutlook) -> float:
+    return group.error
+
+
+def _beside_the_sum(group: GroupOutlook) -> float:
+    return group.error / (group.users * group.samples)
 
 
 # -------------------------------------------------------------------- settings
@@ -205,6 +236,15 @@ def _seen(section: MetricSection, ahead: StepProspect, work: StepWorkload) -> St
 
 def _final(section: MetricSection, source: Source, work: StepWorkload) -> Look:
     return _look(section, work.steps, _prospect(section, source, work).at(work.steps), work)
+
+
+def final_look(section: MetricSection, source: Source) -> Look:
+    """The last release of a metric as it is configured.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    return _final(section, source, source.settled(section))
 
 
 def _length(factor: Fraction, section: MetricSection, source: Source, work: StepWorkload) -> Length:

@@ -6,7 +6,7 @@ from shoal.agents.planning import Look
 from shoal.agents.planning_steps import StepOutlook, StepPlan
 from shoal.agents.planning_steps_view import length, missing
 from shoal.agents.planning_values import NOT_PRIVATE
-from shoal.agents.planning_view import look_as_json
+from shoal.agents.planning_view import groups_as_json, look_as_json
 from shoal.models.durations import format_duration
 
 
@@ -63,6 +63,7 @@ def as_json(plan: StepPlan) -> dict[str, Any]:
                 "max_contributions": plan.halving.max_contributions,
             }
         },
+        "groups": groups_as_json(plan.groups),
     }
 
 

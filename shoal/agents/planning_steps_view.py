@@ -12,7 +12,18 @@ from rich.text import Text
 from shoal.agents.planning import Look
 from shoal.agents.planning_steps import StepOutlook, StepPlan
 from shoal.agents.planning_values import NOT_PRIVATE
-from shoal.agents.planning_view import TIMES, duration, marks, number, percent, plain_table, when
+from shoal.agents.planning_view import (
+    SPREAD,
+    TIMES,
+    about_groups,
+    duration,
+    in_group,
+    marks,
+    number,
+    percent,
+    plain_table,
+    when,
+)
 from shoal.models.exact import exact_text
 from shoal.models.metric import MetricSection
 
@@ -62,7 +73,7 @@ def title(plan: StepPlan) -> str:
 def workload(plan: StepPlan) -> str:
     """What it is planned for."""
     work, section = plan.workload, plan.section
-    group = " in one group" if section.group is not None else ""
+    group = in_group(section, plan.groups)
     text = f"{work.users:,} users{group} with {_samples(work.samples)} each over {duration(work.over)}"
     if section.of.period is not None:
         text += f", {number(work.of_a_unit)} of a {section.of.words()}"
@@ -172,7 +183,13 @@ def _remarks(plan: StepPlan) -> Iterator[str]:
             yield "Long run: all releases long after the beginning, if users always are as many."
         yield "* a Laplace draw for each step: a yardstick, no algorithm."
     if section.group is not None and not section.of.is_event and plan.private:
-        yield f"All groups share the samples that count of a {section.of.words()}; here all are in one."
+        yield (
+            f"All groups share the samples that count of a {section.of.words()}; here all are in one."
+            if (plan.groups is None)
+            else f"All groups share the samples that count of a {section.of.words()}; here they come evenly."
+        )
+    if section.group is not None and plan.groups is None:
+        yield SPREAD
     for one in plan.outlooks:
         if one.refused is not None:
             yield f"{one.section.algorithm} is refused: {one.refused}"
@@ -182,6 +199,7 @@ def _advice(plan: StepPlan) -> Iterator[str]:
     configured = next(one for one in plan.outlooks if one.section.algorithm == plan.section.algorithm)
     before = "refused" if not configured.looks else number(configured.final.error)
     yield f"error at the end: {number(plan.outcome.error)}{_of_the_sum(plan)}; as configured, {before}"
+    yield from about_groups(plan.groups)
     cost = plan.halving
     if plan.by_hand is None:
         yield "its cap costs nothing: choose one that nobody reaches"

@@ -9,7 +9,7 @@ truth. Events come in the order of their times: what `lateness` does to late one
 import math
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -19,6 +19,7 @@ import numpy as np
 
 from shoal.agents.files import EventFile
 from shoal.agents.planning import LOOKS, About, Look, Outlook, Workload, is_useful, one_mean
+from shoal.agents.planning_groups import GroupOutlook, GroupsOutlook, by_size, outlook_of, some
 from shoal.mechanisms import blocks
 from shoal.mechanisms.full import Full
 from shoal.mechanisms.naive import Naive
@@ -44,10 +45,12 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Values:
-    """The events of a metric's largest group, in the order of time."""
+    """The events of one of a metric's groups, in the order of time; and those of all of them by name."""
 
     events: Sequence[Event]
     private: bool = False
+    name: str | None = None  # of the group; None: there are none
+    by_group: Mapping[str, Sequence[Event]] = field(default_factory=dict, repr=False)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _found: dict[tuple[MetricSection, int], Outlook] = field(default_factory=dict, repr=False)
 
@@ -60,7 +63,21 @@ class Values:
         values = np.array([_finite(event.values[coordinate], section, coordinate) for event in self.events])
         users = len({event.user for event in self.events})
         sampling = float(values.std()) / math.sqrt(len(values))
-        return About(users, len(values) / users, self._over(section), "that of the file", None, sampling)
+        return About(users, len(values) / users, self._over(section), "that of the file", None, sampling, self.name)
+
+    def groups(self, section: MetricSection, coordinate: int) -> GroupsOutlook | None:
+        """Each runs with the same settings, in its own time."""
+        if self.name is None:
+            return None
+        names = by_size(self.by_group)
+        found = [self._group(section, coordinate, name) for name in some(names)]
+        users = len({event.user for events in self.by_group.values() for event in events})
+        return outlook_of(found, len(names), users, self.name)
+
+    def _group(self, section: MetricSection, coordinate: int, name: str) -> GroupOutlook:
+        one = self if name == self.name else Values(self.by_group[name])
+        about, last = one.about(section, coordinate), one.final(section, coordinate)
+        return GroupOutlook(name, about.users, about.samples, last.left_out, last.error)
 
     def outlook(self, section: MetricSection, coordinate: int) -> Outlook:
         """What comes of a metric's settings, over time."""
@@ -209,8 +226,11 @@ def read_values(config: Config, section: MetricSection, path: str, on_bytes: Cal
         InputError: the file cannot be read, or has no event for the metric.
         ConfigError: the metric takes its time from Kafka's records.
     """
-    largest = max(read_groups(config, section, path, on_bytes).values(), key=len)
-    return Values(sorted(largest, key=lambda event: event.at))
+    found = read_groups(config, section, path, on_bytes)
+    groups = {name: sorted(events, key=lambda event: event.at) for name, events in found.items()}
+    largest = by_size(groups)[-1]
+    name = None if section.group is None else largest
+    return Values(groups[largest], name=name, by_group=groups)
 
 
 def read_groups(

@@ -11,12 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.agents.planning import USEFUL, Look, MetricPlan, Outlook
+from shoal.agents.planning_groups import GroupsOutlook
 from shoal.agents.planning_values import NOT_PRIVATE
 from shoal.models.exact import exact_text
+from shoal.models.metric import MetricSection
 
 TIMES = (1.0, 1 / 12, 1 / 3, 1 / 50, 2 / 3)  # parts of the time that get a column, the most welcome first
 FIXED, COLUMN = 52, 9  # characters of the other columns, and of one of these
 SAME = 1.02  # likely noises whose ratio is less are one
+SPREAD = "All users are in one group here: --groups says over how many they spread, and noise is that of each."
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -55,8 +58,32 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
             what: cost and {"factor": cost.factor, what: cost.amount, "max_contributions": cost.max_contributions}
             for what, cost in plan.halving.items()
         },
+        "groups": groups_as_json(plan.groups),
     }
     return fields
+
+
+def groups_as_json(groups: GroupsOutlook | None) -> dict[str, Any] | None:
+    """What becomes of groups."""
+    if groups is None:
+        return None
+    shown = {"typical": groups.typical, "worst": groups.worst}
+    return {
+        "count": groups.count,
+        "looked_at": groups.looked_at,
+        "users": groups.users,
+        "planned": groups.planned,
+        **{
+            what: {
+                "group": one.name,
+                "users": one.users,
+                "samples_per_user": one.samples,
+                "left_out": one.left_out,
+                "error": None if math.isinf(one.error) else one.error,
+            }
+            for what, one in shown.items()
+        },
+    }
 
 
 def _outlook(one: Outlook, configured: str) -> dict[str, Any]:
@@ -166,13 +193,40 @@ def title(plan: MetricPlan) -> str:
     )
 
 
+def in_group(section: MetricSection, groups: GroupsOutlook | None) -> str:
+    """Which group a figure is of."""
+    if section.group is None:
+        return ""
+    if groups is None:
+        return " in one group"
+    if groups.planned is None:
+        return f" in each of {groups.count:,} groups ({groups.users:,} in all)"
+    return f' in group "{groups.planned}"' + (f", the largest of {groups.count:,}," if groups.count > 1 else "")
+
+
+def about_groups(groups: GroupsOutlook | None, what: str = "group") -> Iterator[str]:
+    """What becomes of the others."""
+    if groups is None or groups.are_alike or groups.count == 1:
+        return
+    typical, worst = (
+        f'error {number(one.error)} in the {which}, "{one.name}" ({one.users:,} users, {_samples(one.samples)} each, '
+        f"{percent(one.left_out)} left out)"
+        for which, one in ((f"typical {what}", groups.typical), ("worst", groups.worst))
+    )
+    looked = "" if groups.looked_at == groups.count else f"; {groups.looked_at} were looked at"
+    yield f"as configured, {typical}; {worst}{looked}"
+
+
+def _samples(count: float) -> str:
+    return "1 sample" if count == 1 else f"{number(count)} samples"
+
+
 def workload(plan: MetricPlan) -> str:
     """What it is planned for."""
     about = plan.workload
     over = "" if about.over is None else f" over {duration(about.over)}"
-    group = " in one group" if plan.section.group is not None else ""
-    samples = "1 sample" if about.samples == 1 else f"{number(about.samples)} samples"
-    users = f"{about.users:,} users{group} with {samples} each{over}"
+    group = in_group(plan.section, plan.groups)
+    users = f"{about.users:,} users{group} with {_samples(about.samples)} each{over}"
     if not plan.private:
         return f"{users}, from the file"
     law = "anywhere in the range" if about.spread == 1 else f"in the middle {percent(about.spread or 0)} of the range"
@@ -256,6 +310,8 @@ def _remarks(plan: MetricPlan) -> Iterator[str]:
         "if they are independent."
     )
     yield "-: nothing is released, or the middle of the range, which says nothing."
+    if plan.section.group is not None and plan.groups is None:
+        yield SPREAD
     if any(one.needs_prior for one in plan.outlooks):
         yield "* needs a prior" + ("." if plan.section.prior is not None else ", which this configuration lacks.")
     for one in plan.outlooks:
@@ -280,6 +336,7 @@ def recommended(plan: MetricPlan) -> str:
 def _advice(plan: MetricPlan) -> Iterator[str]:
     configured = next(one for one in plan.outlooks if one.section.algorithm == plan.section.algorithm)
     yield f"error at the end: {number(plan.outcome.error)}; as configured, {number(configured.error)}"
+    yield from about_groups(plan.groups)
     if plan.best.useful is None:
         yield "nothing useful comes of it in this time: more users, more epsilon or a narrower range are needed"
     units = {"epsilon": "epsilon {}", "users": "{} users", "time": "{}"}

@@ -58,7 +58,7 @@ class Flow:
 
     pattern: Pattern
     steps: int
-    cap: int | None = None  # None: everything counts
+    cap: float | None = None  # None: everything counts; a part of a sample, where groups share the cap
     periods: float | None = None  # that the time has, if the cap is that of a period; None: it is for ever
 
     def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:

@@ -4,7 +4,7 @@
 `Config`. Numbers are decimals: 0.1 in the file is 1/10 here.
 """
 
-import difflib
+import math
 import os
 import tomllib
 from collections.abc import Iterator
@@ -15,13 +15,15 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from shoal.models.complaints import complaint
 from shoal.models.coordinates import overlap
 from shoal.models.decay import DecaySection
 from shoal.models.errors import ConfigError
+from shoal.models.exact import exact_text
 from shoal.models.metric import MetricSection
 from shoal.models.section import Duration, Exact, Section
 from shoal.models.slot import UNIT, CellSection
-from shoal.models.units import charge, parse_unit
+from shoal.models.units import Unit, charge, parse_unit
 
 ENVIRONMENT = {
     "SHOAL_KAFKA_BROKERS": ("kafka", "brokers"),
@@ -29,9 +31,6 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_KEY_FILE": ("privacy", "key_file"),
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
-
-
-TABLES: dict[Any, type[Section]] = {"decay": DecaySection, "cell": CellSection}  # in a metric
 
 
 class KafkaSection(Section):
@@ -137,6 +136,13 @@ class Config(Section):
         return tuple(metric for metric in self.metric if metric.topic == topic)
 
 
+# The tables of the file by name, and those inside a metric.
+MODELS: dict[str, type[Section]] = {
+    "kafka": KafkaSection, "audit": AuditSection, "privacy": PrivacySection, "web": WebSection,
+    "metric": MetricSection, "decay": DecaySection, "cell": CellSection,
+}  # fmt: skip
+
+
 def load(path: Path) -> Config:
     """Read, complete and check a configuration file.
 
@@ -151,50 +157,15 @@ def load(path: Path) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {str(error).splitlines()[0]}") from None
     for variable, (section, key) in ENVIRONMENT.items():
-        if variable in os.environ:
-            tree.setdefault(section, {})[key] = os.environ[variable]
+        if variable in os.environ and isinstance(tree.setdefault(section, {}), dict):
+            tree[section][key] = os.environ[variable]
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {_first_line(error, tree)}") from None
+        raise ConfigError(f"{path}: {complaint(error, tree, MODELS)}") from None
     for problem in _cross_checks(config):
         raise ConfigError(f"{path}: {problem}")
     return _resolve(config, path.resolve().parent)
-
-
-def _first_line(error: ValidationError, tree: dict[str, Any]) -> str:
-    """The first complaint, with its place and a remedy; never the value itself."""
-    complaints = error.errors(include_input=False, include_url=False)
-    # A misspelt key is both unknown and missing: the unknown one says more.
-    first = min(complaints, key=lambda complaint: complaint["type"] != "extra_forbidden")
-    where, model = _place(first["loc"], tree)
-    key = str(first["loc"][-1])
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(key, list(model.model_fields), n=1, cutoff=0.0)
-        return f"{where}: unknown key {key!r}; did you mean {near[0]!r}?"
-    if first["type"] == "missing":
-        return f"{where}: {key} is missing; add it"
-    names = [str(part) for part in first["loc"] if isinstance(part, str) and part in _all_keys()]
-    name = names[-1] + " " if names and names[-1] not in ("metric", "kafka", "audit", "privacy", "web") else ""
-    text = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return f"{where}: {name}{text}"
-
-
-def _place(loc: tuple[int | str, ...], tree: dict[str, Any]) -> tuple[str, type[Section]]:
-    sections: dict[Any, type[Section]] = {
-        "kafka": KafkaSection, "audit": AuditSection, "privacy": PrivacySection, "web": WebSection,
-    }  # fmt: skip
-    if len(loc) > 1 and loc[0] == "metric" and isinstance(loc[1], int):
-        name = tree["metric"][loc[1]].get("name", f"number {loc[1] + 1}")
-        inner = [TABLES[part] for part in loc[2:-1] if part in TABLES]
-        return f'metric "{name}"', inner[0] if inner else MetricSection
-    if len(loc) > 1 and loc[0] in sections:
-        return f"[{loc[0]}]", sections[loc[0]]
-    return "the file", Config
-
-
-def _all_keys() -> set[str]:
-    return {key for model in Section.__subclasses__() for key in model.model_fields}
 
 
 def _cross_checks(config: Config) -> Iterator[str]:
@@ -209,7 +180,7 @@ def _cross_checks(config: Config) -> Iterator[str]:
         try:
             config.charge_of(metric)
         except ConfigError as error:
-            yield str(error)
+            yield _differing_units(config) or str(error)
     for topic in config.topics:
         metrics = config.metrics_of(topic)
         users = sorted({metric.user for metric in metrics})
@@ -224,6 +195,33 @@ def _cross_checks(config: Config) -> Iterator[str]:
                         f"topic {topic!r}: field {value!r} is a value and {pattern!r} is pattern (user, time or group, "
                         "public); a field is one or the other"
                     )
+
+
+def _differing_units(config: Config) -> str | None:
+    """What to do where nobody said by which unit the ledger counts, and the metrics have several."""
+    costing = [metric for metric in config.metric if metric.epsilon]
+    longest = sorted({metric.of.spelled: metric.of for metric in costing}.items(), key=lambda one: -_length(one[1]))
+    if config.privacy.unit is not None or len(longest) == 1:
+        return None
+    for name, _ in longest:
+        said = config.model_copy(update={"privacy": config.privacy.model_copy(update={"unit": name})})
+        try:
+            charges = {metric.name: said.charge_of(metric)[0] / metric.epsilon for metric in costing}
+        except ConfigError:
+            continue
+        units = ", ".join(f'"{metric.name}" a {metric.of.words()}' for metric in costing)
+        more = [f'"{metric}" {exact_text(times)} times its epsilon' for metric, times in charges.items() if times > 1]
+        charged = f" (which charges {' and '.join(more)})" if more else ""
+        return (
+            f"the metrics protect different units: {units}; say by which of them the ledger counts, with [privacy] "
+            f'unit = "{name}"{charged}; a ledger that exists keeps its own unit'
+        )
+    return None
+
+
+def _length(unit: Unit) -> float:
+    """Of its period: a person has none that ends, an event has no length."""
+    return 0.0 if unit.is_event else float(unit.period or math.inf)
 
 
 def _resolve(config: Config, folder: Path) -> Config:

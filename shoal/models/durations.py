@@ -5,6 +5,7 @@ import re
 SECOND = 1_000_000
 _UNITS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
 _FORM = re.compile(r"(\d{1,9})([smhd])")
+_REMEDY = "write a whole number and s, m, h or d, as in 30s, 5m, 1h, 7d"
 
 
 def parse_duration(text: str) -> int:
@@ -18,7 +19,9 @@ def parse_duration(text: str) -> int:
     """
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a duration; write a whole number and s, m, h or d, as in 30s, 5m, 1h, 7d")
+        week = re.fullmatch(r"(\d{1,7})w", text)
+        instead = f"weeks are written in days, {7 * int(week[1])}d" if week else _REMEDY
+        raise ValueError(f"{text!r} is not a duration; {instead}")
     return int(match[1]) * _UNITS[match[2]]
 
 

@@ -11,7 +11,10 @@ def exact_number(value: Any) -> Fraction:
         raise ValueError("must be a number")
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError("must be a finite number")
-    return Fraction(value)
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):  # of a text
+        raise ValueError("must be a number") from None
 
 
 def exact_text(number: Fraction) -> str:

@@ -204,8 +204,6 @@ class MetricSection(Section):
             slots.refuse_slot_keys(self)
         if self.unit != "user" and not self.is_stepped and not self.is_slotted:
             raise ValueError(f"unit {self.unit!r} is not built for means without a decay; they have: user")
-        if self.delta != 0 and not self.is_slotted and not (self.is_stepped and self.algorithm == "sharp"):
-            raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
         if self.max_contributions is None and not self.of.is_event:
             raise ValueError("max_contributions is missing; add it")
         if self.max_contributions is not None and self.of.is_event:
@@ -248,6 +246,8 @@ class MetricSection(Section):
                 raise ValueError(f"{key} is missing; add it")
         if self.prior == FEW_USERS and not self.is_slotted:
             raise ValueError("prior must be a number: few-users is for a slot-mean")
+        if self.delta != 0 and not self.is_slotted and not (self.is_stepped and self.algorithm == "sharp"):
+            raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
         if not self.is_stepped:
             return self
         for key in OF_MEANS:

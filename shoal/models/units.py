@@ -131,7 +131,8 @@ def charge(
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
     touched = most_touched(ledger, unit)
-    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}" here'
+    slots = " and max_slots" if unit.name == SLOT else ""
+    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots} here'
     if touched is None:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "

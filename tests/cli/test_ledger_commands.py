@@ -1,6 +1,10 @@
 """`shoal key new`, `shoal migrate` and `shoal budget`, as a script sees them."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -110,6 +114,70 @@ def test_raising_is_explicit(config: Path, database_url: str) -> None:
     assert "left     epsilon 0.4, delta 0.000001\n" in shoal("budget", config, "--raise").stdout
     write(config, database_url, "0.4")
     assert isinstance(shoal("budget", config, "--raise").exception, LedgerError)
+
+
+MEANS = (
+    "shoal: the budget rises from epsilon = 0.3 to epsilon = 7, delta = 0.000001 per person. If all of it is used, "
+    "what one person did changes the probability of anything that can be seen by a factor of 1100 instead of 1.35; who "
+    "took something about it for 10 % likely may then take it for all but certain instead of 13.1 %\n"
+)
+
+
+def test_raising_says_what_it_means_to_those_in_it(config: Path, database_url: str) -> None:
+    with Ledger.open(database_url, migrate=True) as ledger:
+        register(ledger, version(epsilon="0.1"), budget_epsilon=Fraction("0.3"))
+    # when a script raises the budget, then it is told and not asked
+    write(config, database_url, "7", "0.000001")
+    done = shoal("budget", config, "--raise", "--json")
+    assert (done.exit_code, done.stderr, json.loads(done.stdout)["epsilon"]) == (0, MEANS, 7)
+    # and the same once more weakens nothing
+    assert shoal("budget", config, "--raise").stderr == ""
+
+
+# A terminal's session: `shoal budget --raise` until it is told yes, and then once with --yes.
+SESSION = """
+import sys
+import typer
+from shoal.agents.cli.budget import budget
+app = typer.Typer()
+app.command()(budget)
+for options in (["--raise"], ["--raise"], ["--raise", "--yes"]):
+    with open(sys.argv[1]) as file:
+        text = file.read()
+    try:
+        app([sys.argv[1], *options], standalone_mode=False)
+    except Exception as error:
+        print(type(error).__name__)
+        continue
+    with open(sys.argv[1], "w") as file:
+        file.write(text.replace("epsilon = 0.5", "epsilon = 0.6"))
+"""
+
+
+def test_a_terminal_is_asked_before_the_budget_is_raised(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'audit.db'}"
+    with Ledger.open(url, migrate=True) as ledger:
+        register(ledger, version(epsilon="0.1"), budget_epsilon=Fraction("0.3"))
+    config = write(tmp_path / "shoal.toml", url, "0.5")
+    # given a terminal at which somebody says no, and then yes
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, b"n\ny\n")
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, str(config)], stdin=terminal, capture_output=True, text=True, check=True
+    )
+    os.close(keyboard)
+    os.close(terminal)
+    # then the first changed nothing, the second raised it, and --yes raised it again without a question
+    said = [line.strip() for line in done.stdout.splitlines()]
+    assert said[0] == "Abort"
+    assert [line for line in said if line.startswith("budget")] == [
+        "budget   epsilon 0.5 per user", "budget   epsilon 0.6 per user",
+    ]  # fmt: skip
+    assert done.stderr.count("Raise it?") == 2
+    with Ledger.open(url) as ledger:
+        report = ledger.budget_report()
+        assert report is not None
+        assert report.epsilon == Fraction("0.6")
 
 
 def test_a_metric_that_left_the_configuration_is_retired_by_name(config: Path, database_url: str) -> None:

@@ -16,6 +16,7 @@ from shoal.agents.session import open_session
 from shoal.mechanisms.accounting import Loss
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError
+from shoal.models.exact import exact_text
 
 HEAD = """
 [audit]
@@ -107,6 +108,31 @@ def test_the_guarantee_is_said_in_words(folder, lines, said):
     assert fields["metrics"][0]["guarantee"] in text  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("place", "first", "named"),
+    [
+        (
+            'group = "where"\n',
+            "what a person did is protected; who contributes when, and in which group, is public",
+            "group",
+        ),
+        (
+            'cell = { h3 = 8, lat = "lat", lon = "lon" }\n',
+            "what a person did in a place is protected; that they were there, and when, is not",
+            "cell",
+        ),
+    ],
+)
+def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, named):
+    slots = 'statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_cells = 2\nmin_users = 9\nmax_contributions = 3\n'
+    text, _ = told(slots + place)
+    assert f"  {first}; epsilon = 1 per person and day, without limit over time: all values of one person" in text
+    assert (
+        f"; in a slot they count in at most 2 {named}s, which share what the slot has; with at most 3 samples in each; "
+        f"{named}s with fewer than 9 users are not released, which is a courtesy\n"
+    ) in text
+
+
 def test_the_charge_is_what_the_ledgers_unit_may_lose(folder):
     text, fields = told(SUM + CAP + 'unit = "user-5h"', SUM + CAP, unit="user-day")
     assert fields["unit"] == "user-day"
@@ -146,7 +172,8 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
             (SUM + CAP + 'unit = "user-5h"', SUM + CAP, COUNT),
             "user-day",
             "Whatever the 3 metrics release together, for ever: what one person did in one day "
-            f"{FACTOR}1100 (epsilon = 7). {BELIEF}99.2 % likely, and no more. Each further day of the same person has "
+            f"{FACTOR}1100 (epsilon = 7). {BELIEF}all but certain; this budget protects little. Each further day "
+            "of the same person has "
             f"as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 70.{HABIT}"
             "m0 protects a person and 5h: one person and day has a part in up to 6 of them, and all of these are "
             "counted here. m1 protects a person, which is more and counts once. "
@@ -194,19 +221,25 @@ def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
         "max_contributions": 1,
     }  # fmt: skip
     for epsilon, factor, belief in (
-        ("0.0001", "1.01", "10.1 %"),
-        ("20", "4.86e+8", "100 %"),
-        ("101", "e^101, which protects nothing", "100 %"),
+        ("1e-9", "1.01", "10.1 % likely, and no more"),
+        ("0.0001", "1.01", "10.1 % likely, and no more"),
+        ("5", "149", "94.3 % likely, and no more"),
+        ("6.7", "813", "99 % likely, and no more"),
+        ("7", "1100", "all but certain; this budget protects little"),
+        ("10", "22100", "all but certain; this budget protects little"),
+        ("20", "4.86e+8", "all but certain; this budget protects little"),
+        ("100", "2.69e+43", "all but certain; this budget protects little"),
+        ("101", "e^101, which protects nothing", "all but certain; this budget protects little"),
     ):
         metrics = [section | {"epsilon": epsilon}]
         config = Config.model_validate({"privacy": {"epsilon": 200}, "metric": metrics})
-        said = together(config, Loss(Fraction(epsilon)))
-        assert f"by at most a factor of {factor} (epsilon = {epsilon}). {BELIEF}{belief} likely" in said
+        said, shown = together(config, Loss(Fraction(epsilon))), exact_text(Fraction(epsilon))
+        assert f"by at most a factor of {factor} (epsilon = {shown}). {BELIEF}{belief}." in said
         assert "(field u and the records' timestamps)" in said
 
 
 def test_units_that_differ_make_a_ledger_per_person_which_finer_ones_do_not_fit(folder):
-    with pytest.raises(ConfigError, match='set \\[privacy\\] unit = "user-day", or unit = "user" here'):
+    with pytest.raises(ConfigError, match='"m0" a person and day, "m1" a person; say by .* unit = "user-day";'):
         told(SUM + CAP + 'unit = "user-day"', SUM + CAP)
     said = shoal("budget", "shoal.toml")
     assert isinstance(said.exception, ConfigError)

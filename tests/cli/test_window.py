@@ -140,6 +140,17 @@ def test_the_last_window_of_all_is_the_last_release(released):
     assert result.stderr == "shoal: note: nothing was before 1970-01-02T00:00:00Z, when the first step began\n"
 
 
+def test_a_mean_with_more_noise_than_its_range_is_wide_is_told_from_a_finding(released):
+    note = "shoal: note: the noise is wider than the range of the values, so that this mean says nothing\n"
+    asked = ("--metric", "shops", "--group", "x", "--length", "2h")
+    assert told(released, *asked)["noise_sd"] > 10
+    assert shoal("window", released / "shoal.toml", *asked).stderr == note
+    # a sum has no range that its noise could be wider than
+    asked = ("--metric", "total", "--length", "2h")
+    assert told(released, *asked)["noise_sd"] > 10
+    assert shoal("window", released / "shoal.toml", *asked).stderr == ""
+
+
 def test_before_the_first_step_there_is_nothing(released):
     assert told(released, "--metric", "total", "--end", 7200, "--length", "1h")["value"] == 0
     found = told(released, "--metric", "shops", "--group", "x", "--end", "1970-01-01", "--length", "1h")

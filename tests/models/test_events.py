@@ -176,5 +176,10 @@ def test_other_texts_are_no_durations(text):
         parse_duration(text)
 
 
+def test_a_week_is_refused_with_its_days():
+    with pytest.raises(ValueError, match="'2w' is not a duration; weeks are written in days, 14d"):
+        parse_duration("2w")
+
+
 def test_no_time_has_a_duration_of_its_own():
     assert format_duration(0) == "0s"

@@ -1,5 +1,6 @@
 """`shoal budget`: what is charged to the ledger and what is left."""
 
+import sys
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, Any
@@ -8,12 +9,15 @@ import orjson
 import typer
 
 from shoal.agents.budget import BudgetReport
-from shoal.agents.cli.output import AsJson, ConfigPath, result
+from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.guarantees import weakened
 from shoal.agents.ledger import Ledger
+from shoal.mechanisms.accounting import Loss
 from shoal.models.config import Config, load
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ACTIVE
+from shoal.models.units import parse_unit
 
 Retire = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")
@@ -21,10 +25,16 @@ Retire = Annotated[
 Raise = Annotated[bool, typer.Option("--raise", help="Raise the ledger's budget to [privacy], and log that.")]
 
 
-def budget(config: ConfigPath, raise_: Raise = False, retire: Retire = None, as_json: AsJson = False) -> None:
+Yes = Annotated[bool, typer.Option("--yes", help="Raise without asking; only a terminal is asked anyway.")]
+
+
+def budget(
+    config: ConfigPath, raise_: Raise = False, retire: Retire = None, yes: Yes = False, as_json: AsJson = False
+) -> None:
     """Show what each metric version was charged, once and for good, and what is left.
 
-    Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, and it is logged.
+    Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, it is logged, and a
+    terminal is told by how much and asked first.
     A metric that is no longer in the configuration is retired before workers start without it; its charge stays, and
     a retired version never returns.
 
@@ -33,11 +43,29 @@ def budget(config: ConfigPath, raise_: Raise = False, retire: Retire = None, as_
     said = load(config)
     with Ledger.open(said.audit.url) as ledger:
         retired = [] if retire is None else _retire(ledger, said.kafka.app, retire)
-        book = ledger.raise_budget(said.privacy.epsilon, said.privacy.delta) if raise_ else ledger.budget_report()
+        book = _raised(ledger, said, yes=yes) if raise_ else ledger.budget_report()
     book = book or _unused(said)
     fields = _fields(book) | ({} if retire is None else {"retired": [list(one) for one in retired]})
     done = [f"retired  {metric} version {version}" for metric, version in retired]
     result(fields, as_json=as_json, text=lambda: "\n".join(done + list(_lines(book))))
+
+
+def _raised(ledger: Ledger, said: Config, *, yes: bool) -> BudgetReport:
+    """Raise the budget; whoever does it reads what that means to those in it.
+
+    Raises:
+        LedgerError: there is no budget yet, or it would be lowered.
+    """
+    wanted, book = (said.privacy.epsilon, said.privacy.delta), ledger.budget_report()
+    if book is not None and _is_more(wanted, (book.epsilon, book.delta)):
+        say(f"shoal: {weakened(parse_unit(book.unit), Loss(book.epsilon, book.delta), Loss(*wanted))}")
+        if not yes and sys.stdin.isatty():
+            typer.confirm("Raise it? It is logged, and never lowered again", abort=True, err=True)
+    return ledger.raise_budget(*wanted)
+
+
+def _is_more(wanted: tuple[Fraction, Fraction], held: tuple[Fraction, Fraction]) -> bool:
+    return wanted != held and all(new >= old for new, old in zip(wanted, held, strict=True))
 
 
 def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:

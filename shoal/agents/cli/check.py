@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from shoal.agents.caveats import caveats
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.clock import clock_warnings, seconds_ahead
@@ -33,10 +34,11 @@ def check(config: ConfigPath, as_json: AsJson = False) -> None:
         kafka = _ask_kafka(session.config)
         agreement = session.check(partitions=kafka.partitions)
         refuse_absent(session, agreement.absent)
-        for warning in kafka.warnings:
+        warnings = [*kafka.warnings, *caveats(session.config.metric)]
+        for warning in warnings:
             say(f"shoal: warning: {warning}")
         fields = _fields(session, agreement, kafka.partitions)
-        shown = fields | {"warnings": kafka.warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
+        shown = fields | {"warnings": warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
         result(shown, as_json=as_json, text=lambda: _text(fields, kafka))
         if kafka.refused:
             raise kafka.refused

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console, Group
 
 from shoal.agents import planning_slots_view, planning_steps_json, planning_steps_view, planning_view
+from shoal.agents.caveats import of_plan
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.files import size_of
 from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
@@ -51,6 +53,10 @@ Cells = Annotated[
     int | None,
     typer.Option(min=1, max=2**20, help="Of statistics per slot: cells that the users are in; default: max_cells."),
 ]
+Groups = Annotated[
+    int | None,
+    typer.Option(min=1, max=2**20, help="Of metrics with a group: how many groups the users spread over, evenly."),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the plan, too.")]
 
 
@@ -63,6 +69,7 @@ def plan(
     pattern: Shape = "even",
     spread: Spread = 1.0,
     cells: Cells = None,
+    groups: Groups = None,
     values: Events = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -72,18 +79,21 @@ def plan(
     For a stated number of users and samples: noise, what is left out, when the first useful release comes; which
     algorithm, max_contributions and cadence would be best, or what other windows would do; what half the error would
     cost; per slot, in how many cells a user should count. No key is needed, nothing is registered, charged or written.
-    With --values the same for real events, which makes the result as secret as they are.
+    With --groups the users are spread over groups, each with its own noise. With --values the same for real events,
+    which tells which group a figure is of, and makes the result as secret as they are.
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
     said = load(config)
     chosen = _metrics(said, metric)
     stated = None if values is not None else _stated(users, samples, over, pattern, spread)
+    _check_groups(chosen, groups, cells)
     if values is not None:
-        _refuse_stated(users, samples, over, pattern, spread, cells)
+        _refuse_stated(users, samples, over, pattern, spread, cells, groups)
         chosen = _of_one_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
-    plans = [one for section in chosen for one in _plans(said, section, stated, values, cells)]
+    plans = [one for section in chosen for one in _plans(said, section, stated, values, cells, groups)]
+    warnings = list(dict.fromkeys(text for one in plans for text in of_plan(one)))
     if plot is not None:
         _draw(plans, plot)
     if as_json:
@@ -91,10 +101,11 @@ def plan(
             "private": stated is not None,
             **({} if stated is not None else {"warning": NOT_PRIVATE}),
             "metrics": [_as_json(one) for one in plans],
+            "warnings": warnings,
         }
         print(orjson.dumps(fields).decode(), flush=True)
     else:
-        _show(plans, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
+        _show(plans, warnings, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
 
 
 def _as_json(one: AnyPlan) -> dict[str, Any]:
@@ -103,11 +114,13 @@ def _as_json(one: AnyPlan) -> dict[str, Any]:
     return planning_steps_json.as_json(one) if isinstance(one, StepPlan) else planning_view.as_json(one)
 
 
-def _show(plans: list[AnyPlan], console: Console) -> None:
+def _show(plans: list[AnyPlan], warnings: list[str], console: Console) -> None:
     for index, one in enumerate(plans):
         if index:
             console.print()
         console.print(_tables(one, console.width))
+    for text in warnings:
+        console.print(f"\nwarning: {text}")
 
 
 def _tables(one: AnyPlan, width: int) -> Group:
@@ -137,8 +150,18 @@ def _stated(users: int | None, samples: float | None, over: str | None, pattern:
 
 
 def _refuse_stated(*stated: object) -> None:
-    if stated != (None, None, None, "even", 1.0, None):
+    if stated != (None, None, None, "even", 1.0, None, None):
         raise typer.BadParameter("the file says who contributes what; leave out the workload", param_hint="--values")
+
+
+def _check_groups(chosen: list[MetricSection], groups: int | None, cells: int | None) -> None:
+    if groups is None:
+        return
+    if cells is not None:
+        raise typer.BadParameter("a slot's groups are its cells; give one of the two", param_hint="--groups")
+    if all(section.group is None for section in chosen):
+        names = ", ".join(section.name for section in chosen)
+        raise typer.BadParameter(f"no metric has a group: {names}; leave it out", param_hint="--groups")
 
 
 def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]:
@@ -152,22 +175,28 @@ def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]
 
 
 def _plans(
-    config: Config, section: MetricSection, stated: Stated | None, values: str | None, cells: int | None
+    config: Config,
+    section: MetricSection,
+    stated: Stated | None,
+    values: str | None,
+    cells: int | None,
+    groups: int | None,
 ) -> list[AnyPlan]:
     """One for each coordinate."""
+    count = 1 if groups is None or section.group is None else groups
+    if stated is not None:
+        stated = replace(_with_users(stated, section), count=count)
     if section.is_slotted:
         slots = (
             _read(read_slots, config, section, values)
             if stated is None
-            else stated_slot(section, _with_users(stated, section), cells)
+            else stated_slot(section, stated, cells if section.group is None else groups or cells)
         )
         return [_advancing(section, stages(slots), partial(plan_slots, section, slots))]
     if section.is_stepped:
-        source: Source = (
-            _read(read_file, config, section, values) if stated is None else Steady(_with_users(stated, section))
-        )
+        source: Source = _read(read_file, config, section, values) if stated is None else Steady(stated)
         return [_advancing(section, STAGES, partial(plan_steps, section, source))]
-    workload: Workload = _read(read_values, config, section, values) if stated is None else _with_users(stated, section)
+    workload: Workload = _read(read_values, config, section, values) if stated is None else stated
     count = steps(section, workload)
     makes = [partial(plan_metric, section, coordinate, workload) for coordinate in range(len(section.values))]
     return [_advancing(section, count, make) for make in makes]
@@ -205,7 +234,8 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
     users = stated.users or section.users
     if users is None:
         raise typer.BadParameter(
-            f'how many users contribute to metric "{section.name}"? Its configuration does not say',
+            f'how many users contribute to metric "{section.name}"? Its configuration does not say: write --users N '
+            "here, or users = N there",
             param_hint="--users",
         )
     return Stated(users, stated.samples, stated.over, stated.skewed, stated.spread)

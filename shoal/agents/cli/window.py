@@ -16,6 +16,7 @@ from shoal.mechanisms.stepped import Stepped
 from shoal.models.config import Config
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.errors import ConfigError
+from shoal.models.metric import MetricSection
 from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
 from shoal.stream.plan import mechanism_of
 from shoal.stream.windows import Answer, History, tells_windows
@@ -59,6 +60,8 @@ def window(
     if found.start < found.first:
         say(f"shoal: note: nothing was before {iso(found.first)}, when the first step began")
     fields = _fields(wanted, found)
+    if _drowns(wanted.section, found):
+        say("shoal: note: the noise is wider than the range of the values, so that this mean says nothing")
     result(fields, as_json=as_json, text=lambda: _text(wanted.section.statistic, fields))
 
 
@@ -142,6 +145,14 @@ def _fields(wanted: Wanted, found: Answer) -> dict[str, Any]:
         "samples": 0 if estimate is None else estimate.samples,
         "mechanism": wanted.mechanism.mechanism,
     }
+
+
+def _drowns(section: MetricSection, found: Answer) -> bool:
+    """Whether a mean has more noise than its range has room: a clamped value alone does not show it."""
+    if section.statistic != "mean" or found.estimate is None:
+        return False
+    low, high = section.ranges[0]
+    return found.estimate.noise_sd > high - low
 
 
 def _text(statistic: str, fields: dict[str, Any]) -> str:

@@ -1,0 +1,192 @@
+"""docs/releases.md: its program reads releases from a real Kafka; its queries run on both databases and are right."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import text
+from typer.testing import CliRunner
+
+from shoal.agents import key_file
+from shoal.agents.cli.main import app
+from shoal.agents.database import Database
+from shoal.agents.ledger import Ledger
+from shoal.migrations.versions import v003_releases
+from shoal.models.log import Table
+from tests.support.kafka import Kafka, Record
+
+PAGE = (Path(__file__).parent.parent / "docs" / "releases.md").read_text("utf-8")
+QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+
+CONFIG = """
+[audit]
+url = "{url}"
+[privacy]
+key_file = "shoal.key"
+epsilon = 99
+"""
+METRIC = """
+[[metric]]
+topic = "doors"
+user = "who"
+time = "at"
+value = "minutes"
+range = [-0.5, 9.5]
+max_contributions = 3
+epsilon = 2
+"""
+# Of each kind of value one: numbers that mean something and that do not, whole ones, objects, lists.
+METRICS = {
+    "visits": 'statistic = "slot-mean"\nslot = "1h"\ngroup = "door"\nmax_slots = 8\nunit = "user"',
+    "drowned": 'statistic = "mean"\nalgorithm = "naive"\nusers = 10\nevery = "1h"\nclamp = true',
+    "total": 'statistic = "sum"\nstep = "1h"',
+    "number": 'statistic = "count"\nstep = "1h"',
+    "spread": 'statistic = "slot-mean-variance"\nslot = "1h"\nmax_slots = 8\nunit = "user"',
+    "both": 'statistic = "mean"\nalgorithm = "naive"\nusers = 10\nevery = "1h"',
+}
+HOURS, PEOPLE, DOORS = 3, 40, ("ea\\u0000st", "we\0st")
+EVENTS = [
+    {"who": f"p{who}", "at": 3600 * hour + who, "door": DOORS[who % 2], "minutes": who % 9, "seconds": who}
+    for hour in range(HOURS)
+    for who in range(PEOPLE)
+]
+
+
+def said() -> str:
+    sections = {name: METRIC + f'name = "{name}"\n{more}\n' for name, more in METRICS.items()}
+    sections["drowned"] = sections["drowned"].replace("epsilon = 2", "epsilon = 0.001")
+    sections["both"] = sections["both"].replace('"minutes"', '["minutes", "seconds"]').replace(
+        "[-0.5, 9.5]", "[[0, 9], [0, 99]]"
+    )  # fmt: skip
+    return "".join(sections.values())
+
+
+@pytest.fixture
+def log(database_url: str, tmp_path: Path) -> list[dict[str, Any]]:
+    """The releases of a run whose audit log is `database_url`."""
+    key_file.new(tmp_path / "shoal.key")
+    config, events, out = tmp_path / "shoal.toml", tmp_path / "events.jsonl", tmp_path / "out.jsonl"
+    config.write_text(CONFIG.format(url=database_url) + said())
+    events.write_text("\n".join(map(json.dumps, EVENTS)))
+    for command in (["migrate", config], ["run", config, "--input", events, "--output", out]):
+        done = CliRunner().invoke(app, list(map(str, command)))
+        assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+def rows(url: str, query: str) -> list[dict[str, Any]]:
+    database = Database(url)
+    with database.read() as connection:
+        found = [dict(row._mapping) for row in connection.execute(text(query))]
+    database.close()
+    return found
+
+
+def number(value: Any) -> Any:
+    return value if isinstance(value, int | float) else None
+
+
+def group(release: dict[str, Any]) -> str | None:
+    """As the database keeps it: PostgreSQL has no NUL."""
+    name = release["group"]
+    return None if name is None else name.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def exceeds(release: dict[str, Any]) -> bool | None:
+    if release["metric"] not in ("visits", "drowned") or release["value"] is None:
+        return None
+    return bool(release["noise_sd"] > 10)
+
+
+def test_the_view_has_a_row_for_each_release_with_its_fields(log: list[dict[str, Any]], database_url: str) -> None:
+    found = {row["id"]: row for row in rows(database_url, "SELECT * FROM releases")}
+    assert len(found) == len(log) > 20
+    for release in log:
+        row = found[release["id"].replace("\\", "\\\\").replace("\0", "\\0")]
+        assert json.loads(row["body"]) == release
+        expected = {name: number(release[name]) for name in ("value", "noise_sd", "low", "high", "samples")}
+        assert {name: row[name] for name in expected} == expected
+        assert {name: row[name] for name in ("metric", "version", "seq", "at", "unit")} == {
+            name: release[name] for name in ("metric", "version", "seq", "at", "unit")
+        }
+        assert (row["group_name"], row["app"], row["state"]) == (group(release), "shoal", "ended")
+        assert row["noise_exceeds_range"] == exceeds(release)
+    # and a clamped value that says nothing is told from one that does
+    signs = {row["metric"]: row["noise_exceeds_range"] for row in found.values()}
+    assert signs == {"visits": 0, "drowned": 1, "total": None, "number": None, "spread": None, "both": None}
+    columns = re.findall(r"^\| (`.*?) \|", PAGE.split("## The tables")[0], re.M)
+    assert {name for cell in columns for name in re.findall(r"`(\w+)`", cell)} == set(next(iter(found.values())))
+
+
+def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]], database_url: str) -> None:
+    # given a log with releases, as an older shoal left it
+    database = Database(database_url)
+    with database.write() as connection:
+        with Operations.context(MigrationContext.configure(connection)):
+            v003_releases.downgrade()
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{v003_releases.down_revision}'"))
+    database.close()
+    # when it is migrated, then the view shows all of them
+    Ledger.open(database_url, migrate=True).close()
+    assert rows(database_url, "SELECT COUNT(*) AS count FROM releases") == [{"count": len(log)}]
+
+
+def test_the_three_queries_say_what_they_are_for(log: list[dict[str, Any]], database_url: str) -> None:
+    latest, over_time, charged = (rows(database_url, query) for query in QUERIES)
+    # the latest value of every metric and group
+    last = {(release["metric"], group(release)): release for release in log}
+    assert [(row["metric"], row["group_name"]) for row in latest] == sorted(
+        last, key=lambda place: (place[0], place[1] or "")
+    )
+    for row in latest:
+        release = last[row["metric"], row["group_name"]]
+        assert (row["at"], row["value"], row["high"]) == (
+            release["at"], number(release["value"]), number(release["high"]),
+        )  # fmt: skip
+    # one metric over time, of which nothing is left if it says nothing, and all of a sum
+    said = [release for release in log if release["metric"] == "visits"]
+    assert len(over_time) == len(said) == HOURS * len(DOORS)
+    assert {(row["at"], row["group_name"], row["value"]) for row in over_time} == {
+        (release["at"], group(release), release["value"]) for release in said
+    }
+    assert rows(database_url, QUERIES[1].replace("visits", "drowned")) == []
+    assert len(rows(database_url, QUERIES[1].replace("visits", "total"))) == HOURS
+    # what every metric was charged
+    assert [(row["metric"], row["charge_epsilon"], row["published"]) for row in charged] == sorted(
+        (name, {"drowned": "0.001", "number": "0"}.get(name, "2"), sum(one["metric"] == name for one in log))
+        for name in METRICS
+    )
+
+
+def test_every_table_of_the_log_is_on_the_page_with_its_columns() -> None:
+    described = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", PAGE.split("## The tables")[1], re.M))
+    assert set(described) == set(Table.metadata.tables)
+    for name, table in Table.metadata.tables.items():
+        assert set(re.findall(r"`(\w+)`", described[name])) >= {column.name for column in table.columns}, name
+
+
+def test_the_program_prints_the_releases_that_are_committed(kafka: Kafka) -> None:
+    # given a topic of releases
+    topic = kafka.create_topic(kafka.name("releases"), 2)
+    releases = [
+        {"metric": "visits", "group": door, "at": "1970-01-01T01:00:00Z", "value": 4.5, "noise_sd": 0.25}
+        for door in ("east", "west")
+    ]
+    records = [Record(f"visits|{one['group']}".encode(), json.dumps(one).encode()) for one in releases]
+    kafka.produce(topic, records, transactional_id=kafka.name())
+    # when the program of the page runs
+    program = PROGRAM.replace("localhost:9092", kafka.bootstrap).replace("shoal.releases", topic)
+    assert program != PROGRAM
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        lines = {reader.stdout.readline().rstrip("\n") for _ in releases}
+        reader.kill()
+    # then it prints them
+    assert lines == {f"visits {door} 1970-01-01T01:00:00Z 4.5 0.25" for door in ("east", "west")}
