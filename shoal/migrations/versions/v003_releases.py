@@ -8,7 +8,7 @@ drops the view first, and makes it again.
 from alembic import op
 
 revision = "003"
-down_revision = "001"
+down_revision = "002"
 
 SQLITE = """
 CREATE VIEW releases AS
