@@ -63,10 +63,15 @@ class Readiness:
         return None
 
     @property
+    def _thread(self) -> Any:
+        """The consumer's thread; None until Faust has made one, which asking must not do for it."""
+        consumer = getattr(self.host.app, "_consumer", None)
+        return None if consumer is None else consumer._thread
+
+    @property
     def joined(self) -> bool:
         """Whether the group has given this worker a generation."""
-        consumer = getattr(self.host.app, "consumer", None)
-        return consumer is not None and consumer._thread.generation > 0
+        return self._thread is not None and self._thread.generation > 0
 
     def _source_counts(self) -> Iterator[int]:
         return (plan.source_partitions for plan in self.domain.plans.values())
@@ -136,7 +141,7 @@ class Readiness:
 
     def lag(self, stage: str) -> int:
         """Records in the topics that no transaction of this worker covers yet, of what was fetched of their ends."""
-        ends = self.host.app.consumer._thread.ends() if self.joined else {}
+        ends = self._thread.ends() if self.joined else {}
         behind = 0
         for place, part in self.host.partitions.items():
             kind = BoundMachine if stage == BOUND else ReleaseMachine
@@ -146,5 +151,5 @@ class Readiness:
 
     def audit_behind(self) -> int:
         """Records of releases and activations that the audit log has not taken yet."""
-        ends = self.host.app.consumer._thread.ends() if self.joined else {}
+        ends = self._thread.ends() if self.joined else {}
         return sum(max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in self.host.sink.feeds.items())
