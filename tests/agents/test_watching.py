@@ -100,11 +100,11 @@ def test_more_workers_than_partitions_are_told_that_they_are_of_no_use() -> None
 def test_what_must_not_be_in_the_contributions_is_an_alarm() -> None:
     stage, state = Stage(), speaking(25, 25)
     stage.owns(state)
-    state.counters["stray_records"] = 2
+    state.strays.count, state.strays.last = 2, 17
     state.counters["repeated_messages"] = 1
     reasons = stage.readiness.reasons()
     assert sorted(stage.domain.health.alarms) == ["repeated_messages", "stray_records"]
-    assert any("records in app.contributions were not written by shoal" in reason for reason in reasons)
+    assert any("topic app.contributions, partition 0, offset 17: not written by shoal" in reason for reason in reasons)
 
 
 def test_a_tick_that_waits_for_long_names_its_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
