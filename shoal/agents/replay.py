@@ -230,9 +230,7 @@ class _Replay:
             self.findings.add("contributions", where, f"{repeated} messages are repeats; release left them out")
         strays = again.machine.strays
         if strays.count:
-            message = (
-                f"{strays.count} records are not shoal's, the last at offset {strays.last}; release left them out"
-            )
+            message = f"{strays.count} records are not shoal's, the last at offset {strays.last}; release left them out"
             self.findings.add("contributions", where, message, failure=False)
         late = again.machine.counters["woke_late"]
         if late:

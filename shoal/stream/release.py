@@ -1,7 +1,7 @@
 """Release: one partition of the contributions topic in, private releases out, as a function of messages and key.
 
-`ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes a tick once the clock
-has passed its end, and gives them to the group's releaser in canonical order; with `every = "contribution"` in log order.
+`ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes it once the clock
+has passed its end, and gives them to the group's releaser in canonical order (`every = "contribution"`: in log order).
 
 A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release per
 cell. What comes after its slot, as its partition was held to be idle, does not count: its unit would move two slots.
