@@ -27,9 +27,9 @@ HOURS_A_YEAR = 8_766
 def size(kafka: Kafka, app: str) -> dict[str, int]:
     """Bytes in the log files of each kind of topic."""
     kinds = {
-        "contributions": f"{app}.contributions-*",
-        "changelogs": f"{app}.*changelog-*",
-        "releases": f"{app}.rel*-*",
+        "contributions": "contributions-*",
+        "changelogs": "*changelog-*",
+        "releases": "releases-*",
     }
     return {
         kind: sum(file.stat().st_size for file in (kafka.data / "log").glob(f"{app}.{pattern}/*.log"))

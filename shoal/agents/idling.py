@@ -1,20 +1,21 @@
-"""When an idle source partition says so: as often as another partition's clock needs it, and never without use.
+"""When an idle source partition says so: as often as the others' clocks need it, and never without use.
 
 In come the partitions of a worker and the group's offsets; out come calls of `Partition.idle`. An idle record with wall
 time w lets clocks that were written until w - idle_after pass its partition (`stream/clocks.py`), and is kept for ever.
-So it is worth writing again only if another partition's clock entered a new step after what the last one let pass.
-Every owner commits, beside its group offset, the wall time at which its clock last did: that is how the owner of an
-idle partition learns of the others, whoever owns them. Where nobody writes events, nobody writes idle records.
+So it is worth writing again only if another partition has grown since. Every owner commits, beside its group offset,
+the wall time at which its clock last entered a step: that is how the owner of an idle partition learns of the others,
+whoever owns them. Where nobody writes events, nobody writes idle records.
 
-Withholding an idle record can only delay a tick, never change one. It is said once the latest step of the others can
-pass; while steps keep coming, so that there is no latest, at most every quarter of max(idle_after, finest cadence). A
-partition that had records since its last word is not known to be idle any more, and says it again at the same pace.
+Withholding an idle record can only delay a tick, never change one. It is said once the others' latest step can pass;
+while steps keep coming, so that there is no latest, at most every quarter of max(idle_after, finest cadence). At that
+pace it is said, too, where the others grow within a step, for release remembers of clocks that move on only how they
+stood a few idle_after ago; and where a partition had records since its last word, and is not known to be idle any more.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka.errors import KafkaError as ClientError
@@ -32,10 +33,11 @@ LEAST_PAUSE = 0.05  # seconds between two looks
 
 
 class Seen(NamedTuple):
-    """What the group's offsets say of a partition: where it is, and when its clock last entered a step."""
+    """What the group's offsets say of a partition, by wall times in milliseconds."""
 
     offset: int
-    wall: int
+    step: int  # when its clock last entered a step
+    grown: int  # when its offset was last seen to change; the step, if it never was
 
 
 class Pace:
@@ -46,30 +48,32 @@ class Pace:
         self._step = max(1, idle_after // STEPS)
         self._least = max(idle_after, cadence) // 4
         self._steps: deque[int] = deque()  # of the others' clocks, as they were seen; not yet let pass
+        self._growth: deque[int] = deque()  # of the others, likewise
 
     def passes_at(self, wall: int) -> int:
         """From when on an idle record lets a clock pass that was written at this wall time, which is rounded up."""
         return -(-wall // self._step) * self._step + self._idle_after
 
-    def is_due(self, now: int, latest: int | None, said: int | None, *, fresh: bool) -> bool:
-        """Whether to say it now.
-
-        `latest` is the last step of another clock, `said` the wall time of the last idle record, and `fresh` whether
-        nothing came since.
-        """
-        if latest is None:
+    def is_due(self, now: int, others: Collection[Seen], said: int | None, *, fresh: bool) -> bool:
+        """Whether to say it now; `said` is when it was last said, and `fresh` whether nothing came since."""
+        if not others:
             return said is None  # nothing has to pass
-        if not self._steps or self._steps[-1] < latest:
-            self._steps.append(latest)
-        while len(self._steps) > 1 and said is not None and self.passes_at(self._steps[0]) <= said:
-            self._steps.popleft()
-        passed = said is not None and self.passes_at(latest) <= said
-        if passed and fresh:
-            return False
+        step = self._note(self._steps, max(seen.step for seen in others), said)
+        grown = self._note(self._growth, max(seen.grown for seen in others), said)
         paced = said is None or now >= said + self._least
-        if now >= self.passes_at(latest):
-            return not passed or paced
-        return paced and now >= self.passes_at(self._steps[0])
+        if said is None or self.passes_at(step) > said:
+            return now >= self.passes_at(step) or (paced and now >= self.passes_at(self._steps[0]))
+        if fresh and self.passes_at(grown) <= said:
+            return False
+        return paced and (not fresh or now >= self.passes_at(self._growth[0]))
+
+    def _note(self, seen: deque[int], latest: int, said: int | None) -> int:
+        """Remember the latest, and forget what was let pass already."""
+        if not seen or seen[-1] < latest:
+            seen.append(latest)
+        while len(seen) > 1 and said is not None and self.passes_at(seen[0]) <= said:
+            seen.popleft()
+        return seen[-1]
 
 
 class Idling:
@@ -104,7 +108,7 @@ class Idling:
 
     def _pace(self, part: Partition) -> Pace:
         cadence = getattr(part.machine, "cadence", None) or 0
-        return Pace(max(1, round(self._host.settings.idle_after * 1000)), cadence // 1000)
+        return Pace(max(1, round(self._host.settings.idle_after * 1e6) // 1000), cadence // 1000)
 
     async def _learn(self, topics: set[str]) -> None:
         """Ask the group how far the clocks of these topics are."""
@@ -112,11 +116,11 @@ class Idling:
         self._seen |= see(self._seen, told, int(time.time() * 1000))
 
     def _is_due(self, tp: TP, part: Partition) -> bool:
-        others = [seen.wall for other, seen in self._seen.items() if other.topic == tp.topic and other != tp]
+        others = [seen for other, seen in self._seen.items() if other.topic == tp.topic and other != tp]
         said = getattr(part.machine, "idle_said", None)
         fresh = said is not None and said.offset == part.position
         now = int(time.time() * 1000)
-        return self._paces[tp].is_due(now, max(others, default=None), said and said.wall, fresh=fresh)
+        return self._paces[tp].is_due(now, others, said and said.wall, fresh=fresh)
 
     async def _tell(self, tps: set[TP]) -> None:
         """Ask twice in short order: only the second answer can know of a fetch that was sent after the first."""
@@ -134,10 +138,11 @@ def see(before: Mapping[TP, Seen], told: Mapping[TP, tuple[int, str]], now: int)
     seen = {}
     for tp, (offset, note) in told.items():
         known = before.get(tp)
-        if note.isdecimal():
-            seen[tp] = Seen(offset, int(note))
-        else:
-            seen[tp] = known if known and known.offset == offset else Seen(offset, now)
+        if known and known.offset == offset:
+            seen[tp] = known if not note.isdecimal() else known._replace(step=int(note))
+            continue
+        step = int(note) if note.isdecimal() else now
+        seen[tp] = Seen(offset, step, now if known else step)
     return seen
 
 

@@ -17,7 +17,6 @@ from shoal.stream.ticks import OpenTick, open_ticks
 
 STUCK_AFTER = 60.0  # seconds, or four times idle_after: an idle partition lets a tick pass after little more than one
 REPEATED = "contributions came twice and were left out; somebody else writes there, or topics were restored"
-STRAY = "records in APP.contributions were not written by shoal and were left out; find out who else writes there"
 
 
 class Readiness:
@@ -63,10 +62,15 @@ class Readiness:
         return None
 
     @property
+    def _thread(self) -> Any:
+        """The consumer's thread; None until Faust has made one, which asking must not do for it."""
+        consumer = getattr(self.host.app, "_consumer", None)
+        return None if consumer is None else consumer._thread
+
+    @property
     def joined(self) -> bool:
         """Whether the group has given this worker a generation."""
-        consumer = getattr(self.host.app, "consumer", None)
-        return consumer is not None and consumer._thread.generation > 0
+        return self._thread is not None and self._thread.generation > 0
 
     def _source_counts(self) -> Iterator[int]:
         return (plan.source_partitions for plan in self.domain.plans.values())
@@ -86,9 +90,13 @@ class Readiness:
 
     def ticks(self) -> Iterator[tuple[Place, OpenTick]]:
         """The open ticks of all contributions partitions here."""
+        for place, machine in self._releases():
+            yield from ((place, tick) for tick in open_ticks(machine.state))
+
+    def _releases(self) -> Iterator[tuple[Place, ReleaseMachine]]:
         for place, part in sorted(self.host.partitions.items()):
             if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
-                yield from ((place, tick) for tick in open_ticks(part.machine.state))
+                yield place, part.machine
 
     def look(self) -> None:
         """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
@@ -101,19 +109,20 @@ class Readiness:
             before = self._closed.get(name)
             closed[name] = before if before and before[0] == tick.step else (tick.step, now)
         self._since, self._closed = since, closed
-        counts = self.counts()
-        if counts["repeated_messages"]:
-            self.domain.health.alarm("repeated_messages", REPEATED)
-        if counts["stray_records"]:
-            self.domain.health.alarm("stray_records", STRAY.replace("APP", self.settings.app))
+        for place, machine in self._releases():
+            self._judge(place, machine)
 
-    def counts(self) -> dict[str, int]:
-        """Of what must not be there, in the partitions worked on now."""
-        found = {"repeated_messages": 0, "stray_records": 0}
-        for part in self.host.partitions.values():
-            if isinstance(part.machine, ReleaseMachine):
-                found = {name: count + part.machine.state.counters[name] for name, count in found.items()}
-        return found
+    def _judge(self, place: Place, machine: ReleaseMachine) -> None:
+        """An alarm for what must not be among the contributions."""
+        strays = machine.state.strays
+        if machine.state.counters["repeated_messages"]:
+            self.domain.health.alarm("repeated_messages", REPEATED)
+        if strays.count:
+            text = (
+                f"topic {place.topic}, partition {place.partition}, offset {strays.last}: not written by shoal, and "
+                f"left out ({strays.count} such records since it was taken over); find out who else writes there"
+            )
+            self.domain.health.alarm("stray_records", text)
 
     def seconds_since_tick(self) -> dict[str, float]:
         """Of each metric: since when no tick has closed here, from the takeover on."""
@@ -136,7 +145,7 @@ class Readiness:
 
     def lag(self, stage: str) -> int:
         """Records in the topics that no transaction of this worker covers yet, of what was fetched of their ends."""
-        ends = self.host.app.consumer._thread.ends() if self.joined else {}
+        ends = self._thread.ends() if self.joined else {}
         behind = 0
         for place, part in self.host.partitions.items():
             kind = BoundMachine if stage == BOUND else ReleaseMachine
@@ -146,5 +155,5 @@ class Readiness:
 
     def audit_behind(self) -> int:
         """Records of releases and activations that the audit log has not taken yet."""
-        ends = self.host.app.consumer._thread.ends() if self.joined else {}
+        ends = self._thread.ends() if self.joined else {}
         return sum(max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in self.host.sink.feeds.items())

@@ -229,9 +229,9 @@ class _Replay:
         repeated = again.machine.counters["repeated_messages"]
         if repeated:
             self.findings.add("contributions", where, f"{repeated} messages are repeats; release left them out")
-        strays = again.machine.counters["stray_records"]
-        if strays:
-            message = f"{strays} records were not written by shoal; release left them out"
+        strays = again.machine.strays
+        if strays.count:
+            message = f"{strays.count} records are not shoal's, the last at offset {strays.last}; release left them out"
             self.findings.add("contributions", where, message, failure=False)
         late = again.machine.counters["woke_late"]
         if late:
@@ -241,7 +241,7 @@ class _Replay:
 
     async def _message(self, again: ReleaseAgain, record: Record, span: _Span, end: int) -> None:
         try:
-            message = read_message(record, "contributions", again.machine.counters)
+            message = read_message(record, "contributions", again.machine.strays)
             if message is None:
                 return
             self._note(again.machine.partition, message, must=record.offset < end)

@@ -107,6 +107,8 @@ def _counts(place: Place, part: Partition) -> Counter[str]:
     found: Counter[str] = Counter()
     if isinstance(part.machine, BoundMachine | ReleaseMachine):
         found += part.machine.state.counters
+    if isinstance(part.machine, ReleaseMachine):
+        found["stray_records"] += part.machine.state.strays.count
     found["events" if place.stage == BOUND else "contribution_messages"] += part.events
     return found
 

@@ -1,14 +1,13 @@
-"""Release: one partition of the contributions topic in, private releases out.
+"""Release: one partition of the contributions topic in, private releases out, as a function of messages and key.
 
-`ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes a tick once the
-clock has passed its end, and hands its contributions to the group's releaser in canonical order. With
-`every = "contribution"` it follows log order instead. What it publishes is a function of the messages and of the key.
+`ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes it once the clock
+has passed its end, and gives them to the group's releaser in canonical order (`every = "contribution"`: in log order).
 
 A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release per
 cell. What comes after its slot, as its partition was held to be idle, does not count: its unit would move two slots.
 
-A long closing is done in pieces: what is due is a function of the state (clocks and waiting contributions), so any
-transaction may end between two groups, and a successor goes on with the rest before it reads another message.
+A long closing is done in pieces: what is due is a function of the state, so any transaction may end between two groups,
+and a successor goes on with the rest before it reads another message.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ from shoal.stream.mark import FORMAT, MARK, check_log, lacks
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released, kept_key
 from shoal.stream.rereading import Rereading
-from shoal.stream.strays import Record, read_message
+from shoal.stream.strays import Record, Strays, read_message
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
@@ -58,6 +57,7 @@ class ReleasePartition:
         self.log_id = log_id
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
+        self.strays = Strays()
         self.published_count = 0  # releases of this partition so far, and their chain: in every record's header
         self.published_chain = FIRST
         self._guard = Guard(published, unmade)
@@ -217,7 +217,7 @@ class ReleasePartition:
                 self._close_one(min(self._due))
             elif self._inbox:
                 record = self._inbox.popleft()
-                if message := read_message(record, self._where(), self.counters):
+                if message := read_message(record, self._where(), self.strays):
                     self.receive(message, record.offset)
                 self._events += 1
                 self.next_offset = record.offset + 1

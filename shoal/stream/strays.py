@@ -7,7 +7,7 @@ fail-stop.
 """
 
 import re
-from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shoal.models.errors import FailStop
@@ -36,8 +36,16 @@ class Record(Protocol):
         ...
 
 
-def read_message(record: Record, where: str, counters: Counter[str]) -> Message | None:
-    """The message that a record holds; None, and counted, for one that shoal did not write.
+@dataclass(slots=True)
+class Strays:
+    """What was left out of a partition since it was taken over."""
+
+    count: int = 0
+    last: int = -1  # offset
+
+
+def read_message(record: Record, where: str, strays: Strays) -> Message | None:
+    """The message that a record holds; None, and noted, for one that shoal did not write.
 
     Raises:
         FailStop: it cannot be read, and may be shoal's all the same.
@@ -49,7 +57,7 @@ def read_message(record: Record, where: str, counters: Counter[str]) -> Message 
     except (ValueError, TypeError, LookupError):
         pass
     if record.key is None or not OURS.fullmatch(record.key):
-        counters["stray_records"] += 1
+        strays.count, strays.last = strays.count + 1, record.offset
         return None
     raise FailStop(
         f"{where}, offset {record.offset}: not a message that this version of shoal can read, though its key is that "

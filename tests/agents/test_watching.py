@@ -33,7 +33,7 @@ class Stage:
         thread = SimpleNamespace(generation=2, ends=dict)
         host = SimpleNamespace(
             settings=settings, partitions={}, accepting=True, stopping=False, reach=SimpleNamespace(away=False),
-            sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(consumer=SimpleNamespace(_thread=thread)),
+            sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(_consumer=SimpleNamespace(_thread=thread)),
         )  # fmt: skip
         domain = SimpleNamespace(health=Health(), plans={})
         self.host, self.domain = cast("Any", host), cast("Any", domain)
@@ -73,7 +73,7 @@ def test_a_worker_that_is_not_ready_says_why() -> None:
         "the audit log cannot be reached; releases go on, and it catches up later",
         "a rebalance is under way, or partitions are being taken over",
     ]
-    stage.host.app.consumer._thread.generation = -1
+    stage.host.app._consumer._thread.generation = -1
     assert "the consumer group app is not joined yet" in stage.readiness.reasons()
     stage.host.stopping = True
     assert "the worker is stopping" in stage.readiness.reasons()
@@ -100,11 +100,11 @@ def test_more_workers_than_partitions_are_told_that_they_are_of_no_use() -> None
 def test_what_must_not_be_in_the_contributions_is_an_alarm() -> None:
     stage, state = Stage(), speaking(25, 25)
     stage.owns(state)
-    state.counters["stray_records"] = 2
+    state.strays.count, state.strays.last = 2, 17
     state.counters["repeated_messages"] = 1
     reasons = stage.readiness.reasons()
     assert sorted(stage.domain.health.alarms) == ["repeated_messages", "stray_records"]
-    assert any("records in app.contributions were not written by shoal" in reason for reason in reasons)
+    assert any("topic app.contributions, partition 0, offset 17: not written by shoal" in reason for reason in reasons)
 
 
 def test_a_tick_that_waits_for_long_names_its_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_lag_is_what_is_in_the_topics_and_not_committed() -> None:
     stage.owns(speaking(25, 25))
     stage.host.sink.feeds = {("app.releases", 0): SimpleNamespace(done=7)}
     ends = {("app.contributions", 0): 13, ("app.releases", 0): 9}
-    stage.host.app.consumer._thread.ends = lambda: ends
+    stage.host.app._consumer._thread.ends = lambda: ends
     assert (stage.readiness.lag(RELEASE), stage.readiness.audit_behind()) == (10, 2)
 
 

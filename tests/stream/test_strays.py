@@ -1,6 +1,5 @@
 """What stands in the contributions topic and is not shoal's costs nothing, and stops nobody."""
 
-from collections import Counter
 from types import SimpleNamespace
 
 import orjson
@@ -12,7 +11,7 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import Line
-from shoal.stream.strays import read_message
+from shoal.stream.strays import Strays, read_message
 from tests.stream.simulation import Cluster, config, event
 
 MESSAGE = Message(
@@ -27,8 +26,10 @@ def record(value: bytes | None, key: bytes | None = None) -> SimpleNamespace:
 
 
 def read(value: bytes | None, key: bytes | None = None) -> tuple[Message | None, int]:
-    counters: Counter[str] = Counter()
-    return read_message(record(value, key), "contributions partition 0", counters), counters["stray_records"]
+    strays = Strays()
+    message = read_message(record(value, key), "contributions partition 0", strays)
+    assert strays.last == (9 if strays.count else -1)
+    return message, strays.count
 
 
 def test_a_message_is_read_whatever_its_key() -> None:
@@ -88,7 +89,7 @@ def test_strays_between_messages_change_no_release() -> None:
         machine.process([Line(n, line.value) for n, line in enumerate(lines)], len(lines))
         machine.work()
         taken = machine.take()
-        return [release.value for release in taken.releases] if taken else [], machine.counters["stray_records"]
+        return [release.value for release in taken.releases] if taken else [], machine.strays.count
 
     expected, none = releases(log)
     assert (len(expected) > 3, none) == (True, 0)
