@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,7 @@ def _reachable() -> Iterator[None]:
 
 def bring_to_head(database: Database, *, migrate: bool) -> str:
     """Make the schema the one this code knows, if `migrate`, and check that it is; return the log's id."""
-    config = _alembic_config()
-    script = ScriptDirectory.from_config(config)
+    script = _steps()
     with database.read() as connection:
         current = _revision(connection, script)
         if current == script.get_current_head():
@@ -183,6 +183,12 @@ def log_id(connection: Connection) -> str:
     if found is None:
         raise lost_rows("log", "its id is gone, to which keys and topics are bound")
     return found
+
+
+@cache
+def _steps() -> ScriptDirectory:
+    """The steps of the schema, which do not change while a process runs."""
+    return ScriptDirectory.from_config(_alembic_config())
 
 
 def _alembic_config() -> Config:

@@ -5,4 +5,4 @@ from hypothesis import settings
 from tests.support.orders import Orders
 
 TestOrders = Orders.TestCase
-TestOrders.settings = settings(max_examples=15, stateful_step_count=10)
+TestOrders.settings = settings(max_examples=8, stateful_step_count=10)
