@@ -109,9 +109,9 @@ class ReleasePartition:
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(items)
-        read = {label: plan.topic for label, (plan, _) in self._metrics.items()}
-        known = {state.metric.label: read[state.metric.label] for state in self._groups.values()}
-        self._rereading = Rereading.of(self._where(), mark, self._clocks, read.values(), known)
+        labels = {state.metric.label for state in self._groups.values()}
+        known = {label: self._metrics[label][0].topic for label in labels}
+        self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
         self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 

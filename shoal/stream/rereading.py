@@ -7,7 +7,7 @@ on: what it has is skipped by its number, what it lacks counts now, and releases
 Marks of later versions need none of this.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.models.errors import FailStop
@@ -22,10 +22,8 @@ class Rereading:
         self._until = until
 
     @classmethod
-    def of(
-        cls, where: str, mark: Mapping[str, Any], clocks: Clocks, read: Iterable[str], known: Mapping[str, str]
-    ) -> "Rereading":
-        """For a restored state: the topics that are read, and those of which something is known (label -> topic).
+    def of(cls, where: str, mark: Mapping[str, Any], clocks: Clocks, known: Mapping[str, str]) -> "Rereading":
+        """For a restored state, with the topics of those metrics of which it has something: label -> topic.
 
         Raises:
             FailStop: it has something of a topic and forgot how far that was read: to read again would count twice.
@@ -36,7 +34,7 @@ class Rereading:
                     f"{where}: its state has metric {label} and forgot how far topic {topic} was read, for a worker of "
                     "an older version wrote here with a configuration that lacked it; raise the version of its metrics"
                 )
-        unheard = any(source.number == 0 for topic in read for source in clocks[topic].sources)
+        unheard = any(source.number == 0 for topic in clocks.values() for source in topic.sources)
         begins = unheard and mark.get("format", 1) == 1
         return cls(mark.get("reread", mark["offset"] if begins else 0))
 

@@ -444,6 +444,31 @@ def test_messages_that_an_older_version_passed_over_are_read_again(passed_over, 
     assert "reread" not in orjson.loads(changelog[b"\x00mark"])
 
 
+def test_of_a_topic_that_an_older_version_left_behind_the_numbers_are_found_again():
+    # given a state of the time in which nobody remembered a topic whose metrics were retired
+    changelog: dict[bytes, bytes] = {}
+    machine = release()
+    machine.process([line for line in LOG if b'"more"' not in (line.value or b"")], len(LOG))
+    machine.work()
+    apply(changelog, taken(machine).changelog)
+    older(changelog)
+    # when a worker takes over that reads it as little
+    machine = restore(changelog, retired=frozenset({"b/1"}), former={"more": 2})
+    assert machine.next_offset == 0
+    machine.process(LOG, len(LOG))
+    machine.work()
+    found = taken(machine)
+    apply(changelog, found.changelog)
+    # then nothing is released again, and a later configuration that reads the topic knows which message is next
+    assert found.releases == []
+    machine = two_topics(version=2)
+    machine.restore(changelog)
+    assert machine.next_offset == len(LOG)
+    with pytest.raises(FailStop, match="message 6 of topic more, partition 0 .* where 5 was due"):
+        machine.receive(Message("more", 0, 6, 0, 0, None, False, {}), len(LOG))
+    machine.receive(Message("more", 0, 5, 0, 0, None, False, {}), len(LOG))
+
+
 def test_only_an_older_state_is_read_again():
     changelog, _ = committed()
     machine = two_topics()
