@@ -222,6 +222,20 @@ def test_a_count_ignores_an_epsilon_but_not_what_is_none(tmp_path):
         load(written(tmp_path, text + "delta = 5\n"))
 
 
+def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_path):
+    # given deltas that add up to 1, whichever of the two units the ledger counts by
+    lossy = SUMS.replace("epsilon = 4.0", "epsilon = 4.0\ndelta = 0.9").replace(
+        "epsilon = 0.1", "epsilon = 0.1\ndelta = 0.5"
+    )
+    one = lossy + 'unit = "user-5h"\n'
+    other = lossy[lossy.index("[[metric]]") :].replace('"basket"', '"other"') + 'unit = "user-12h"\n'
+    with pytest.raises(ConfigError, match='metric "basket": unit user-5h under a ledger per person: .* any number'):
+        load(written(tmp_path, one + other))
+    # and with smaller ones the longer unit is proposed, with what it charges
+    with pytest.raises(ConfigError, match='unit = "user-12h" .which charges "basket" 4 times its epsilon.; a ledger'):
+        load(written(tmp_path, (one + other).replace("delta = 0.5", "delta = 1e-6")))
+
+
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
     metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
     assert (metric.cadence, metric.expected_releases, metric.cap, metric.is_stepped) == (3_600_000_000, 720, 64, True)
