@@ -1,4 +1,4 @@
-"""Mutants that the privacy auditor must catch with a few configurations of each family: noise halved, caps off by one."""
+"""Mutants that the privacy auditor must catch, with a few cases of each family: noise halved, a cap off by one."""
 
 from tests.mutants.mutant import Mutant
 

@@ -162,15 +162,14 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
     out = Outgoing(compiled(cfg), 0)
     outlet, far = out.outlets[0], 253402300799999999  # the last second of the year 9999
     total = [(1 << 64) - 1] * coordinates
-    with patch.object(outgoing, "MESSAGE_BYTES", MESSAGE_BYTES):
-        if merges:
-            cells = [1 << 8 | 7, (1 << 32) - 1, total if coordinates > 1 else total[0]]
-            outlet.take = lambda: [  # type: ignore[method-assign]
-                (0, "m|g", [], [((far - tick, cells), outlet._partial_cost(cells)) for tick in range(6000)])
-            ]
-        else:
-            row = (far, "f" * 32, (1 << 32) - 1, 10000, (1 << 32) - 1, total if coordinates > 1 else total[0])
-            outlet.take = lambda: [(0, "m|g", [row] * 12_000, [])]  # type: ignore[method-assign]
+    largest = total if coordinates > 1 else total[0]
+    cells = [1 << 8 | 7, (1 << 32) - 1, largest]
+    partials = [((far - tick, cells), outlet._partial_cost(cells)) for tick in range(6000 * merges)]
+    rows = [(far, "f" * 32, (1 << 32) - 1, 10000, (1 << 32) - 1, largest)] * (12_000 * (not merges))
+    with (
+        patch.object(outgoing, "MESSAGE_BYTES", MESSAGE_BYTES),
+        patch.object(outlet, "take", lambda: iter([(0, "m|g", rows, partials)])),
+    ):
         messages = out.take(1, 10**13, [0], idle=False)
     assert metric.parts == merges
     assert len(messages) > 1
