@@ -1,4 +1,4 @@
-"""Mutants that the privacy auditor must catch with a few configurations per family: halved noise, caps off by one."""
+"""Mutants that the privacy auditor must catch, with a few cases of each family: noise halved, a cap off by one."""
 
 from tests.mutants.mutant import Mutant
 
@@ -7,17 +7,16 @@ AUDIT = "privacy/test_auditor.py::test_no_configuration_of_a_family_tells_more_t
 MUTANTS = (
     Mutant(
         name="audited: noise of sums halved",
-        family="audited",
+        family="scale",
         file="mechanisms/stepped.py",
         old="epsilon = Fraction(self.epsilon) if self.epsilon",
         new="epsilon = 2 * Fraction(self.epsilon) if self.epsilon",
         breach="all sums and decayed means cost twice what is declared",
         tests=(AUDIT + "[sums]",),
-        quick=True,
     ),
     Mutant(
         name="audited: sums for one sample less",
-        family="audited",
+        family="scale",
         file="mechanisms/stepped.py",
         old="width = self.max_contributions * self.grid.steps",
         new="width = max(1, self.max_contributions - 1) * self.grid.steps",
@@ -26,7 +25,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: noise of means halved",
-        family="audited",
+        family="scale",
         file="mechanisms/naive.py",
         old="self.max_contributions * self.grid.steps, self.group_epsilon)",
         new="self.max_contributions * self.grid.steps, 2 * self.group_epsilon)",
@@ -35,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: means for one sample less",
-        family="audited",
+        family="scale",
         file="mechanisms/naive.py",
         old="self.max_contributions * self.grid.steps, self.group_epsilon)",
         new="max(1, self.max_contributions - 1) * self.grid.steps, self.group_epsilon)",
@@ -44,7 +43,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: noise of sharp halved",
-        family="audited",
+        family="scale",
         file="mechanisms/sharp.py",
         old="return GrowingBlue(width, self.group_epsilon * self.counter_share(beginning)",
         new="return GrowingBlue(width, 2 * self.group_epsilon * self.counter_share(beginning)",
@@ -53,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: sharp for one sample less",
-        family="audited",
+        family="scale",
         file="mechanisms/sharp.py",
         old="return single * beginning.cap",
         new="return single * max(1, beginning.cap - 1)",
@@ -62,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: noise of full a third",
-        family="audited",
+        family="scale",
         file="mechanisms/full.py",
         old="return self.group_epsilon / (2 * (self.top + 1))",
         new="return 3 * self.group_epsilon / (2 * (self.top + 1))",
@@ -71,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: full for a level less",
-        family="audited",
+        family="scale",
         file="mechanisms/full.py",
         old="return Level(index, weight, 0, BinaryTree(self.users, self.grid.steps, self.tree_epsilon))",
         new="return Level(index, weight, 0, BinaryTree(self.users, self.grid.steps, self.group_epsilon * 2))",
@@ -80,7 +79,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: noise of slots halved",
-        family="audited",
+        family="scale",
         file="mechanisms/slots/linear.py",
         old="scale = weighting.heaviest * of.grid.steps / of.epsilon",
         new="scale = weighting.heaviest * of.grid.steps / (2 * of.epsilon)",
@@ -89,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: slots for one sample less",
-        family="audited",
+        family="scale",
         file="mechanisms/slots/linear.py",
         old="scale = weighting.heaviest * of.grid.steps / of.epsilon",
         new="scale = max(1, weighting.heaviest - 1) * of.grid.steps / of.epsilon",
@@ -98,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: cells with twice their share",
-        family="audited",
+        family="scale",
         file="mechanisms/slots/statistic.py",
         old="of = replace(of, epsilon=of.epsilon / divisor,",
         new="of = replace(of, epsilon=2 * of.epsilon / divisor,",
@@ -107,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         name="audited: one slot more",
-        family="audited",
+        family="scale",
         file="stream/slot_intake.py",
         old="if unit is not None and is_new_slot and unit.accounts.get(name, 0) >=",
         new="if unit is not None and is_new_slot and unit.accounts.get(name, 0) - 1 >=",
