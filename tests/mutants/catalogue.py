@@ -8,6 +8,7 @@ from tests.mutants import (
     decays,
     few,
     gaussians,
+    golden,
     means,
     noise,
     people,
@@ -35,5 +36,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,
+    *golden.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))
