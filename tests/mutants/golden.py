@@ -135,7 +135,7 @@ STREAM = (
         old='self._counters["over_cap"] += 1',
         new='self._counters["over_cap"] += 2',
         breach="metrics and the summary of a run tell of samples that were none",
-        tests=(GOLDEN + "test_counters_are_as_stored[naive]",),
+        tests=(GOLDEN + "test_counters_are_as_stored[wishful]",),
     ),
     Mutant(
         name="contributions under another key",
