@@ -44,7 +44,8 @@ def test_there_are_enough_of_each_family_and_none_twice() -> None:
 
 def test_the_guarantee_says_how_many_there_are() -> None:
     told = (ROOT / "docs/guarantee.md").read_text().replace("\n", " ")
-    assert f"{len(MUTANTS)} deliberate breaches" in told
+    breaches = [mutant for mutant in MUTANTS if mutant.family != "golden"]  # those break no guarantee
+    assert f"{len(breaches)} deliberate breaches" in told
 
 
 HALVED: Mutant = next(mutant for mutant in MUTANTS if mutant.name == "halved scale")

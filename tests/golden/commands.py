@@ -86,24 +86,3 @@ def rounded(value: Any) -> Any:
             return float(f"{value:.{DIGITS}g}")
         case _:
             return value
-
-
-def first_difference(stored: Any, found: Any, where: str = "") -> str | None:
-    """Where two answers differ: keys and their order count, and fractions to one part in a million."""
-    if isinstance(stored, dict) and isinstance(found, dict):
-        if list(stored) != list(found):
-            return f"{where or 'the answer'}: keys {', '.join(stored)} are stored, {', '.join(found)} found"
-        pairs = [(f"{where}.{key}", stored[key], found[key]) for key in stored]
-    elif isinstance(stored, list) and isinstance(found, list):
-        if len(stored) != len(found):
-            return f"{where}: {len(stored)} entries are stored, {len(found)} found"
-        pairs = [(f"{where}[{at}]", *both) for at, both in enumerate(zip(stored, found, strict=True))]
-    else:
-        return None if _same(stored, found) else f"{where}: {stored!r} is stored, {found!r} found"
-    return next((told for place, one, other in pairs if (told := first_difference(one, other, place))), None)
-
-
-def _same(stored: Any, found: Any) -> bool:
-    if isinstance(stored, float) and isinstance(found, float):
-        return math.isclose(stored, found, rel_tol=1e-6)
-    return type(stored) is type(found) and bool(stored == found)

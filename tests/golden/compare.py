@@ -7,10 +7,10 @@ from typing import Any
 from tests.golden import commands, store
 from tests.golden.configurations import CASES, Case
 from tests.golden.corpus import IN_FULL, KINDS, continued, digest, outcome_of
+from tests.golden.difference import excerpts, first_difference
 from tests.golden.driver import parameters
 
 REMEDY = "if it must move, see 'Bytes are a contract' in CONTRIBUTING.md"
-AROUND = 60  # characters shown on either side of a difference
 Difference = str | None
 
 
@@ -51,7 +51,7 @@ def lines_difference(case: Case, kind: str) -> Difference:
     found = store.as_lines(outcome_of(case).entries[kind])
     for number, (one, other) in enumerate(zip_longest(stored, found), 1):
         if one != other:
-            return f"{case.name}: {kind}: line {number} of {path.name} differs\n{_first_difference(one, other)}"
+            return f"{case.name}: {kind}: line {number} of {path.name} differs\n{excerpts(one, other)}"
     return None
 
 
@@ -61,7 +61,7 @@ def command_difference(name: str) -> Difference:
         stored = store.read(f"cli/{name}.json")
     except FileNotFoundError:
         return f"{name}: nothing is stored; run `make golden`"
-    told = commands.first_difference(stored, commands.answers()[name])
+    told = first_difference(stored, commands.answers()[name])
     return None if told is None else f"{name}: {told}; {REMEDY}"
 
 
@@ -94,19 +94,5 @@ def _told(digest: str) -> str:
 
 
 def _texts(case: Case, kind: str, stored: Any, found: Any) -> Difference:
-    told = commands.first_difference(stored, found)
+    told = first_difference(stored, found)
     return None if told is None else f"{case.name}: {kind}: {told}; {REMEDY}"
-
-
-def _first_difference(one: str | None, other: str | None) -> str:
-    if one is None or other is None:
-        return f"  stored {_cut(one, 0)}\n  found  {_cut(other, 0)}"
-    place = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return f"  stored {_cut(one, place)}\n  found  {_cut(other, place)}"
-
-
-def _cut(line: str | None, place: int) -> str:
-    if line is None:
-        return "(no such line)"
-    begin, end = max(0, place - AROUND), place + AROUND
-    return f"{'…' * (begin > 0)}{line[begin:end]}{'…' * (end < len(line))}"

@@ -18,8 +18,11 @@ from shoal.agents.replaying.matching import ActivationMatcher, Expected, Finding
 from shoal.agents.replaying.origins import Sent, compare
 from shoal.mechanisms.stepped import Stepped
 from shoal.models.config import Config
+from shoal.models.decay import NEEDS
+from shoal.models.metric import ALGORITHMS, STATISTICS
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
+from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.plan import TopicPlan, mechanism_of, parameters_of, plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import FileRun, Line
@@ -58,6 +61,16 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
         if isinstance(mechanism, Stepped):
             found[metric.name]["sums"] = repr(mechanism.sums)
     return found
+
+
+def offered() -> dict[str, set[str]]:
+    """What a configuration may say, by key: every one of it needs a case."""
+    return {
+        "statistic": set(STATISTICS),
+        "algorithm": set(ALGORITHMS),
+        "decay": set(NEEDS),
+        "partitioner": set(PARTITIONERS),
+    }
 
 
 # ---------------------------------------------------------------- a run over a file

@@ -12,6 +12,7 @@ import pytest
 from tests.golden import commands, compare, store
 from tests.golden.configurations import CASES, Case
 from tests.golden.corpus import IN_FULL, KINDS, continued, outcome_of
+from tests.golden.driver import offered
 
 IDS = [store.slug(case.name) for case in CASES]
 FULL = [case for case in CASES if case.in_full]
@@ -85,6 +86,24 @@ def test_states_of_the_past_are_never_rewritten(version: str) -> None:
 
 
 # ---------------------------------------------------------------- the corpus itself
+
+
+def test_everything_that_can_be_configured_has_a_case() -> None:
+    said = {
+        "statistic": {metric["statistic"] for case in CASES for metric in case.metrics},
+        "algorithm": {metric["algorithm"] for case in CASES for metric in case.metrics if "algorithm" in metric},
+        "decay": {metric["decay"]["kind"] for case in CASES for metric in case.metrics if "decay" in metric},
+        "partitioner": {case.kafka.get("partitioner", "murmur2") for case in CASES},
+    }
+    assert said == offered()
+
+
+def test_every_reason_for_a_dead_letter_has_a_case() -> None:
+    letters = (letter for case in CASES for (letter,) in outcome_of(case).entries["dead-letters"])
+    assert {json.loads(letter or b"")["reason"] for letter in letters} == {
+        "not-json", "not-json-object", "no-user", "bad-user", "no-value", "bad-value", "no-time", "bad-time",
+        "no-group", "bad-group", "no-lat", "bad-lat", "no-lon", "bad-lon", "late", "too-far-ahead", "wrong-partition",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

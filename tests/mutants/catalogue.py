@@ -9,6 +9,7 @@ from tests.mutants import (
     decays,
     few,
     gaussians,
+    golden,
     means,
     noise,
     people,
@@ -37,5 +38,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *accounts.MUTANTS,
     *records.MUTANTS,
     *audits.MUTANTS,
+    *golden.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))
