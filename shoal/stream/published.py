@@ -61,6 +61,7 @@ class GroupState:
     chain: bytes = FIRST
     tick: int | None = None  # of what is released at every step: the last one that was
     active: int = 0  # and the last one in which something came
+    written: int = 0  # checksum of the head that the changelog has; 0: none
 
     def head(self) -> dict[str, Any]:
         """The state, but for what the releaser keeps."""

@@ -13,7 +13,6 @@ transaction may end between two groups, and a successor goes on with the rest be
 """
 
 import hashlib
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -28,20 +27,16 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
 from shoal.stream.clocks import TopicClocks
-from shoal.stream.closing import REACHED, Closings
-from shoal.stream.mark import MARK, check_log
+from shoal.stream.closing import Closings
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
+from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
-
-
-def _kept_key(key: str, level: int, pseudonym: str) -> bytes:
-    return b"k" + orjson.dumps([key, level, pseudonym])
 
 
 class ReleasePartition:
@@ -73,6 +68,7 @@ class ReleasePartition:
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting(self._metrics)
         self._closings = Closings()
+        self._changelog = ReleaseChangelog(self._where(), log_id)
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
         self._due: set[str] = set()
@@ -95,45 +91,39 @@ class ReleasePartition:
         """Rebuild from the changelog's last values; what its clocks make due is done first.
 
         Raises:
-            FailStop: the state belongs to another log, or names a metric that this configuration lacks.
+            FailStop: the state is not complete, of another log, or names a metric that this configuration lacks.
         """
-        raw_mark = items.get(MARK)
-        if raw_mark is None:
-            if items:
-                raise FailStop(f"{self._where()}: the changelog has state but no mark; it was tampered with")
+        found = self._changelog.read(items)
+        if found is None:
             return
-        mark = orjson.loads(raw_mark)
-        check_log(self._where(), mark, self.log_id)
+        mark = found.mark
         self.next_offset = mark["offset"]
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
         for topic in self._clocks.keys() & mark["clocks"].keys():
             self._clocks[topic].load(mark["clocks"][topic], self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
-        self._restore_groups(items)
+        self._restore_groups(found)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
-    def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
-        kept: dict[str, list[Contribution]] = {}
-        heads: dict[str, Any] = {}
-        for name, value in items.items():
-            if name == MARK:
-                continue
-            kind, key = name[:1], orjson.loads(name[1:])[0]
-            if kind == b"h":
-                heads[key] = json.loads(value)
-            elif kind == REACHED:
-                self._closings.restore(key, value)
-            elif kind == b"k":
-                kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
-            elif (waits := self._group(key)) is not None:
+    def _restore_groups(self, found: Restored) -> None:
+        for label, value in found.reached:
+            self._closings.restore(label, value)
+        for key, name, value in found.waiting:
+            if (waits := self._group(key)) is not None:
                 self._waiting.restore(waits.metric.label, name, value)
-        for key, head in heads.items():
+        for key, head in found.heads.items():
             state = self._group(key)
             if state is None:
                 continue
-            state.restore(head, kept.get(key, ()))
+            state.restore(head, found.kept.get(key, ()))
+            state.written = found.sums[key]
             self._expect(state, key)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the state was restored from one whose mark counts what it holds."""
+        return self._changelog.counted
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -368,33 +358,29 @@ class ReleasePartition:
         """Everything since the last call, or None."""
         if self.next_offset is None or not (self._events or self._releases or self._closed):
             return None
-        released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
+        released = Released(self._releases, self._activations, self._entries(), self.next_offset, self._events)
         self._clear()
         return released
 
-    def _changelog(self) -> list[tuple[bytes, bytes | None]]:
+    def _entries(self) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
         groups = [(key, state, *state.releaser.take_changes()) for key, state in self._changed.items()]
         if not self._durable:
             return []
-        entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
+        entries: list[Entry] = [(name, None) for name in self._closed]
         entries += self._waiting.take_changes()
-        for key, state, written, dropped in groups:
-            entries += [(_kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
-            entries += [(_kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
-            entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
+        for key, _, written, dropped in groups:
+            entries += [(kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
+            entries += [(kept_name(key, level, pseudonym), None) for level, pseudonym in dropped]
         entries += self._closings.entries()
-        entries.append((MARK, self._mark()))
-        return entries
+        return self._changelog.write(entries, self._changed.items(), self._mark())
 
-    def _mark(self) -> bytes:
-        return orjson.dumps(
-            {
-                "offset": self.next_offset,
-                "log": self.log_id,
-                "count": self.published_count,
-                "chain": self.published_chain.hex(),
-                "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
-                "acted": self._clock_of,
-            }
-        )
+    def _mark(self) -> dict[str, Any]:
+        return {
+            "offset": self.next_offset,
+            "log": self.log_id,
+            "count": self.published_count,
+            "chain": self.published_chain.hex(),
+            "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
+            "acted": self._clock_of,
+        }
