@@ -17,8 +17,10 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaConnectionError, for_code
 from aiokafka.errors import KafkaError as ClientError
 
+from shoal.agents.reach import BrokersNotReady, may_pass
 from shoal.agents.restore import Reader
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.transactions import START_LIMIT
 from shoal.models.errors import KafkaError
 
 # Brokers delete by record timestamp and by size. What was published, and what proves it, stays.
@@ -58,7 +60,10 @@ async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
     """An administrative client; brokers that cannot be reached are a KafkaError."""
     client = AIOKafkaAdminClient(**settings.connect("admin"))
     try:
-        await client.start()
+        await asyncio.wait_for(client.start(), START_LIMIT)
+    except TimeoutError as error:  # frozen, or behind a network that swallows everything
+        await client.close()
+        raise BrokersNotReady(f"{settings.brokers}: no answer within {START_LIMIT:.0f} s") from error
     except KafkaConnectionError as error:
         await client.close()
         raise KafkaError(
@@ -66,6 +71,8 @@ async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
         ) from error
     try:
         yield client
+    except TimeoutError as error:
+        raise BrokersNotReady(f"{settings.brokers}: a request timed out") from error
     finally:
         await client.close()
 
@@ -85,7 +92,8 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
             retentions = await _configs(client, list(found))
         warnings = await _check_retention(settings, retentions, found)
     except ClientError as error:
-        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+        kind = BrokersNotReady if may_pass(error) else KafkaError
+        raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
     return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings)
 
 
@@ -128,7 +136,8 @@ async def _create(
         if not code:
             created.append(name)
         elif error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
-            raise KafkaError(f"cannot create topic {name}: {error.__name__}")
+            kind = BrokersNotReady if may_pass(error()) else KafkaError
+            raise kind(f"cannot create topic {name}: {error.__name__}")
     return sorted(created)
 
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.app import make_app
-from shoal.agents.host import check_position
 from shoal.agents.machine import Place
 from shoal.agents.partition import Partition
 from shoal.agents.reach import Reach
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import describe
+from shoal.agents.takeover import check_position
 from shoal.agents.transactions import Writer
 from shoal.agents.transport import Idleness
 from shoal.models.errors import FailStop
