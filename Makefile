@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
 .PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix lock clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders
+.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,8 @@ help:
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
+	@echo 'make test-cluster'
+	@echo '               three brokers under workers, killed, frozen and restarted (up to twenty minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo 'make test-orders'
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
@@ -87,6 +89,10 @@ tests-with-kafka:
 
 tests-without:
 	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
+
+# What takes long: files that plain pytest does not collect.
+test-cluster: install
+	$(BIN)/python -m pytest -o python_files='long_*.py' -s $(ARGS) tests/cluster
 
 fix: install
 	$(BIN)/ruff check --fix .

@@ -198,12 +198,16 @@ class Broker:
         return [*command, *options, str(self.data / "server.properties")]
 
     def _format(self) -> None:
-        cluster = uuid.uuid4().hex[:22]  # 22 characters, none of which a command line takes for an option
+        cluster = self._cluster_id()
         command = self._java("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c")
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own command
         if done.returncode:
             self.log.write_text(done.stdout + done.stderr, "utf-8")
             raise KafkaError(f"{self.data}: Kafka cannot format its storage; the reason is in {self.log}")
+
+    def _cluster_id(self) -> str:
+        """22 characters, none of which a command line takes for an option."""
+        return uuid.uuid4().hex[:22]
 
     def _wait_until_ready(self, offset: int) -> None:
         began = said = time.monotonic()

@@ -15,6 +15,7 @@ import aiokafka.consumer.fetcher as fetcher
 from aiokafka import AIOKafkaProducer
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.producer.transaction_manager import TransactionManager
 from faust.tables.manager import TableManager
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ConsumerThread, ThreadDelegateConsumer
@@ -48,6 +49,7 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (GroupCoordinator, "request_rejoin"),
     (GroupCoordinator, "_do_heartbeat"),
     (GroupCoordinator, "_on_join_complete"),
+    (TransactionManager, "maybe_add_partition_to_txn"),
 )
 _FAST: tuple[tuple[type, str], ...] = (
     (fetcher.PartitionRecords, "_consumer_record"),

@@ -1,38 +1,36 @@
 """Owns the partitions of a worker: takes them over, gives them up, keeps them fed.
 
-In come Faust's signals and batches; out come running partitions. Order of a takeover: fence, then read the end, then
-load, then admit, then process. A partition's state survives a rebalance only if the group's generation grew by one
-since it was known to be ours; then nobody else can have owned it. All failures end the worker.
+In come Faust's signals and batches; out come running partitions (`takeover.py`). A partition's state survives a
+rebalance only if the group's generation grew by one since it was known to be ours; then nobody else can have owned it.
+A partition whose transaction was given up is taken over anew, its state dropped; all other failures end the worker.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
-from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError as ClientError
 from faust.types.tuples import TP
 
-from shoal.agents.identities import STATE_KEY, Identities, check_state
+from shoal.agents.identities import Identities
 from shoal.agents.idling import Idling
-from shoal.agents.machine import Domain, Place, Record
+from shoal.agents.machine import Domain, Place
 from shoal.agents.partition import Partition
 from shoal.agents.reach import Reach
-from shoal.agents.restore import Reader
-from shoal.agents.settings import AUDIT, BOUND, RELEASE, KafkaSettings
+from shoal.agents.settings import AUDIT, BOUND, KafkaSettings
 from shoal.agents.sink import Sink
 from shoal.agents.stopping import fail_stop
-from shoal.agents.transactions import Writer
+from shoal.agents.takeover import Overtaken, Takeover
 from shoal.agents.transport import Batch
-from shoal.models.errors import FailStop, KafkaError
 
 log = structlog.get_logger("shoal.worker")
 
 WATCH_EVERY = 1.0
 INBOX = "inbox"
 LEAD = "lead"
+LOST = "lost"
 
 
 class Host:
@@ -196,13 +194,21 @@ class Host:
         dropped = [part for place, part in self.partitions.items() if place not in kept]
         self.partitions = kept
         await asyncio.gather(*(part.writer.stop() for part in dropped))
-        began, revocations = time.monotonic(), self.revocations
+        began, group = time.monotonic(), HostGroup(self)
         new = sorted(hosted - set(kept))
-        taken = await self._recover(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
-        self.partitions |= taken
+        takeover = Takeover(self.settings, self.domain, self.identities, self.reach, group)
+        try:
+            taken = await takeover.take(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
+        except Overtaken as overtaken:
+            log.warning("fenced", reason=str(overtaken), doing="asking the group again; nothing of it is visible")
+            if not group.moved():
+                self._rejoin()
+            return
+        self.sink.assign(taken.audit)
+        self._adopt(taken.partitions)
         for part in self.partitions.values():
             part.generation = generation
-        if self.stopping or self.revocations != revocations:
+        if self.stopping or group.moved():
             return  # the next takeover keeps what we loaded: workers that flap must make progress
         for part in self.partitions.values():
             part.run()
@@ -215,73 +221,29 @@ class Host:
         for tell in self.on_owned:
             tell()
 
-    async def _recover(self, places: list[Place], audit: set[TP]) -> dict[Place, Partition]:
-        if not places and not audit:
-            self.sink.assign({})
-            return {}
-        writers = {place: Writer(self.settings, place, self.reach) for place in places}
-        await asyncio.gather(*(writer.fence() for writer in writers.values()))
-        while True:
-            try:
-                async with Reader(self.settings) as reader:
-                    taken = {p: part for p, part in zip(places, await self._restore(reader, writers), strict=True)}
-                    self.sink.assign(await self._audit_positions(reader, audit))
-                    return taken
-            except KafkaError:  # no broker answers
-                await self.reach.wait()
-            except ClientError as error:
-                if not error.retriable and await self.reach.ask():
-                    raise
-                await asyncio.sleep(0.3)
-                await self.reach.wait()
+    def _adopt(self, partitions: dict[Place, Partition]) -> None:
+        for place, part in partitions.items():
+            tp = TP(place.topic, place.partition)
+            part.on_low = partial(self.let_go, tp, INBOX)
+            part.on_lost = partial(self._lose, part)
+            self.partitions[place] = part
 
-    async def _restore(self, reader: Reader, writers: dict[Place, Writer]) -> list[Partition]:
-        identities = await self.identities.learn()
-        logs = {place: TopicPartition(*writer.changelog) for place, writer in writers.items()}
-        outputs = {p: TopicPartition(self.settings.releases, p.partition) for p in writers if p.stage == RELEASE}
-        stable = await reader.stable_bounds([*logs.values(), *outputs.values()])
-        sources = await reader.bounds(TopicPartition(p.topic, p.partition) for p in writers)
-        states = await reader.load({tp: stable[tp] for tp in logs.values()})
-        restored = []
-        for place, writer in writers.items():
-            last = None
-            if place in outputs:
-                last = await reader.last_committed(outputs[place], stable[outputs[place]])
-            for tp in (logs[place], *(outputs[p] for p in (place,) if p in outputs)):
-                writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
-            saved, now = states[logs[place]].pop(STATE_KEY, None), identities[place.topic]
-            check_state(place.topic, saved, now)
-            writer.preface = [] if saved else [(STATE_KEY, now.id.encode())]
-            source = sources[TopicPartition(place.topic, place.partition)]
-            restored.append(await self._admit(place, writer, states.pop(logs[place]), source, last))
-        return restored
+    def _lose(self, part: Partition, reason: str) -> None:
+        """A partition's transaction was given up, and its state is ahead of the log: take it over anew.
 
-    async def _admit(
-        self, place: Place, writer: Writer, state: dict[bytes, bytes], source: tuple[int, int], last: Record | None
-    ) -> Partition:
-        machine = self.domain.machine(place)
-        machine.restore(state)
-        if machine.next_offset is None:
-            machine.start(source[0])
-        position = machine.next_offset if machine.next_offset is not None else source[0]
-        check_position(TP(place.topic, place.partition), position, source)
-        await self.domain.admit(place, machine, last)
-        part = Partition(self.settings, place, machine, writer)
-        part.begin(position, durable=bool(state))
-        part.on_low = lambda: self.let_go(TP(place.topic, place.partition), INBOX)
-        return part
+        Through the group, which alone knows whether the partition is still ours: to fence first could fence its owner.
+        """
+        if self.partitions.get(part.place) is not part:
+            return
+        log.warning("gave_up", partition=str(part.place), reason=reason, doing="taking it over anew")
+        del self.partitions[part.place]
+        if self.accepting:
+            self.hold(TP(part.place.topic, part.place.partition), LOST)
+            self._rejoin()
 
-    async def _audit_positions(self, reader: Reader, tps: set[TP]) -> dict[TP, int]:
-        if not tps:
-            return {}
-        committed = await self.app.consumer._thread.committed_offsets(tps)
-        bounds = await reader.bounds(TopicPartition(*tp) for tp in tps)
-        positions = {}
-        for tp in tps:
-            offset, (first, end) = committed[tp], bounds[TopicPartition(*tp)]
-            positions[tp] = first if offset is None else offset
-            check_position(tp, positions[tp], (first, end))
-        return positions
+    def _rejoin(self) -> None:
+        if not self.stopping:
+            self.app.consumer._thread.rejoin()
 
     # -- watching
 
@@ -337,11 +299,17 @@ class Host:
         await self.sink.stop()
 
 
-def check_position(tp: TP, position: int, bounds: tuple[int, int]) -> None:
-    """Refuse to read on where records are missing."""
-    first, end = bounds
-    name = f"{tp.topic}[{tp.partition}]"
-    if position < first:
-        raise FailStop(f"{name}: offsets {position} to {first - 1} are gone; retention deleted them before their time")
-    if position > end:
-        raise FailStop(f"{name}: ends at {end} but {position} were read; the topic was made anew: use a new app name")
+class HostGroup:
+    """The group as a takeover sees it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host, self._revocations = host, host.revocations
+
+    def moved(self) -> bool:
+        """Whether the group has revoked anything since."""
+        return self._host.revocations != self._revocations
+
+    async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
+        """The group's offsets."""
+        found: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
+        return found

@@ -44,6 +44,11 @@ class BoundMachine:
         return min((every for clock in self.state.plan.clocks for every in clock.cadences), default=None)
 
     @property
+    def counted(self) -> bool:
+        """Whether the state was restored from one that says what it holds."""
+        return self.state.counted
+
+    @property
     def backlog(self) -> int:
         """Events processed and not taken."""
         return self.state.backlog
@@ -121,6 +126,11 @@ class ReleaseMachine:
     def next_offset(self) -> int | None:
         """First contributions offset not covered."""
         return self.state.next_offset
+
+    @property
+    def counted(self) -> bool:
+        """Whether the state was restored from one that says what it holds."""
+        return self.state.counted
 
     @property
     def backlog(self) -> int:

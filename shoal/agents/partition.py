@@ -2,7 +2,8 @@
 
 In come batches of one partition; out come committed transactions. Two tasks per partition: one processes, in slices,
 so that the event loop breathes; one flushes, so that processing goes on while a commit is in flight. State is then
-ahead of what is committed, which is sound only because every failure ends the worker.
+ahead of what is committed, which is sound only because no failure leaves it in use: a transaction that was given up
+costs the partition its state, and every other failure ends the worker.
 """
 
 import asyncio
@@ -10,10 +11,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from aiokafka.errors import ProducerFenced
+
 from shoal.agents.machine import Machine, Outbox, Place
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
-from shoal.agents.transactions import Writer
+from shoal.agents.transactions import TransactionGivenUp, Writer
 from shoal.agents.transport import Batch
 
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
@@ -34,10 +37,13 @@ class Partition:
         self.events = 0
         self.transactions = 0
         self.on_low: Callable[[], None] = lambda: None  # the inbox has room again
+        self.on_lost: Callable[[str], None] = lambda reason: None  # it must be taken over anew
+        self.lost = False
         self._inbox: deque[Batch] = deque()
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._parting: asyncio.Task[None] | None = None
 
     def begin(self, position: int, *, durable: bool) -> None:
         """The machine is restored, from a state if there is one, and admitted; it goes on here."""
@@ -46,7 +52,7 @@ class Partition:
 
     def run(self) -> None:
         """Process and flush until `drain`."""
-        if not self._tasks:
+        if not self._tasks and not self.lost:
             self._closing = False
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in (self._process, self._flush)]
 
@@ -54,7 +60,27 @@ class Partition:
         try:
             await loop()
         except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Lose the partition if its transaction was given up, or was fenced before any other; else end the worker.
+
+        Fenced at the first transaction, a takeover was overtaken, by another owner or by an old request of our own that
+        a broker had kept: the group knows. Later, there is another owner, who must not be disturbed again.
+        """
+        is_first = isinstance(error, ProducerFenced) and not self.transactions
+        if not is_first and not isinstance(error, TransactionGivenUp):
             fail_stop(error, f"{self.place} at offset {self.position}")
+        if not self.lost:
+            self.lost = self._closing = True
+            self._inbox.clear()
+            self._wake()
+            self._parting = asyncio.create_task(self.writer.give_up())
+            self.on_lost(f"{self.place}: fenced at its first transaction" if is_first else str(error))
+
+    def _wake(self) -> None:
+        for event in (self._arrived, self._changed, self._room):
+            event.set()
 
     # -- records in
 
@@ -175,16 +201,13 @@ class Partition:
     async def drain(self) -> None:
         """Stop processing after the present slice, commit what is processed, forget what is only queued."""
         self._closing = True
-        for event in (self._arrived, self._changed, self._room):
-            event.set()
+        self._wake()
         for task in self._tasks:
             await task
         self._tasks = []
         self._inbox.clear()
-        try:
-            await self._commit_all()
-        except Exception as error:
-            fail_stop(error, f"{self.place} at offset {self.position}")
+        if not self.lost:
+            await self._guard(self._commit_all)
 
     async def close(self) -> None:
         """Drain, and disconnect."""

@@ -1,7 +1,7 @@
-"""Whether the brokers can be reached at all: what tells "broker away" from "broker slow".
+"""Whether the brokers can be reached at all, and which errors of clients go away when the brokers are well again.
 
-In come host names; out comes yes or no, and one line in the log when that changes. Nothing here fails: a name that
-does not resolve is a broker that cannot be reached.
+In come host names and errors; out comes yes or no, and one line in the log when that changes. Nothing here fails: a
+name that does not resolve is a broker that cannot be reached.
 """
 
 import asyncio
@@ -9,14 +9,54 @@ import contextlib
 import time
 
 import structlog
+from aiokafka.errors import (
+    BrokerNotAvailableError,
+    ConcurrentTransactions,
+    KafkaTimeoutError,
+    ReplicaNotAvailableError,
+    TransactionCoordinatorFenced,
+)
+from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.settings import KafkaSettings
+from shoal.models.errors import KafkaError
 
 log = structlog.get_logger("shoal.kafka")
 
 CONNECT_LIMIT = 2.0
 SILENCES = 2
+RETRY_AFTER = 0.5
 FIRST_DELAY, LAST_DELAY = 0.2, 5.0
+# Kafka calls these retriable, aiokafka does not.
+ALSO_PASSING = (
+    BrokerNotAvailableError,
+    ConcurrentTransactions,
+    KafkaTimeoutError,
+    ReplicaNotAvailableError,
+    TransactionCoordinatorFenced,
+)
+
+
+def may_pass(error: BaseException | None) -> bool:
+    """Whether an error, or the one behind it, comes of brokers that are away, busy or electing: a retry may succeed.
+
+    >>> may_pass(TimeoutError()), may_pass(ClientError("refused"))
+    (True, False)
+    """
+    if isinstance(error, ClientError):
+        passing = error.retriable or isinstance(error, ALSO_PASSING)
+        return passing or (type(error) is ClientError and may_pass(error.__cause__))
+    return isinstance(error, TimeoutError | OSError)
+
+
+def name_of(error: BaseException) -> str:
+    """The error's name; of one that only wraps another, the other's."""
+    cause = error.__cause__
+    return name_of(cause) if type(error) is ClientError and cause is not None else type(error).__name__
+
+
+class BrokersNotReady(KafkaError):
+    """Brokers are there, and cannot do yet what they were asked for."""
 
 
 class Reach:
@@ -26,6 +66,7 @@ class Reach:
         self._brokers = settings.brokers
         self._away_since: float | None = None
         self._asked = 0.0
+        self._unready = False
         self._lock = asyncio.Lock()
 
     @property
@@ -47,6 +88,20 @@ class Reach:
         while not await self.ask():
             await asyncio.sleep(delay)
             delay = min(2 * delay, LAST_DELAY)
+
+    async def retry(self, error: BaseException) -> None:
+        """Wait before something is tried again that failed, for brokers are away or not ready; say so once."""
+        await asyncio.sleep(RETRY_AFTER)
+        if await self.ask() and not self._unready:
+            self._unready = True
+            log.warning("brokers_unready", reason=name_of(error), doing="waiting for them; nothing is lost")
+        await self.wait()
+
+    def ready(self) -> None:
+        """What was tried again succeeded."""
+        if self._unready:
+            log.warning("brokers_ready")
+        self._unready = False
 
     async def _connect(self) -> bool:
         for address in self._brokers.split(","):

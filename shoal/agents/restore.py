@@ -1,8 +1,8 @@
 """Reads what is in Kafka when a partition is taken over: its changelog, its bounds, the last record of an output.
 
 In come places whose old owners are fenced already; out come the last value of each key, exactly up to the end. What
-can fail: a changelog whose end is not stable, a source whose records are gone: fail-stop. Brokers that go away while
-we read are waited for, and reading starts over.
+can fail: a changelog whose end is not stable or whose beginning is gone: fail-stop, if a second look finds the same
+(`takeover.py`). Brokers that go away while we read are waited for, and reading starts over.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Reader:
         while todo:
             fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
             for tp, records in fetched.items():
-                _apply(states[tp], records)
+                _apply(states[tp], records, bounds[tp][1])
             for tp in list(todo):
                 if await self._committed.position(tp) >= bounds[tp][1]:  # the position passes markers and holes too
                     todo.discard(tp)
@@ -124,12 +124,15 @@ class Reader:
         records: list[Record] = []
         while await self._committed.position(tp) < end:
             fetched = await self._committed.getmany(tp, timeout_ms=200)
-            records = fetched.get(tp, records)[-1:] or records
+            records = [record for record in fetched.get(tp, ()) if record.offset < end][-1:] or records
         return records
 
 
-def _apply(state: dict[bytes, bytes], records: list[Any]) -> None:
+def _apply(state: dict[bytes, bytes], records: list[Any], end: int) -> None:
+    """Up to the end that was asked for: what came after it is another owner's, and other bounds do not know of it."""
     for record in records:
+        if record.offset >= end:
+            return
         value = record.value
         if value is None:
             state.pop(record.key, None)

@@ -30,10 +30,9 @@ class KafkaSettings:
     max_outputs: int = 50_000
 
     # A transaction that is open longer than `transaction_timeout` is aborted by the broker and its producer fenced.
-    # So the flush limit must stay well below it. The limit counts only time in which a broker could be reached, so
-    # that a restart of the broker does not end the workers; an outage is ridden out for as long as the open
-    # transactions live, and without limit where none was open. A longer timeout would ride out more, but a worker
-    # that dies without successor would hold back read_committed readers for as long.
+    # So the flush limit, after which a transaction is given up and its partition taken over anew, must stay well below
+    # it. A longer timeout would not ride out more, and a worker that dies without successor would hold back
+    # read_committed readers for as long.
     transaction_timeout: float = 90.0
     flush_limit: float = 20.0
     request_timeout: float = 120.0  # aiokafka fails a batch that has had no leader for this long

@@ -30,8 +30,10 @@ from shoal.agents.policies import (
     weak_durability,
     wrong_policies,
 )
+from shoal.agents.reach import BrokersNotReady, may_pass
 from shoal.agents.restore import Reader
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.transactions import START_LIMIT
 from shoal.models.errors import KafkaError
 
 SETTLE_LIMIT = 2.0
@@ -64,12 +66,17 @@ async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
     """An administrative client; brokers that cannot be reached are a KafkaError."""
     client = AIOKafkaAdminClient(**settings.connect("admin"))
     try:
-        await client.start()
+        await asyncio.wait_for(client.start(), START_LIMIT)
+    except TimeoutError as error:  # frozen, or behind a network that swallows everything
+        await client.close()
+        raise BrokersNotReady(f"{settings.brokers}: no answer within {START_LIMIT:.0f} s") from error
     except KafkaConnectionError as error:
         await client.close()
         raise await why_not(settings) from error
     try:
         yield client
+    except TimeoutError as error:
+        raise BrokersNotReady(f"{settings.brokers}: a request timed out") from error
     finally:
         await client.close()
 
@@ -91,7 +98,8 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
         warnings = await _check_retention(settings, {n: configs[n] for n in found if n in configs}, found)
         warnings += not_asked(settings.app, denied)
     except ClientError as error:
-        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+        kind = BrokersNotReady if may_pass(error) else KafkaError
+        raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
     return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
 
 
@@ -150,7 +158,8 @@ async def _create(
         elif code == DENIED:
             raise KafkaError(f"cannot create topic {name}: Kafka denies Create on it; grant it, or run `shoal topics`")
         elif error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
-            raise KafkaError(f"cannot create topic {name}: {error.__name__}")
+            kind = BrokersNotReady if may_pass(error()) else KafkaError
+            raise kind(f"cannot create topic {name}: {error.__name__}")
     return sorted(created)
 
 

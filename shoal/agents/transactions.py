@@ -1,9 +1,11 @@
 """One Kafka transaction per outbox, written by the one producer that may write for a partition.
 
 In come outboxes; out come committed transactions: outputs, changed state and next offset, all or none. What can fail:
-fenced by a new owner, a broker that is reached but slow, a topic that was made anew, a record that is too large. All
-are fail-stop: state in memory is ahead of what is committed, and a new producer under the same id could fence the
-rightful owner. A broker that is away is waited for.
+fenced by a new owner, a topic that was made anew, a record that is too large: fail-stop. A transaction that does not
+commit in time, for brokers are away or slow, is given up. The state in memory is then ahead of what is committed, and
+whether the transaction will be committed after all is not known: the partition has to be taken over anew, as if by
+another worker, which settles it. Until then nothing may be written, and no new producer may take the id: it could fence
+the rightful owner.
 """
 
 import asyncio
@@ -11,21 +13,27 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import IllegalOperation, KafkaTimeoutError, ProducerFenced
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents import fastpath
 from shoal.agents.denials import refusal_of
 from shoal.agents.machine import Headers, Outbox, Place
-from shoal.agents.reach import Reach
+from shoal.agents.reach import Reach, may_pass, name_of
 from shoal.agents.settings import KafkaSettings
 from shoal.models.errors import FailStop
+from shoal.stream.mark import REMEDY
 
 MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
 STOP_LIMIT = 5.0
+START_LIMIT = 20.0  # a broker that takes the connection and then says nothing is one to try again, perhaps another one
 
 Target = tuple[str, int]
+
+
+class TransactionGivenUp(FailStop):
+    """A transaction did not commit in time: its partition's state is not to be used any more."""
 
 
 class Writer:
@@ -45,14 +53,30 @@ class Writer:
         while self._producer is None:
             producer = self._new_producer()
             try:
-                await producer.start()
+                await asyncio.wait_for(producer.start(), START_LIMIT)
                 self._producer = producer
-            except ClientError as error:
-                await stop_quietly(producer.stop)
-                if not error.retriable and await self._reach.ask():
+            except (ClientError, TimeoutError) as error:
+                await abandon(producer)
+                if not may_pass(error) and await self._reach.ask():
                     raise
-                await asyncio.sleep(0.5)
-                await self._reach.wait()
+                await self._reach.retry(error)
+
+    async def is_fenced(self) -> bool:
+        """Ask the coordinator whether another producer has taken this one's id: by an empty transaction, aborted.
+
+        Raises:
+            ClientError: brokers that are away or not ready cannot say.
+        """
+        producer = self._started
+        try:
+            await producer.begin_transaction()
+            producer._txn_manager.maybe_add_partition_to_txn(TopicPartition(*self.changelog))
+            await asyncio.wait_for(producer.abort_transaction(), START_LIMIT)
+        except ClientError as error:
+            if isinstance(error, ProducerFenced) or isinstance(error.__cause__, ProducerFenced):
+                return True
+            raise
+        return False
 
     def _new_producer(self) -> AIOKafkaProducer:
         s = self._settings
@@ -68,7 +92,11 @@ class Writer:
         )
 
     async def write(self, outbox: Outbox) -> None:
-        """Commit an outbox. When this returns, it is in the log; when it raises, the worker must end."""
+        """Commit an outbox. When this returns, it is in the log; when it raises, the state is ahead of the log.
+
+        Raises:
+            TransactionGivenUp: the partition has to be taken over anew. After any other error the worker must end.
+        """
         rounds = self._build(outbox)  # before the transaction begins: an open one holds readers back
         task = asyncio.ensure_future(self._transaction(rounds))
         try:
@@ -79,19 +107,25 @@ class Writer:
         except ClientError as error:
             if isinstance(error.__cause__, ProducerFenced):
                 raise error.__cause__ from None
+            if may_pass(error):
+                raise TransactionGivenUp(f"{self.place}: a transaction failed: {name_of(error)}") from error
             raise
 
     async def _limited(self, task: asyncio.Future[None]) -> None:
-        """Wait for the transaction; only seconds in which a broker could be reached count towards the limit."""
-        slow = 0.0
+        """Wait for the transaction, for so many seconds at most in which this process ran.
+
+        A process that was frozen must first hear whether it was fenced meanwhile; the broker's answer may be there.
+        """
+        waited = 0.0
         while not task.done():
             await asyncio.wait({task}, timeout=1.0)
-            if not task.done() and await self._reach.ask():
-                slow += 1.0
-            if slow >= self._settings.flush_limit and not task.done():
+            waited += 1.0
+            if waited >= self._settings.flush_limit and not task.done():
                 task.cancel()
-                limit = self._settings.flush_limit
-                raise FailStop(f"{self.place}: broker slow; a transaction did not commit within {limit:.0f} s")
+                limit, what = self._settings.flush_limit, "away" if self._reach.away else "slow"
+                raise TransactionGivenUp(
+                    f"{self.place}: broker {what}; a transaction did not commit within {limit:.0f} s"
+                )
         await task
 
     def _build(self, outbox: Outbox) -> list[list[tuple[Any, Target]]]:
@@ -142,8 +176,8 @@ class Writer:
         if offset <= self.last_offsets.get(target, -1):
             topic = f"{target[0]}[{target[1]}]"
             raise FailStop(
-                f"{self.place}: {topic} was made anew: offset {offset} was written before; bring back the topics that "
-                "belong together, or start a new `app` with a new key"
+                f"{self.place}: {topic} was made anew, or lost records in an unclean leader election: offset {offset} "
+                f"was written before; {REMEDY}"
             )
         self.last_offsets[target] = offset
 
@@ -152,6 +186,23 @@ class Writer:
         if self._producer is not None:
             await stop_quietly(self._producer.stop)
             self._producer = None
+
+    async def give_up(self) -> None:
+        """Close connections without another word to the brokers: what is not sent must not be sent later."""
+        if self._producer is not None:
+            producer, self._producer = self._producer, None
+            await abandon(producer)
+
+
+async def abandon(producer: AIOKafkaProducer) -> None:
+    """Stop a producer that may have things to send, without sending them."""
+    producer._closed = True
+    sender = producer._sender.sender_task
+    if sender is not None:
+        sender.cancel()
+    await stop_quietly(producer.client.close)  # ends the requests that the sender waits for
+    if sender is not None:
+        await asyncio.wait({sender}, timeout=STOP_LIMIT)
 
 
 async def stop_quietly(stop: Callable[[], Awaitable[object]]) -> None:

@@ -31,8 +31,10 @@ from shoal.agents import fastpath
 from shoal.agents.assignor import Assignor, GroupMember
 from shoal.agents.idleness import Idleness
 from shoal.agents.machine import Record
+from shoal.agents.reach import may_pass
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
+from shoal.agents.transactions import stop_quietly
 from shoal.models.errors import FailStop
 
 TOLD_LIMIT = 5.0  # seconds for the group's offsets
@@ -135,6 +137,18 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             **fastpath.consumer_arguments(s.fast),
         )
 
+    async def on_start(self) -> None:
+        """Connect; brokers that went away since they were asked last are waited for."""
+        while True:
+            try:
+                await super().on_start()
+                return
+            except (ClientError, TimeoutError) as error:
+                if not may_pass(error):
+                    raise
+                await stop_quietly(self._ensure_consumer().stop)
+                await asyncio.sleep(1.0)
+
     async def subscribe(self, topics: Any) -> None:
         """Subscribe, and from then on see to the assignments and watch over the instance id."""
         coordinator = self._ensure_consumer()._coordinator
@@ -211,6 +225,15 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         except (ClientError, TimeoutError):
             return False
         return True
+
+    def rejoin(self) -> None:
+        """Have the group say again who owns what; from any thread."""
+        self.thread_loop.call_soon_threadsafe(self._rejoin)
+
+    def _rejoin(self) -> None:
+        coordinator = self._ensure_consumer()._coordinator
+        if isinstance(coordinator, GroupCoordinator):
+            coordinator.request_rejoin()
 
     async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
         """The group's offsets, None where there is none."""

@@ -1,8 +1,9 @@
 """Runs a worker in this process: it owns the signals, the exit status and what is written to stderr.
 
 In come settings and the domain; out comes an exit status. SIGTERM and SIGINT commit what is processed, leave the
-group and end with 0 within 20 s. Everything that must not go on ends with 1 through `stopping.py`. Brokers that are
-away are waited for, at the start as well as later.
+group and end with 0 within 20 s; while brokers are away they leave without a commit, which costs nothing but that the
+work is done again. Everything that must not go on ends with 1 through `stopping.py`. Brokers that are away or not ready
+are waited for, at the start as well as later.
 """
 
 import asyncio
@@ -13,14 +14,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
 
 from shoal.agents.app import ShoalApp, make_app
 from shoal.agents.database import Unavailable
 from shoal.agents.machine import Domain
-from shoal.agents.reach import Reach
+from shoal.agents.reach import BrokersNotReady, Reach
 from shoal.agents.rights import verify_rights
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.sink import FIRST_DELAY, LAST_DELAY
@@ -119,7 +120,11 @@ class Worker:
             await reach.wait()
             try:
                 await verify_rights(self.settings, self.domain.sources)
-                return await verify_topics(self.settings, self.domain.sources)
+                verified = await verify_topics(self.settings, self.domain.sources)
+                reach.ready()
+                return verified
+            except BrokersNotReady as error:
+                await reach.retry(error.__cause__ or error)
             except KafkaError:
                 if await reach.ask():
                     raise
@@ -154,14 +159,19 @@ class Worker:
         try:
             await asyncio.wait_for(app.host.stop(), STOP_LIMIT)
         except TimeoutError:
-            fail_stop(FailStop(f"could not commit within {STOP_LIMIT:.0f} s of the signal; nothing is lost"), "stop")
+            leave("uncommitted", doing="the next owner aborts the open transactions, and does again what was in them")
         limit = min(LEAVE_LIMIT, STOP_LIMIT - (time.monotonic() - began))
         try:
             await asyncio.wait_for(app.stop(), max(limit, 1.0))
             log.info("stopped", seconds=round(time.monotonic() - began, 2))
         except Exception as error:
-            log.warning("left_without_goodbye", error=type(error).__name__)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)  # all is committed; threads of clients that wait for brokers must not hold up the end
+            leave("without_goodbye", error=type(error).__name__)
         return 0
+
+
+def leave(how: str, **details: str) -> NoReturn:
+    """End with 0 at once: nothing is lost, and clients that wait for brokers must not hold up the end."""
+    log.warning(f"left_{how}", **details)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -19,7 +19,7 @@ from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.intake import Intake
 from shoal.stream.intakes import intake_of
-from shoal.stream.mark import MARK, check_log, lacks
+from shoal.stream.mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
 from shoal.stream.outgoing import Outgoing
 from shoal.stream.plan import TopicPlan
 from shoal.stream.progress import Progress
@@ -81,6 +81,7 @@ class BoundPartition:
         self.log_id = log_id
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
+        self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._durable = durable  # False: nobody asks for the changelog
         self._starts: dict[str, int] = {}
         self._outgoing = Outgoing(plan, partition)
@@ -113,7 +114,9 @@ class BoundPartition:
         raw_mark = items.get(MARK)
         if raw_mark is None:
             if items:
-                raise FailStop(f"{self._where()}: the changelog has accounts but no mark; it was tampered with")
+                raise FailStop(
+                    f"{self._where()}: its changelog has accounts but no mark, which is written last; {REMEDY}"
+                )
             return
         mark = orjson.loads(raw_mark)
         self._check_mark(mark)
@@ -126,7 +129,8 @@ class BoundPartition:
         self._check_accounts(mark.get("accounts", {}))
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
-        check_log(self._where(), mark, self.log_id)
+        check_mark(self._where(), mark, self.log_id)
+        self.counted = format_of(mark) > 1
         if len(mark["numbers"]) != self.plan.contributions_partitions:
             raise FailStop(
                 f"{self._where()}: its state knows {len(mark['numbers'])} contributions partitions, there are "
@@ -162,8 +166,8 @@ class BoundPartition:
             if due is not None and found != due:
                 raise FailStop(
                     f"{self._where()}: its changelog has {found[0]} accounts of metric {intake.metric.label} where "
-                    f"{due[0]} are due ({found[1]} and {due[1]} of users' groups); users would start again at count 0: "
-                    "restore the topic, or start a new app with new metric versions and topics"
+                    f"{due[0]} are due ({found[1:]} and {due[1:]} of users' groups and open slots); users would start "
+                    f"again at count 0: {REMEDY}"
                 )
 
     def lookup(self, key: bytes) -> bytes | None:
@@ -291,6 +295,7 @@ class BoundPartition:
     def _mark(self) -> bytes:
         return orjson.dumps(
             {
+                "format": FORMAT,
                 "offset": self.next_offset,
                 "log": self.log_id,
                 "numbers": self._outgoing.numbers,

@@ -1,20 +1,37 @@
-"""The mark of a changelog: the record that says how far the state in it reaches, and whose it is."""
+"""The mark of a changelog: the record that says how far the state in it reaches, whose it is, and in which form."""
 
 from typing import Any
 
 from shoal.models.errors import FailStop
 
 MARK = b"\x00mark"
-# 1: marks without a format; release may have passed over messages of topics that it did not know. 2: it does not.
+# 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
+# messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over.
 FORMAT = 2
+# True of whatever state was lost: what was published stays published, so another state must be another stream.
+REMEDY = "restore the topic from a copy, or start a new `app` with raised versions of all metrics"
 
 
-def check_log(where: str, mark: dict[str, Any], log_id: str) -> None:
-    """A state belongs to one audit log.
+def format_of(mark: dict[str, Any]) -> int:
+    """The form that a state was written in.
+
+    >>> format_of({"offset": 7}), format_of({"format": 2})
+    (1, 2)
+    """
+    return int(mark.get("format", 1))
+
+
+def check_mark(where: str, mark: dict[str, Any], log_id: str) -> None:
+    """A state belongs to one audit log, and is read by versions that know its form.
 
     Raises:
-        FailStop: to another one.
+        FailStop: it belongs to another log, or was written by a newer version.
     """
+    if format_of(mark) > FORMAT:
+        raise FailStop(
+            f"{where}: its state has format {format_of(mark)}, this version of shoal reads up to {FORMAT}; "
+            "run the version that wrote it, or a newer one"
+        )
     if mark["log"] != log_id:
         raise FailStop(
             f"{where}: its state belongs to audit log {mark['log']}, the configured one is {log_id}; "

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import orjson
-
 from shoal.mechanisms.coordinates import Estimates, JointActivation
 from shoal.mechanisms.slots.cell import CellEstimate
 from shoal.mechanisms.slots.statistic import CellReleaser
@@ -63,6 +61,7 @@ class GroupState:
     chain: bytes = FIRST
     tick: int | None = None  # of what is released at every step: the last one that was
     active: int = 0  # and the last one in which something came
+    written: int = 0  # checksum of the head that the changelog has; 0: none
 
     def head(self) -> dict[str, Any]:
         """The state, but for what the releaser keeps."""
@@ -171,8 +170,3 @@ def clamped(value: float | None, low: Fraction | float, high: Fraction | float) 
     (1.0, None)
     """
     return None if value is None else min(max(value, float(low)), float(high))
-
-
-def kept_key(key: str, level: int, pseudonym: str) -> bytes:
-    """The changelog key of what a group's releaser keeps of a user."""
-    return b"k" + orjson.dumps([key, level, pseudonym])

@@ -11,7 +11,6 @@ and a successor goes on with the rest before it reads another message.
 """
 
 import hashlib
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -25,11 +24,12 @@ from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clocks import Clocks, TopicClocks
-from shoal.stream.closing import REACHED, Closings
+from shoal.stream.closing import Closings
 from shoal.stream.guard import Guard, Published, Unmade, check_last
-from shoal.stream.mark import FORMAT, MARK, check_log, lacks
+from shoal.stream.mark import lacks
 from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release, Released, kept_key
+from shoal.stream.published import Activated, GroupState, Release, Released
+from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
 from shoal.stream.rereading import Rereading
 from shoal.stream.strays import Record, Strays, read_message
 from shoal.stream.waiting import Waiting
@@ -71,6 +71,7 @@ class ReleasePartition:
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.parts for label, (_, metric) in self._metrics.items()})
         self._closings = Closings()
+        self._changelog = ReleaseChangelog(self._where(), log_id)
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
         self._rereading = Rereading()
@@ -94,49 +95,43 @@ class ReleasePartition:
         """Rebuild from the changelog's last values; what its clocks make due is done first.
 
         Raises:
-            FailStop: the state belongs to another log, or names a metric that this configuration lacks.
+            FailStop: the state is not complete, of another log, or names a metric that this configuration lacks.
         """
-        raw_mark = items.get(MARK)
-        if raw_mark is None:
-            if items:
-                raise FailStop(f"{self._where()}: the changelog has state but no mark; it was tampered with")
+        found = self._changelog.read(items)
+        if found is None:
             return
-        mark = orjson.loads(raw_mark)
-        check_log(self._where(), mark, self.log_id)
+        mark = found.mark
         self.published_count = mark["count"]
         self.published_chain = bytes.fromhex(mark["chain"])
         for topic, clocks in mark["clocks"].items():
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
-        self._restore_groups(items)
+        self._restore_groups(found)
         labels = {state.metric.label for state in self._groups.values()}
         known = {label: self._metrics[label][0].topic for label in labels}
         self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
         self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
 
-    def _restore_groups(self, items: Mapping[bytes, bytes]) -> None:
-        kept: dict[str, list[Contribution]] = {}
-        heads: dict[str, Any] = {}
-        for name, value in items.items():
-            if name == MARK:
-                continue
-            kind, key = name[:1], orjson.loads(name[1:])[0]
-            if kind == b"h":
-                heads[key] = json.loads(value)
-            elif kind == REACHED:
-                self._closings.restore(key, value)
-            elif kind == b"k":
-                kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
-            elif (waits := self._group(key)) is not None:
+    def _restore_groups(self, found: Restored) -> None:
+        for label, value in found.reached:
+            self._closings.restore(label, value)
+        for key, name, value in found.waiting:
+            if (waits := self._group(key)) is not None:
                 self._waiting.restore(waits.metric.label, name, value)
-        for key, head in heads.items():
+        for key, head in found.heads.items():
             state = self._group(key)
             if state is None:
                 continue
-            state.restore(head, kept.get(key, ()))
+            state.restore(head, found.kept.get(key, ()))
+            state.written = found.sums[key]
             self._guard.restored(state.metric.label, state.group or "", state.seq)
             self._expect(state, key)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the state was restored from one whose mark counts what it holds."""
+        return self._changelog.counted
 
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
@@ -372,35 +367,29 @@ class ReleasePartition:
         if self.next_offset is None or not (self._events or self._releases or self._closed) or self.withheld:
             return None
         self._guard.taken()
-        released = Released(self._releases, self._activations, self._changelog(), self.next_offset, self._events)
+        released = Released(self._releases, self._activations, self._entries(), self.next_offset, self._events)
         self._clear()
         return released
 
-    def _changelog(self) -> list[tuple[bytes, bytes | None]]:
+    def _entries(self) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
         groups = [(key, state, *state.releaser.take_changes()) for key, state in self._changed.items()]
         if not self._durable:
             return []
-        entries: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._closed]
+        entries: list[Entry] = [(name, None) for name in self._closed]
         entries += self._waiting.take_changes()
-        for key, state, written, dropped in groups:
-            entries += [(kept_key(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
-            entries += [(kept_key(key, level, pseudonym), None) for level, pseudonym in dropped]
-            entries.append((b"h" + orjson.dumps([key]), json.dumps(state.head()).encode()))
+        for key, _, written, dropped in groups:
+            entries += [(kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
+            entries += [(kept_name(key, level, pseudonym), None) for level, pseudonym in dropped]
         entries += self._closings.entries()
-        entries.append((MARK, self._mark()))
-        return entries
+        return self._changelog.write(entries, self._changed.items(), self._mark())
 
-    def _mark(self) -> bytes:
-        return orjson.dumps(
-            {
-                "format": FORMAT,
-                "offset": self.next_offset,
-                "log": self.log_id,
-                "count": self.published_count,
-                "chain": self.published_chain.hex(),
-                "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
-                "acted": self._clock_of,
-            }
-            | self._rereading.mark(self.next_offset)
-        )
+    def _mark(self) -> dict[str, Any]:
+        return {
+            "offset": self.next_offset,
+            "log": self.log_id,
+            "count": self.published_count,
+            "chain": self.published_chain.hex(),
+            "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
+            "acted": self._clock_of,
+        } | self._rereading.mark(self.next_offset)

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.app import make_app
-from shoal.agents.host import check_position
 from shoal.agents.idleness import Idleness
 from shoal.agents.machine import Place
 from shoal.agents.partition import Partition
 from shoal.agents.reach import Reach
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import describe
+from shoal.agents.takeover import check_position
 from shoal.agents.transactions import Writer
 from shoal.models.errors import FailStop
 from tests.kafka.toy_machine import PAIR, ToyBound, ToyDomain

@@ -1,13 +1,19 @@
 """Topics that are re-created or grow under a running worker: it refuses to go on, says which, and ends with 1."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin.records_to_delete import RecordsToDelete
 
+from shoal.agents.topics import COMPACT
 from tests.support.deployment import Deployment
-from tests.support.kafka import Kafka
+from tests.support.kafka import Kafka, Record
 from tests.support.people import visits
-from tests.support.workers import Worker
+from tests.support.workers import Worker, wait_until
 
 
 def deploy(kafka: Kafka, folder: Path) -> Deployment:
@@ -68,3 +74,49 @@ def test_a_topic_that_grows_under_a_running_worker_is_refused(kafka: Kafka, tmp_
         # then the next worker refuses to start, and the running one ends when it hears of it
         refuses(shoals.worker(), name, "partitions")
         refuses(worker, name, "partitions")
+
+
+async def cut(kafka: Kafka, topic: str) -> None:
+    """Delete what is before the last record of each of two partitions, as retention would, with the policy for it."""
+    client = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    await client.start()
+    try:
+        for policy in ("compact,delete", "compact"):
+            resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=COMPACT | {"cleanup.policy": policy})
+            await client.alter_configs([resource])
+            if policy != "compact":
+                read = {one.partition: one.offset for one in await asyncio.to_thread(kafka.read_committed, topic)}
+                ends = {TopicPartition(topic, p): RecordsToDelete(before_offset=last) for p, last in read.items()}
+                await client.delete_records(ends)
+    finally:
+        await client.close()
+
+
+def test_a_changelog_that_lost_its_beginning_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    """Only the marks were left, and a first tick that was open lost its contributions without a word."""
+    with deploy(kafka, tmp_path) as shoals:
+        worker = shoals.worker()
+        worker.wait_owns(4)
+        shoals.produce(visits(300, step=1))  # no tick is over
+        changelog = f"{shoals.app}.release.changelog"
+        wait_until(lambda: kafka.length(changelog) > 4, 60, lambda: worker.text)
+        worker.stop()
+        # when all but the marks is deleted while nobody looks, and the policy is set back
+        asyncio.run(cut(kafka, changelog))
+        # then the next worker names it, and goes no further
+        refuses(shoals.worker(), changelog, "were deleted, by retention or by hand", "restore the topic from a copy")
+
+
+def test_a_changelog_that_lost_a_waiting_contribution_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    with deploy(kafka, tmp_path) as shoals:
+        worker = shoals.worker()
+        worker.wait_owns(4)
+        shoals.produce(visits(300, step=1))
+        changelog = f"{shoals.app}.release.changelog"
+        wait_until(lambda: kafka.length(changelog) > 4, 60, lambda: worker.text)
+        worker.stop()
+        # when a tombstone is written by a stranger
+        waiting = next(one for one in kafka.read_committed(changelog) if one.key and one.key[:1] in b"wp")
+        kafka.produce(changelog, [Record(waiting.key, None, partition=waiting.partition)])
+        # then it is missed, and it is said where
+        refuses(shoals.worker(), f"contributions partition {waiting.partition}", "are due", "restore the topic")

@@ -36,6 +36,60 @@ def test_a_worker_rides_out_a_dead_broker(tmp_path: Path) -> None:
         assert app.differences() == []
 
 
+def test_a_worker_that_gave_transactions_up_goes_on_in_the_same_process(tmp_path: Path) -> None:
+    # given a worker that waits for a transaction for a second only, and stops dead when one is written
+    flag = tmp_path / "freeze"
+    with Broker() as broker:
+        app = Toy(broker.bootstrap, "toy", {"clicks": 4}, 4, flush_limit=1.0)
+        with app.worker(tmp_path / "w.log", freeze=str(flag)) as worker:
+            worker.wait_owns(8)
+            flag.touch()
+            app.produce(20_000)
+            worker.wait(lambda _: not flag.exists())
+            # when the broker goes away before the commit, then what was given up is taken over anew
+            broker.kill()
+            worker.signal(signal.SIGCONT)
+            worker.wait(lambda w: "gave_up" in w.text, 60)
+            broker.start()
+            app.produce(20_000, seed=2)
+            app.wait_drained()
+            # and when it is told to stop while the broker is away, it ends well
+            app.produce(20_000, seed=3)
+            broker.kill()
+            worker.signal(signal.SIGTERM)
+            assert worker.ends() == 0
+        # and the next one does again what was not committed: nothing is lost, nothing is there twice
+        broker.start()
+        with app.worker(tmp_path / "v.log") as worker:
+            app.wait_drained()
+            worker.signal(signal.SIGTERM)
+            assert worker.ends() == 0
+        assert app.differences() == []
+
+
+def test_a_worker_waits_for_a_broker_that_does_not_answer(tmp_path: Path) -> None:
+    with Kafka() as broker:
+        # given a broker that takes connections and says nothing
+        app = Toy(broker.bootstrap, "toy", {"clicks": 2}, 2, flush_limit=1.0)
+        app.produce(10_000)
+        broker.freeze()
+        with app.worker(tmp_path / "w.log", start_limit=1.0) as worker:
+            # when it answers again, then the worker that waited for it begins
+            worker.wait(lambda w: "brokers_unready" in w.text)
+            broker.thaw()
+            worker.wait_owns(4, 60)
+            assert worker.text.count("brokers_unready") == 1
+            # and when the same happens in the midst of its work, then it goes on
+            app.produce(30_000, seed=2)
+            broker.freeze()
+            time.sleep(3)
+            broker.thaw()
+            app.wait_drained()
+            worker.signal(signal.SIGTERM)
+            assert worker.ends() == 0
+        assert app.differences() == []
+
+
 def test_a_worker_waits_for_brokers_at_the_start(tmp_path: Path) -> None:
     with Broker() as broker:
         app = Toy(broker.bootstrap, "toy", {"clicks": 1}, 1)

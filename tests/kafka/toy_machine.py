@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shoal.agents.machine import Outbox, OutRecord, Place, Record
+from shoal.models.errors import FailStop
 
 MARK = b"\x00mark"
 PAIR, ONE = struct.Struct(">qq"), struct.Struct(">q")
@@ -17,6 +18,8 @@ PAIR, ONE = struct.Struct(">qq"), struct.Struct(">q")
 
 class ToyBound:
     """Count and sum per key; one output at each power of two."""
+
+    counted = False
 
     def __init__(self, place: Place, contributions: str, partitions: int) -> None:
         self.place, self.contributions, self.partitions = place, contributions, partitions
@@ -88,6 +91,8 @@ class ToyBound:
 class ToyRelease:
     """Number what arrives, one release each; some of it later, as pending work."""
 
+    counted = False
+
     def __init__(self, place: Place, releases: str) -> None:
         self.place, self.releases = place, releases
         self.next_offset: int | None = None
@@ -157,7 +162,8 @@ class ToyDomain:
     async def admit(self, place: Place, machine: object, last_release: Record | None) -> None:
         if isinstance(machine, ToyRelease):
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
-            assert last == machine.number, f"state {machine.number}, topic {last}"
+            if last != machine.number:
+                raise FailStop(f"the state has published {machine.number}, the topic ends with {last}")
 
     async def watch_deployment(self) -> None:
         """Nothing to watch."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from shoal.agents import topics
 from shoal.agents.app import ShoalApp
 from shoal.agents.host import Host
 from shoal.agents.settings import KafkaSettings
@@ -36,6 +37,8 @@ def main() -> int:
         lose_batches(options["drop"])
     if options.get("freeze"):
         freeze_before_commit(Path(options["freeze"]))
+    if options.get("start_limit"):
+        vars(topics)["START_LIMIT"] = options["start_limit"]
     if options.get("no_sql"):
         domain.sink = lacking(Path(options["no_sql"]), domain.sink)  # type: ignore[method-assign]
 

@@ -31,7 +31,7 @@ from shoal.models.log import Activation, Release
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.times import iso
 from shoal.stream.runner import Line
-from tests.support.kafka import Kafka
+from tests.support.kafka import Brokers
 from tests.support.workers import SHOAL, Worker, tails, wait_until
 
 USUAL_METRIC: dict[str, Any] = {
@@ -74,7 +74,7 @@ class Deployment:
 
     def __init__(
         self,
-        kafka: Kafka,
+        kafka: Brokers,
         folder: Path,
         *metrics: Mapping[str, Any],
         sources: Mapping[str, int] | None = None,

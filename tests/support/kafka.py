@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import signal
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -34,16 +35,26 @@ class Read(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Kafka(Broker):
-    """A broker and the few things that tests do with one, each in a call that returns when it is done."""
+class Brokers:
+    """The few things that tests do with brokers, each in a call that returns when it is done."""
+
+    replication = 1
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to."""
+        raise NotImplementedError
 
     def name(self, prefix: str = "test") -> str:
         """A name that no other test uses, for a topic, an app or a consumer group."""
         return f"{prefix}-{next(_numbers)}"
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        asyncio.run(_create(self.bootstrap, NewTopic(name, partitions, 1, topic_configs=dict(config or {}))))
+        asyncio.run(_create(self.bootstrap, self._new_topic(name, partitions, config or {})))
         return name
+
+    def _new_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> NewTopic:
+        return NewTopic(name, partitions, self.replication, topic_configs=dict(config))
 
     def topic_config(self, name: str) -> dict[str, str]:
         return asyncio.run(_topic_config(self.bootstrap, name))
@@ -63,6 +74,26 @@ class Kafka(Broker):
     def read_uncommitted(self, topic: str) -> list[Read]:
         """All that was ever written, of aborted transactions too."""
         return asyncio.run(_read(self.bootstrap, topic, "read_uncommitted"))
+
+
+class Kafka(Broker, Brokers):
+    """One broker."""
+
+    def freeze(self) -> None:
+        """SIGSTOP: its port takes connections, and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self.pid:
+            self.thaw()
+        super().stop()
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
 
 async def _create(bootstrap: str, topic: NewTopic) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from tests.support.kafka import Kafka
+from tests.support.kafka import Brokers
 from tests.support.workers import wait_until
 
 
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 class Tail:
     """A read_committed consumer in a thread; `seen` grows as records become visible."""
 
-    def __init__(self, kafka: Kafka, *topics: str) -> None:
+    def __init__(self, kafka: Brokers, *topics: str) -> None:
         self.seen: list[Seen] = []
         self._bootstrap, self._topics = kafka.bootstrap, topics
         self._looked = 0

@@ -1,0 +1,209 @@
+"""The state of release as its changelog holds it: what each kind of key is, and whether all of it is there.
+
+A changelog has a mark, and these kinds of keys: heads of groups, what their releasers keep, rows and chunks of cells
+that wait for their tick, and how far closings of slots have got. The mark says of each kind how many keys there are,
+and a digest of all that does not depend on their order; both are kept up to date with each entry that is written. A
+restored state must have exactly these. Marks of older versions have no counts, but each release has raised the mark's
+`count` and its group's `seq` by one, so that the heads must add up to it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NoReturn
+from zlib import crc32
+
+import orjson
+
+from shoal.mechanisms.statistic import Contribution
+from shoal.models.errors import FailStop
+from shoal.stream.closing import REACHED
+from shoal.stream.mark import FORMAT, MARK, REMEDY, check_mark
+from shoal.stream.published import GroupState
+from shoal.stream.waiting import CHUNK, ROW
+
+HEAD, KEPT = b"h", b"k"
+KINDS = {
+    HEAD: "heads of groups",
+    KEPT: "kept contributions",
+    ROW: "waiting contributions",
+    CHUNK: "waiting sums",
+    REACHED: "open closings",
+}
+REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
+KIND = itemgetter(0)  # of a key: its first byte
+DIGEST_MASK = (1 << 64) - 1
+
+Entry = tuple[bytes, bytes | None]
+
+
+@dataclass(slots=True)
+class Restored:
+    """What a changelog holds, sorted by kind; groups go by their keys in messages."""
+
+    mark: dict[str, Any]
+    heads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kept: dict[str, list[Contribution]] = field(default_factory=dict)
+    waiting: list[tuple[str, bytes, bytes]] = field(default_factory=list)  # group's key, name, value
+    reached: list[tuple[str, bytes]] = field(default_factory=list)  # label, value
+    sums: dict[str, int] = field(default_factory=dict)  # checksums of heads
+
+    def sort_in(self, name: bytes, value: bytes) -> None:
+        """One entry that is not the mark."""
+        kind, key = name[:1], orjson.loads(name[1:])[0]
+        if kind == HEAD:
+            self.heads[key], self.sums[key] = json.loads(value), head_sum(name, value)
+        elif kind == KEPT:
+            self.kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
+        elif kind == REACHED:
+            self.reached.append((key, value))
+        else:
+            self.waiting.append((key, name, value))
+
+
+class Inventory:
+    """How many keys of each kind a changelog has, and the sum of all their checksums.
+
+    Of heads the checksum covers the values too. The other keys are looked at by name: rows and what is kept are written
+    once, and of what is written again the latest value comes in one transaction with the mark.
+
+    >>> inventory = Inventory()
+    >>> inventory.note([(b"wa", b"1"), (b"wb", b"1"), (b"pc", b"1")])
+    >>> inventory.note([(b"wa", None), (b"pc", b"2")])
+    >>> inventory.dump() == Inventory.of({b"wb": b"1", b"pc": b"2", MARK: b"{}"}).dump()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()  # by the kinds' bytes
+        self._digest = 0
+        self._rewritten: set[bytes] = set()  # names of kinds that are written again, as long as they are there
+
+    @classmethod
+    def of(cls, items: Mapping[bytes, bytes]) -> "Inventory":
+        """Of a changelog's last values."""
+        inventory = cls()
+        inventory.note([entry for entry in items.items() if not entry[0].startswith((HEAD, MARK))])
+        for name, value in items.items():
+            if name.startswith(HEAD):
+                inventory.note_head(0, head_sum(name, value))
+        return inventory
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """What is written of all kinds but heads; a tombstone is for a key that is there.
+
+        On the way of every contribution that waits: a few passes over all, each in C.
+        """
+        added: list[bytes] = []
+        removed: list[bytes] = []
+        for name, value in entries:
+            (removed if value is None else added).append(name)
+        counts = Counter(map(KIND, added))
+        if not REWRITTEN.isdisjoint(counts):
+            again = self._rewritten
+            added = [name for name in added if name[0] not in REWRITTEN or name not in again]
+            again.update(name for name in added if name[0] in REWRITTEN)
+            counts = Counter(map(KIND, added))
+        self._counts.update(counts)
+        self._digest += sum(map(crc32, added))
+        if removed:
+            self._rewritten.difference_update(removed)
+            self._counts.subtract(Counter(map(KIND, removed)))
+            self._digest -= sum(map(crc32, removed))
+
+    def note_head(self, before: int, after: int) -> None:
+        """A head is written; `before` is the checksum of the one that it replaces, 0 if there is none."""
+        self._counts[HEAD[0]] += not before
+        self._digest += after - before
+
+    def dump(self) -> dict[str, int]:
+        """For the mark: kind -> number of keys, and the digest."""
+        counts = {chr(kind): count for kind, count in sorted(self._counts.items()) if count}
+        return counts | {"digest": self._digest & DIGEST_MASK}
+
+
+def head_sum(name: bytes, value: bytes) -> int:
+    """The checksum of a head as the changelog has it; never 0."""
+    return crc32(value, crc32(name)) | 1 << 32
+
+
+def head_name(key: str) -> bytes:
+    """The changelog key of a group's head."""
+    return HEAD + orjson.dumps([key])
+
+
+def kept_name(key: str, level: int, pseudonym: str) -> bytes:
+    """The changelog key of a contribution that a group's releaser keeps."""
+    return KEPT + orjson.dumps([key, level, pseudonym])
+
+
+class ReleaseChangelog:
+    """Reads and writes the changelog of one contributions partition."""
+
+    def __init__(self, where: str, log_id: str) -> None:
+        self.counted = False  # whether a state was restored whose mark counts it
+        self._where, self._log_id = where, log_id
+        self._inventory = Inventory()
+
+    def read(self, items: Mapping[bytes, bytes]) -> Restored | None:
+        """Sort the changelog's last values; None if there are none.
+
+        Raises:
+            FailStop: the state belongs to another log, is of a newer version, or not all of it is there.
+        """
+        raw_mark = items.get(MARK)
+        if raw_mark is None:
+            if items:
+                raise FailStop(f"{self._where}: its changelog has state but no mark, which is written last; {REMEDY}")
+            return None
+        found = Restored(orjson.loads(raw_mark))
+        check_mark(self._where, found.mark, self._log_id)
+        self._inventory = Inventory.of(items)
+        self._check_counts(found.mark)
+        for name, value in items.items():
+            if name != MARK:
+                found.sort_in(name, value)
+        self._check_heads(found)
+        return found
+
+    def _check_counts(self, mark: Mapping[str, Any]) -> None:
+        """Exactly what the mark counted must be there."""
+        due = mark.get("held")
+        if due is None:
+            return  # the mark of an older version
+        self.counted = True
+        found = self._inventory.dump()
+        for kind, name in KINDS.items():
+            there, must = (counts.get(kind.decode(), 0) for counts in (found, due))
+            if there != must:
+                self._refuse(f"{there} {name} where {must} are due")
+        if found["digest"] != due["digest"]:
+            self._refuse("as many records as are due, but not the same")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise FailStop(f"{self._where}: its changelog has {what}; releases would be wrong: {REMEDY}")
+
+    def _check_heads(self, found: Restored) -> None:
+        """Each release raised the count of the partition, and the seq of its group."""
+        published, due = sum(head["seq"] for head in found.heads.values()), found.mark["count"]
+        if published != due:
+            raise FailStop(
+                f"{self._where}: the heads of groups in its changelog account for {published} releases, {due} were "
+                f"published; releases would be wrong: {REMEDY}"
+            )
+
+    def write(
+        self, entries: list[Entry], groups: Iterable[tuple[str, GroupState]], mark: dict[str, Any]
+    ) -> list[Entry]:
+        """One transaction's entries: those given, the heads of groups that released, and the mark."""
+        self._inventory.note(entries)
+        for key, state in groups:
+            name, value = head_name(key), json.dumps(state.head()).encode()
+            checksum = head_sum(name, value)
+            self._inventory.note_head(state.written, checksum)
+            state.written = checksum
+            entries.append((name, value))
+        entries.append((MARK, orjson.dumps(mark | {"format": FORMAT, "held": self._inventory.dump()})))
+        return entries

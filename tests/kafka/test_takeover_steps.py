@@ -1,0 +1,288 @@
+"""A takeover that is overtaken in the midst of it says so; what is truly wrong is told apart from that."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.records_to_delete import RecordsToDelete
+from aiokafka.errors import NodeNotReadyError, ProducerFenced
+from faust.types.tuples import TP
+
+from shoal.agents.identities import Identities
+from shoal.agents.machine import Outbox, OutRecord, Place
+from shoal.agents.reach import Reach
+from shoal.agents.restore import Reader
+from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.takeover import Overtaken, Taken, Takeover
+from shoal.agents.transactions import TransactionGivenUp, Writer
+from shoal.models.errors import FailStop
+from tests.kafka.kafka_tools import make_topics, run
+from tests.kafka.toy_machine import MARK, ONE, PAIR, ToyDomain
+from tests.support.kafka import Kafka, Record
+
+# Where a worker may be frozen once it has fenced the old owner: what it calls, one after the other.
+STEPS = {
+    "identities": (Identities, "learn"),
+    "stable ends": (Reader, "stable_bounds"),
+    "states": (Reader, "load"),
+    "ends of sources": (Reader, "bounds"),
+    "last release": (Reader, "last_committed"),
+    "admission": (ToyDomain, "admit"),
+}
+
+
+class Group:
+    """The consumer group as a takeover sees it."""
+
+    def __init__(self, *, moved: bool = False) -> None:
+        self._moved = moved
+
+    def moved(self) -> bool:
+        return self._moved
+
+    async def committed_offsets(self, tps: set[TP]) -> Mapping[TP, int | None]:
+        return dict.fromkeys(tps)
+
+
+class App:
+    """One source and one contributions partition, and whoever owns them."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+        name = kafka.name("steps")
+        self.source, self.settings = f"{name}-clicks", KafkaSettings(kafka.bootstrap, name, partitions=1)
+        self.places = [Place(BOUND, self.source, 0), Place(RELEASE, self.settings.contributions, 0)]
+        self.logs = [self.settings.changelog(place.stage, place.topic) for place in self.places]
+        own = (self.settings.contributions, self.settings.releases, self.settings.activations)
+        run(make_topics(kafka.bootstrap, dict.fromkeys((self.source, *own, *self.logs), 1)))
+        self.writers: list[Writer] = []
+
+    def takeover(self, group: Group | None = None) -> Takeover:
+        read = (self.source, self.settings.contributions, self.settings.releases, self.settings.activations)
+        domain = ToyDomain([self.source], self.settings.app, 1)
+        reach = Reach(self.settings)
+        return Takeover(self.settings, domain, Identities(self.settings, read), reach, group or Group())
+
+    async def take(self, group: Group | None = None) -> Taken:
+        taken = await self.takeover(group).take(self.places, {TP(self.settings.releases, 0)})
+        self.writers += [part.writer for part in taken.partitions.values()]
+        return taken
+
+    async def work(self, events: int, published: int, *, open_end: bool = False) -> Taken:
+        """Own both, read so many events and publish so much in all; at the open end a transaction is under way."""
+        await asyncio.to_thread(self.kafka.produce, self.source, [Record(b"k", b"1")] * events)
+        taken = await self.take()
+        bound, release = (taken.partitions[place].writer for place in self.places)
+        position = taken.partitions[self.places[0]].position
+        sent = (self.settings.contributions, 0)
+        await bound.write(Outbox(position + events, [(MARK, ONE.pack(position + events))], {sent: [(b"k", b"v", [])]}))
+        for number in range(taken.partitions[self.places[1]].machine.number + 1, published + 1):  # type: ignore[attr-defined]
+            out: list[OutRecord] = [(b"k", b"v", [("n", b"%d" % number)])]
+            await release.write(Outbox(1, [(MARK, PAIR.pack(1, number))], {(self.settings.releases, 0): out}))
+        if open_end:
+            for writer in (bound, release):
+                await writer._started.begin_transaction()
+                await (await writer._started.send(writer.changelog[0], b"open", key=b"open", partition=0))
+        return taken
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(writer.give_up() for writer in self.writers))
+
+
+@pytest.fixture
+def app(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setattr("shoal.agents.restore.STABLE_LIMIT", 0.3)
+    monkeypatch.setattr("shoal.agents.takeover.SECOND_LOOK", 0.1)
+    return App(kafka)
+
+
+def in_the_app(app: App, story: Callable[[], Awaitable[object]]) -> None:
+    async def told() -> None:
+        try:
+            await story()
+        finally:
+            await app.stop()
+
+    run(told())
+
+
+def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
+    """At this step, once, the rest of the world goes on for a while."""
+    place, name = STEPS[step]
+    call = getattr(place, name)
+    frozen: list[bool] = []
+
+    async def sleep() -> None:
+        if not frozen:
+            frozen.append(True)
+            await meanwhile()
+
+    async def called(*arguments: Any) -> Any:
+        if when == "before":
+            await sleep()
+        result = await call(*arguments)
+        if when == "after":
+            await sleep()
+        return result
+
+    monkeypatch.setattr(place, name, called)
+
+
+@pytest.mark.parametrize(("when", "step"), [("before", "identities"), *(("after", step) for step in STEPS)])
+def test_a_takeover_that_is_overtaken_says_so_and_accuses_nobody(
+    app: App, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+) -> None:
+
+    async def story() -> None:
+        # given a state, and a worker that stops dead in its takeover, while another one takes over and publishes
+        await app.work(5, published=1)
+        freeze(monkeypatch, step, when, partial(app.work, 50, published=4, open_end=True))
+        # when it wakes up, then it says that it was overtaken, or goes on and hears it at its first transaction
+        try:
+            taken = await app.take()
+        except Overtaken:
+            return
+        for part in taken.partitions.values():
+            with pytest.raises(ProducerFenced):
+                await part.writer.write(Outbox(1, [(MARK, b"never")]))
+
+    in_the_app(app, story)
+
+
+def test_a_takeover_that_the_group_has_passed_by_accuses_nobody(app: App) -> None:
+    async def story() -> None:
+        await lie(app, published=9)
+        with pytest.raises(Overtaken, match="the group has moved on"):
+            await app.take(Group(moved=True))
+
+    in_the_app(app, story)
+
+
+def test_a_takeover_that_cannot_ask_who_owns_it_accuses_nobody(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(_writer: Writer) -> bool:
+        raise NodeNotReadyError
+
+    async def story() -> None:
+        await lie(app, published=9)
+        monkeypatch.setattr(Writer, "is_fenced", silent)
+        with pytest.raises(Overtaken, match="cannot say"):
+            await app.take()
+
+    in_the_app(app, story)
+
+
+async def lie(app: App, **claims: int) -> None:
+    """A state that claims what is not there."""
+    partitions = (await app.work(5, published=1)).partitions
+    bound, release = (partitions[place].writer for place in app.places)
+    if "read" in claims:
+        await bound.write(Outbox(0, [(MARK, ONE.pack(claims["read"]))]))
+    if "published" in claims:
+        await release.write(Outbox(0, [(MARK, PAIR.pack(1, claims["published"]))]))
+
+
+async def cut(app: App) -> None:
+    """The beginning of bound's changelog is deleted."""
+    await app.work(5, published=1)
+    client = AIOKafkaAdminClient(bootstrap_servers=app.kafka.bootstrap)
+    await client.start()
+    await client.delete_records({TopicPartition(app.logs[0], 0): RecordsToDelete(before_offset=1)})
+    await client.close()
+
+
+async def leave_open(app: App) -> None:
+    """Somebody else writes to a changelog, in a transaction that has no end."""
+    await app.work(5, published=1)
+    stranger = Writer(app.settings, Place(BOUND, "another", 0), Reach(app.settings))
+    app.writers.append(stranger)
+    await stranger.fence()
+    await stranger._started.begin_transaction()
+    await (await stranger._started.send(app.logs[0], b"x", key=b"x", partition=0))
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (partial(lie, read=1_000), "ends at 5 but 1000 were read; the topic was made anew, or lost records"),
+        (partial(lie, published=9), "the state has published 9, the topic ends with 1"),
+        (cut, r"bound.*changelog\[0\]: offsets 0 to 0 were deleted, by retention or by hand"),
+        (leave_open, "a transaction of an unknown producer is open"),
+    ],
+    ids=["a source that is shorter than what was read", "other releases", "a beginning cut off", "an open stranger"],
+)
+def test_what_is_truly_wrong_is_refused_at_the_second_look(
+    app: App, monkeypatch: pytest.MonkeyPatch, act: Callable[[App], Awaitable[None]], words: str
+) -> None:
+    looks: list[int] = []
+    learn = Identities.learn
+
+    async def looked(self: Identities) -> object:
+        looks.append(1)
+        return await learn(self)
+
+    async def story() -> None:
+        await act(app)
+        monkeypatch.setattr(Identities, "learn", looked)
+        with pytest.raises(FailStop, match=words):
+            await app.take()
+        assert len(looks) == 2
+
+    in_the_app(app, story)
+
+
+def test_what_was_wrong_at_the_first_look_only_is_no_reason(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the end of a partition, asked of a leader that has just been elected."""
+    bounds, asked = Reader.bounds, []
+
+    async def behind(self: Reader, places: Any) -> Any:
+        found = await bounds(self, places)
+        asked.append(found)
+        shorter = {tp: (first, first if tp.topic == app.source else end) for tp, (first, end) in found.items()}
+        return shorter if len(asked) <= 2 else found
+
+    async def story() -> None:
+        await app.work(5, published=1)
+        monkeypatch.setattr(Reader, "bounds", behind)
+        taken = await app.take()
+        assert taken.partitions[app.places[0]].position == 5
+
+    in_the_app(app, story)
+
+
+def test_to_ask_who_owns_a_partition_disturbs_nobody(app: App) -> None:
+    async def story() -> None:
+        first = (await app.work(1, published=1)).partitions[app.places[0]].writer
+        assert not await first.is_fenced()
+        await first.write(Outbox(2, [(MARK, ONE.pack(1))]))
+        second = (await app.take()).partitions[app.places[0]].writer
+        assert await first.is_fenced()
+        assert not await second.is_fenced()
+        await second.write(Outbox(2, [(MARK, ONE.pack(1))]))
+
+    in_the_app(app, story)
+
+
+def test_what_was_given_up_is_never_sent_later(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records went out, and its commit hung: the next owner finds nothing of it."""
+
+    async def story() -> None:
+        owner = await app.work(1, published=1)
+        writer = owner.partitions[app.places[0]].writer
+        monkeypatch.setattr(writer._started, "commit_transaction", asyncio.Event().wait)
+        monkeypatch.setattr("shoal.agents.transactions.Writer._limited", impatient)
+        with pytest.raises(TransactionGivenUp, match="did not commit within"):
+            await writer.write(Outbox(7, [(MARK, ONE.pack(7))]))
+        await writer.give_up()
+        assert (await app.take()).partitions[app.places[0]].position == 1
+
+    limited = Writer._limited
+
+    async def impatient(self: Writer, task: Any) -> None:
+        object.__setattr__(self._settings, "flush_limit", 1.0)
+        await limited(self, task)
+
+    in_the_app(app, story)

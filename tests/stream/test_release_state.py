@@ -1,0 +1,158 @@
+"""Release's state is whole or it is refused: a changelog that lost something would make other releases than are due."""
+
+from functools import cache
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.models.errors import FailStop
+from shoal.stream.bound import BoundPartition
+from shoal.stream.mark import FORMAT, MARK
+from shoal.stream.plan import plan_topic
+from shoal.stream.release import ReleasePartition
+from shoal.stream.release_state import HEAD, KEPT, KINDS
+from shoal.stream.waiting import CHUNK, ROW
+from tests.stream.simulation import SECRET, Cluster, config, event
+
+# What waits in rows, in chunks of cells, and in samples of slots; what releasers keep; what is closed in pieces.
+CFG = config(
+    {"algorithm": "naive", "group": "g"},
+    {"algorithm": "full", "every": "5s"},
+    {"algorithm": "sharp", "every": "10s", "epsilon": 4},
+    {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "20s"}},
+    {"statistic": "slot-mean", "slot": "10s", "group": "g", "max_contributions": 2, "users": 12},
+)
+EVENTS = [event(f"u{n % 7}", n % 2, 100 + n, g=f"g{n % 3}") for n in range(48)]
+
+
+def read_by_bound() -> Cluster:
+    cluster = Cluster(CFG, 1, 1)
+    cluster.produce(EVENTS)
+    for _ in range(6):
+        cluster.bound(0, 8)
+    return cluster
+
+
+def cluster_after(messages: int) -> Cluster:
+    """Release has read so many messages."""
+    cluster = read_by_bound()
+    for _ in range(messages):
+        cluster.release(0, 1)
+    return cluster
+
+
+def changelog_after(messages: int) -> dict[bytes, bytes]:
+    return cluster_after(messages).homes[0].changelog
+
+
+@cache
+def all_states() -> list[dict[bytes, bytes]]:
+    """What every transaction left, each of one piece of work."""
+    cluster = read_by_bound()
+    states: list[dict[bytes, bytes]] = []
+    home = cluster.homes[0]
+    for _ in range(40):
+        cluster.release(0, 1, steps=1)
+        if not states or home.changelog != states[-1]:
+            states.append(dict(home.changelog))
+    return states
+
+
+def restored(changelog: dict[bytes, bytes]) -> ReleasePartition:
+    plan = plan_topic(CFG, "events", SECRET, source_partitions=1, contributions_partitions=1)
+    machine = ReleasePartition([plan], 0, idle_after=CFG.kafka.idle_after)
+    machine.restore(changelog)
+    return machine
+
+
+def changed(changelog: dict[bytes, bytes], **changes: object) -> dict[bytes, bytes]:
+    """With other fields in the mark; None takes one away."""
+    mark = orjson.loads(changelog[MARK]) | changes
+    return changelog | {MARK: orjson.dumps({name: value for name, value in mark.items() if value is not None})}
+
+
+def test_the_examples_hold_every_kind_of_key() -> None:
+    assert {name[:1] for state in all_states() for name in state} - {MARK[:1]} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=KINDS.values())
+def test_each_key_that_is_lost_alone_is_noticed(kind: bytes) -> None:
+    refused = 0
+    for state in all_states():
+        for lost in [name for name in state if name.startswith(kind)]:
+            with pytest.raises(FailStop, match=r"contributions partition 0: .*restore the topic from a copy, or start"):
+                restored({name: value for name, value in state.items() if name != lost})
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("kind", [HEAD, KEPT, ROW, CHUNK])
+def test_a_key_in_the_place_of_another_is_noticed(kind: bytes) -> None:
+    """As many as are due, but not the same."""
+    state = next(state for state in all_states() if any(name.startswith(kind) for name in state))
+    gone = next(name for name in state if name.startswith(kind))
+    other = gone.replace(b'["m', b'["n', 1)
+    with pytest.raises(FailStop, match="as many records as are due, but not the same"):
+        restored({name: value for name, value in state.items() if name != gone} | {other: state[gone]})
+
+
+def test_an_older_head_than_the_marks_is_noticed() -> None:
+    older, newer = changelog_after(5), changelog_after(6)
+    stale = next(name for name in older if name.startswith(HEAD) and older[name] != newer[name])
+    with pytest.raises(FailStop, match="as many records as are due, but not the same"):
+        restored(newer | {stale: older[stale]})
+
+
+def test_a_state_without_its_mark_is_refused() -> None:
+    state = changelog_after(6)
+    del state[MARK]
+    with pytest.raises(FailStop, match="has state but no mark"):
+        restored(state)
+
+
+@settings(max_examples=30)
+@given(lost=st.data())
+def test_an_older_versions_mark_is_taken_once_and_its_heads_are_counted_all_the_same(lost: st.DataObject) -> None:
+    # given a state as versions before this one wrote it
+    old = changed(changelog_after(6), held=None, format=None)
+    assert not restored(old).counted
+    # when a head is lost, then it is noticed, for the number of releases does not add up
+    gone = lost.draw(st.sampled_from(sorted(name for name in old if name.startswith(HEAD))))
+    with pytest.raises(FailStop, match=r"account for \d+ releases, \d+ were published"):
+        restored({name: value for name, value in old.items() if name != gone})
+
+
+def test_the_next_mark_after_an_older_one_counts() -> None:
+    cluster = cluster_after(4)
+    home = cluster.homes[0]
+    home.changelog = changed(home.changelog, held=None, format=None)
+    cluster.crash_release(0)
+    for _ in range(2):  # first what was due already
+        cluster.release(0, 1)
+    assert orjson.loads(home.changelog[MARK])["format"] == FORMAT
+    assert restored(home.changelog).counted
+    cluster.end_last_ticks()
+    cluster.drain()
+    assert cluster.releases() == Cluster.after(CFG, EVENTS, 1, 1, []).releases()
+
+
+def test_a_newer_format_is_refused_by_both_stages() -> None:
+    cluster = cluster_after(6)
+    words = (
+        f"its state has format {FORMAT + 1}, this version of shoal reads up to {FORMAT}; run the version that wrote it"
+    )
+    with pytest.raises(FailStop, match=words):
+        restored(changed(cluster.homes[0].changelog, format=FORMAT + 1))
+    with pytest.raises(FailStop, match=words):
+        BoundPartition(cluster.plan, 0).restore(changed(cluster.sources[0].changelog, format=FORMAT + 1))
+
+
+def test_each_account_and_sample_that_bound_lost_alone_is_noticed() -> None:
+    cluster = cluster_after(6)
+    state = cluster.sources[0].changelog
+    assert {name[:1] for name in state} >= {b"a", b"g", b"s"}
+    for lost in state.keys() - {MARK}:
+        with pytest.raises(FailStop, match="users would start again at count 0"):
+            BoundPartition(cluster.plan, 0).restore({name: value for name, value in state.items() if name != lost})
