@@ -15,7 +15,7 @@ from shoal.agents import audit_log, budget, registration
 from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingSeq, StreamEnded
 from shoal.agents.budget import BudgetReport
 from shoal.agents.database import Database, Unavailable, bring_to_head
-from shoal.agents.registration import Agreement, Registration, Request, version_name
+from shoal.agents.registration import Agreement, Registration, Request, ended_when, version_name
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.log import ENDED, RETIRED, MetricVersion
@@ -208,7 +208,7 @@ def _end(connection: Connection, app: str, end: End) -> None:
         raise LedgerError(f"{version_name(end.metric, end.version)} is retired; raise its version")
     if row.state == ENDED and (row.ended_at, row.input_digest) != (end.at, end.input_digest):
         raise LedgerError(
-            f"{version_name(end.metric, end.version)} ended at {row.ended_at} with another input; raise its version"
+            f"{version_name(end.metric, end.version)} ended {ended_when(row)} with another input; raise its version"
         )
     told = {"ended_at": end.at, "input_digest": end.input_digest}
     registration.set_state(connection, app, end.metric, end.version, ENDED, **told)

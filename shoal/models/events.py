@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from shoal.models.reading import FIRST, NEWEST
+from shoal.models.reading import FIRST
 from shoal.models.times import time_of_field_text, time_of_number, time_of_text, time_since_epoch
 
 MAX_NAME_BYTES = 256
@@ -52,7 +52,7 @@ def _decimal(digits: str) -> Decimal | None:
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
-_LENIENT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int)  # NaN is a field's fault
+LENIENT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int)  # NaN is a field's fault
 _EXACT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int, parse_float=_decimal)
 MARK = "\ufeff"  # of the byte order, which some programs put before UTF-8
 
@@ -71,7 +71,7 @@ def parse(raw: bytes, reading: int = FIRST) -> dict[str, Any]:
     try:
         event = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        event = _reparse(raw, _STRICT if reading == FIRST else _LENIENT)
+        event = _reparse(raw, _STRICT if reading == FIRST else LENIENT)
     if type(event) is not dict:
         raise Refused("not-json-object")
     return event

@@ -66,6 +66,8 @@ def read_places(lines: Iterable[bytes], name: str, metric: str | None = None) ->
         if line.strip():
             fields = _fields(line, name, number)
             found.setdefault(fields["metric"], []).append(fields)
+    if not found:
+        raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
     chosen = _choose({one: _is_map(releases) for one, releases in found.items()}, name, metric)
     newest = max(one.get("version", 1) for one in found[chosen])
     releases = [one for one in found[chosen] if one.get("version", 1) == newest]
