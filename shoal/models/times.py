@@ -23,6 +23,7 @@ _SECONDS_OF_A_DATE = range(19 * 10**12, 21 * 10**12)  # YYYYMMDDHHMMSS, or milli
 # Of a number in a text: from nine digits on, and not YYYYMMDDHHMM.
 _DIGITS = re.compile(r"[+-]?(?!(?:19|20)[0-9]{10}(?:\.|$))[0-9]{9,20}(?:\.[0-9]*)?")
 _IS_DIGITS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_BETWEEN = ("T", " ")  # date and time
 _DATE = re.compile(r"[0-9W-]+")
 MOST_OF_A_DATE = len("2024-01-01")  # a longer run has a digit where something must stand between date and time
 # A tick that holds the last valid time must still end within what ISO 8601 writes with four digits of a year.
@@ -72,6 +73,8 @@ def time_of_field_text(text: str) -> int | None:
     >>> time_of_field_text("20240101"), time_of_field_text("2024")
     (None, None)
     """
+    if text[4:5] == text[7:8] == "-" and text[10:11] in _BETWEEN:
+        return time_of_text(text)  # nearly always
     if _IS_DIGITS.fullmatch(text):
         return time_since_epoch(Decimal(text)) if _DIGITS.fullmatch(text) else None
     date = _DATE.match(text)

@@ -170,7 +170,7 @@ def _would_do(session: Session, survey: Survey) -> dict[str, Any]:
     charged = session.check(file_run=True).charged
     return {
         "events": survey.records,
-        "usable": dict(survey.by_metric),
+        "usable": survey.by_metric,
         "refused": survey.refused,
         "late": survey.late,
         "would_charge": {f"{one.metric}/{one.version}": str(one.charge_epsilon) for one in charged},

@@ -63,8 +63,9 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     """What an operator should know of a file that is run, a line each."""
     if survey.refused > TOLD_FROM * survey.records:
         yield f"{file.path}: {_refused(survey)}: {_reasons(survey.troubles, file.places)}"
-    for name in survey.unused():
-        yield f'{file.path}: metric "{name}" can use none of the records'
+    for name, count in survey.by_metric.items():
+        if not count:
+            yield f'{file.path}: metric "{name}" can use none of the records'
     if survey.late:
         yield f"{file.path}: {_late(survey)}; --sort counts each in its own"
 
