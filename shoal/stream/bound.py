@@ -205,6 +205,7 @@ class BoundPartition:
                 self._accept_clock(record)
                 continue
             readers = everyone
+            event: dict[str, Any] | None
             try:
                 event = parse(raw, oldest)
             except Exception as error:

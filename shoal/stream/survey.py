@@ -86,9 +86,7 @@ class Survey:
         self.usable += is_usable
         self.late += is_late
         if trouble is not None and not is_usable and len(self.troubles) < TOLD:
-            error, need = trouble
-            reason = error.reason if isinstance(error, Refused) else "error"
-            self.troubles.append(Trouble(number, reason, need.metrics[0], raw))
+            self.troubles.append(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
         return time
 
 
@@ -107,6 +105,10 @@ class _Need:
     def displaces(self, time: int, effective: int | None) -> bool:
         """Whether a late event is refused, or counts in a tick or period that is not its own, in one of them."""
         return any(_is_displaced(metric, time, effective) for metric in self.metrics)
+
+
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, Refused) else "error"
 
 
 def _needs_of(plan: TopicPlan) -> list[_Need]:

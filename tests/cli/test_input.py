@@ -286,6 +286,13 @@ def test_a_few_refused_records_are_counted_and_not_told(desk):
     ]
 
 
+def test_fields_that_stand_twice_are_told(desk):
+    desk.put("in.jsonl", lines(EVENTS).replace(b'"x":', b'"x": 5, "x":'))
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert "240 of the first events name a field twice; what comes last counts" in result.stderr
+    assert result.exit_code == 0
+
+
 def test_a_metric_that_can_use_nothing_beside_one_that_can_is_told(desk):
     desk.say(CONFIG + CONFIG[CONFIG.index("[[metric]]") :].replace('"level"', '"other"').replace('"x"', '"y"'))
     desk.put("in.jsonl", lines(EVENTS))

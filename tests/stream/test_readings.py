@@ -11,8 +11,8 @@ from shoal.stream.plan import parameters_of, plan_topic
 from shoal.stream.runner import FileRun, Line
 from tests.stream.simulation import SECRET, config, event
 
-OLD = {"name": "old", "algorithm": "naive", "lateness": "5s"}
-NEW = {"name": "new", "algorithm": "naive", "lateness": "5s"}
+OLD: dict[str, object] = {"name": "old", "algorithm": "naive", "lateness": "5s"}
+NEW: dict[str, object] = {"name": "new", "algorithm": "naive", "lateness": "5s"}
 EVENTS = [
     event("anna", 0.5, 1_700_000_000),
     b'{"u": 12.0, "x": 1, "t": 1700000001}',

@@ -70,7 +70,9 @@ def run(
         raise typer.BadParameter("name a file for the releases, or - for stdout", param_hint="--output")
     tune_garbage_collector()
     said = load_config(config)
-    refuse_same(config, said, input, {"--output": output, "--dead-letters": dead_letters and str(dead_letters)})
+    refuse_same(
+        config, said, input, {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)}
+    )
     with open_session(config) as session, ExitStack() as files, ending_in_words():
         name = choose_topic(session.config, topic)
         _check_times(session.config, name)

@@ -24,7 +24,8 @@ def ending_in_words() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is _end:  # else it ends already, undisturbed
+            signal.signal(signal.SIGTERM, before)
 
 
 def _end(_signal: int, _frame: object) -> NoReturn:

@@ -4,6 +4,7 @@ It comes before anything is registered, charged or published. In comes an event 
 or a refusal, both functions of pattern. Which shares are too much is decided here.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -66,8 +67,26 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     for name, count in survey.by_metric.items():
         if not count:
             yield f'{file.path}: metric "{name}" can use none of the records'
+    repeats = sum(_names_twice(raw) for _, raw in next(file.chunks(), []))
+    if repeats:
+        yield f"{file.path}: {repeats} of the first events name a field twice; what comes last counts"
     if survey.late:
         yield f"{file.path}: {_late(survey)}; --sort counts each in its own"
+
+
+def _names_twice(raw: bytes) -> bool:
+    """Whether an object in an event has two fields of one name, which no parser of JSON says."""
+    found = False
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(raw, object_pairs_hook=look, parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return found
 
 
 def _refused(survey: Survey) -> str:
