@@ -211,7 +211,9 @@ class BoundPartition:
             except Exception as error:
                 readers = [(p, intakes) for p, intakes in everyone if p.clock.reading != oldest]
                 event = self._parse_newer(raw, record, _reason(error), oldest)
-            for progress, intakes in readers if event is not None else ():
+            if event is None:
+                continue
+            for progress, intakes in readers:
                 try:
                     effective = progress.effective(event, raw, record.timestamp)
                 except Refused as refused:

@@ -264,6 +264,13 @@ def test_the_first_three_reasons_stand_with_their_lines(desk):
     assert "line 6" not in message
 
 
+def test_an_input_that_is_still_empty_may_be_left_open_and_costs_nothing(desk):
+    desk.put("in.jsonl", b"")
+    assert desk.run("in.jsonl", "--open", "--dead-letters", "dead.jsonl") == b""
+    assert (desk.folder / "dead.jsonl").read_bytes() == b""
+    assert desk.charged() == 0
+
+
 # ---------------------------------------------------------------- shares
 
 
@@ -368,6 +375,21 @@ def test_lateness_is_no_disorder(desk):
     hours = [random.Random(n).sample(EVENTS[60 * n : 60 * n + 60], 60) for n in range(4)]
     desk.put("in.jsonl", lines(event for hour in hours for event in hour))
     assert "late" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_much_lateness_of_which_the_configuration_speaks_is_no_disorder(desk):
+    # given events that come up to ten minutes late, and a metric that drops them
+    order = sorted(range(240), key=lambda n: n + 10 * random.Random(n).random())
+    desk.put("in.jsonl", lines(EVENTS[n] for n in order))
+    desk.say(MEAN.replace('"1h"', '"contribution"') + 'late = "drop"\n')
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert "come so late" in result.stderr
+    # then a metric that says nothing of it is refused the file, and so is this one, if that is asked for
+    desk.forget()
+    assert "not in order" in desk.refused("in.jsonl", "--max-late", "0.05")
+    desk.say(MEAN.replace('"1h"', '"contribution"'))
+    assert "not in order" in desk.refused("in.jsonl")
 
 
 def test_a_few_late_records_run_as_they_are_configured_and_are_told(desk):

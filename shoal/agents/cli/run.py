@@ -15,7 +15,7 @@ from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, r
 from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.continuing import Continuation
 from shoal.agents.files import EventFile, size_of
-from shoal.agents.input.first_pass import MAX_LATE, Limits, judge, remarks, survey_file
+from shoal.agents.input.first_pass import Limits, judge, remarks, survey_file
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
@@ -54,8 +54,8 @@ def run(
         float, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if no metric can use more of it.")
     ] = 1.0,
     max_late: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if more of it is late.")
-    ] = MAX_LATE,
+        float | None, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if more of it is late.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the metrics over a file of events; the same releases, byte for byte, as workers on Kafka make of them.
@@ -81,11 +81,15 @@ def run(
         file = EventFile(input, session.config, name, content=content)
         session.check(file_run=True)  # what the ledger refuses needs no reading
         file, survey = _look_through(files, session.config, file, plan, sort=sort)
-        judge(survey, file, Limits(max_refused, max_late))
+        is_nothing_yet = open_ and not survey.records
+        if not is_nothing_yet:
+            judge(survey, file, Limits(max_refused, max_late))
         for remark in remarks(survey, file):
             say(f"shoal: {remark}")
         if output is None or dry_run:
             fields = _would_do(session, survey)
+        elif is_nothing_yet:
+            fields = _nothing(output, dead_letters)
         else:
             fields = _publish(session, plan, file, output, dead_letters, end=not open_)
     text = _dry_summary if dry_run else _summary
@@ -102,7 +106,7 @@ def _look_through(
         ordered: SortedFile = files.enter_context(sorted_file(file, config, plan.topic))
         survey = Survey(plan)
         ordered.fill(survey.look, advance)
-    survey.late = 0  # it was the file that was out of order
+    survey.forget_order()  # it was the file that was out of order
     return ordered, survey
 
 
@@ -121,6 +125,15 @@ def _publish(
             session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)))
         out.flush()
     return {"events": file.count, "releases": releases, "counters": dict(sorted(runner.counters.items()))}
+
+
+def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
+    """Of an input that is still empty, and left open: nothing is registered for it."""
+    with ExitStack() as outputs:
+        for path in (output, dead_letters):
+            if path is not None:
+                open_output(outputs, str(path))
+    return {"events": 0, "releases": 0, "counters": {}}
 
 
 def _run(

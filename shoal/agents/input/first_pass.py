@@ -26,7 +26,7 @@ class Limits:
     """Shares of the records, from 0 to 1."""
 
     refused: float = 1.0
-    late: float = MAX_LATE
+    late: float | None = None  # None: MAX_LATE, of those that no metric's `late` or `lateness` speaks of
 
 
 def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None]) -> Survey:
@@ -56,7 +56,8 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
     if not survey.usable or survey.refused > limits.refused * survey.records:
         whole = "no record can be used by any metric" if not survey.usable else _refused(survey)
         raise InputError(f"{file.path}: {whole}: {_reasons(survey.troubles, file.places)}; {NOTHING_DONE}")
-    if survey.late > limits.late * survey.records:
+    late, limit = (survey.disordered, MAX_LATE) if limits.late is None else (survey.late, limits.late)
+    if late > limit * survey.records:
         raise InputError(f"{file.path} is not in order of time: {_late(survey)}; {NOTHING_DONE}: {REMEDIES}")
 
 

@@ -66,8 +66,6 @@ def read_places(lines: Iterable[bytes], name: str, metric: str | None = None) ->
         if line.strip():
             fields = _fields(line, name, number)
             found.setdefault(fields["metric"], []).append(fields)
-    if not found:
-        raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
     chosen = _choose({one: _is_map(releases) for one, releases in found.items()}, name, metric)
     newest = max(one.get("version", 1) for one in found[chosen])
     releases = [one for one in found[chosen] if one.get("version", 1) == newest]
@@ -96,6 +94,8 @@ def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
             return possible[0]
         if possible:
             raise InputError(f"{name}: {len(possible)} metrics are by H3 cell; name one: --metric {possible[0]}")
+        if not maps:
+            raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
         raise InputError(f"{name}: no metric here is by H3 cell; that takes `cell = {{ h3 = 8, ... }}` in the metric")
     if metric not in maps:
         raise InputError(f"{name}: no release of metric {metric!r}; there are: {', '.join(sorted(maps)) or 'none'}")
