@@ -11,14 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.agents.files import EventFile
+from shoal.agents.input.forms import describe
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
 from shoal.models.reading import FIRST, NEWEST
+from shoal.stream.plan import plan_topic
+from shoal.stream.survey import Survey
 from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
 
 # By both readings: m0 and m1 are of versions registered before there was a second one.
 BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
 CFG = config(*BOTH, *BOTH).read_as({("m0", 1): FIRST, ("m1", 1): FIRST})
+PLAN = plan_topic(CFG, "events", b"k" * 32, source_partitions=1, contributions_partitions=1)
 GOOD = b'"u": "anna", "t": 5, "g": "a"'
 
 # `@` is the number. What is around it is strange in every way that one parser or the other may mind.
@@ -103,11 +107,21 @@ FORMS = {
 def test_no_number_decides_whether_its_record_is_accepted(form):
     # given a record, with every way to write a number in it
     expected = watch_file(CFG, [FORMS[form].replace(b"@", b"1")]).pattern()
+    looked = looked_through(FORMS[form].replace(b"@", b"1"))
     for spelling in SPELLINGS:
         if form in ("minus minus", "in a text") and spelling.startswith("-"):
             continue
-        # then all of it that is public is the same
+        # then all of it that is public is the same, what a run says of its input before it begins included
+        assert looked_through(FORMS[form].replace(b"@", spelling.encode())) == looked, spelling[:40]
         assert watch_file(CFG, [FORMS[form].replace(b"@", spelling.encode())]).pattern() == expected, spelling[:40]
+
+
+def looked_through(raw: bytes) -> list[object]:
+    survey = Survey(PLAN)
+    for number in range(2):
+        survey.look(number, raw)
+    said = [(one.number, one.reason, describe(one)) for one in survey.troubles]
+    return [survey.records, survey.by_metric, survey.late, survey.disordered, said]
 
 
 def test_the_depth_of_a_record_is_judged_the_same_by_both_parsers():
