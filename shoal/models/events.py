@@ -60,7 +60,7 @@ MARK = "\ufeff"  # of the byte order, which some programs put before UTF-8
 def parse(raw: bytes, reading: int = FIRST) -> dict[str, Any]:
     """The JSON object of a record. What the first reading takes, a later one reads alike.
 
-    >>> parse(b'{"amount": 1e400}'), parse(b'{"amount": NaN}', NEWEST)
+    >>> parse(b'{"amount": 1e400}'), parse(b'{"amount": NaN}', reading=2)
     ({'amount': inf}, {'amount': None})
 
     Raises:

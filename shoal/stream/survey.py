@@ -64,6 +64,11 @@ class Survey:
         span = self._last - (self._first or 0)
         return self._unmeant + sum(count for lag, count in self._lags.items() if lag * FAR > span)
 
+    @property
+    def reads_dates_as_seconds(self) -> bool:
+        """Whether the first and the last time are seconds in 1970 with the digits of a calendar date, as 20240131."""
+        return self._first is not None and _is_date(self._first) and _is_date(self._last)
+
     def forget_order(self) -> None:
         """The records will come in another order: of their times."""
         self.late = self._unmeant = 0
@@ -137,6 +142,17 @@ class _Need:
     def displaces(self, time: int, effective: int | None) -> bool:
         """Whether a late event is refused, or counts in a tick or period that is not its own, in one of them."""
         return any(_is_displaced(metric, time, effective) for metric in self.metrics)
+
+
+def _is_date(time: int) -> bool:
+    """Whether a time is a number of seconds that is written as YYYYMMDD, of a year from 1900 to 2099.
+
+    >>> _is_date(20240131 * 10**6), _is_date(20241331 * 10**6), _is_date(1_704_067_200 * 10**6)
+    (True, False, False)
+    """
+    digits, rest = divmod(time, 10**6)
+    month, day = digits // 100 % 100, digits % 100
+    return not rest and 1900 <= digits // 10_000 < 2100 and 1 <= month <= 12 and 1 <= day <= 31
 
 
 def _coarse(lag: int) -> int:

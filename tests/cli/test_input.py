@@ -22,9 +22,9 @@ from typer.testing import CliRunner, Result
 from shoal.agents import key_file
 from shoal.agents.cli.main import app
 from shoal.agents.ledger import Ledger
-from shoal.agents.session import load_config, registration_of
+from shoal.agents.session import load_config, registered_readings, registration_of
 from shoal.models.errors import ConfigError, InputError, LedgerError
-from shoal.models.reading import FIRST
+from shoal.models.reading import FIRST, NEWEST
 
 CONFIG = """
 [audit]
@@ -222,6 +222,7 @@ STRANGE: dict[str, tuple[str, bytes, str]] = {
     "dates of a log": ("in.jsonl", lines(changed(at=lambda _: "31/Jan/2024:18:30:00 +0000")), "name of a month"),
     "names of zones": ("in.jsonl", lines(changed(at=lambda _: "2024-01-31T18:30:00 Europe/Berlin")), "name of a zone"),
     "digits that may be a date": ("in.jsonl", lines(changed(at=lambda _: "20240131")), "could be a date"),
+    "dates as numbers": ("in.csv", table(changed(at=lambda _: "20240131")), "calendar dates of eight digits"),
     "beyond every calendar": ("in.jsonl", lines(changed(at=lambda _: 10**21)), "no calendar has"),
     "a group that is an object": ("in.jsonl", lines(changed(room=lambda _: {})), "an object"),
     "no JSON": ("in.jsonl", b"who,at\n" * 5, "no JSON object on a line"),
@@ -492,6 +493,16 @@ def test_a_reading_of_a_later_shoal_is_refused(desk):
             "UPDATE metric_version SET parameters = replace(parameters, '\"reading\":2', '\"reading\":3')"
         )
     assert "later version of shoal" in desk.refused("in.jsonl", error=LedgerError)
+
+
+def test_a_plan_reads_events_as_what_is_registered(desk):
+    config = load_config(desk.folder / "shoal.toml")
+    assert registered_readings(config) == {}, "there is no log yet"
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    assert registered_readings(config) == {("level", 1): NEWEST}
+    (desk.folder / "log.db").write_bytes(b"no log" * 1000)
+    assert registered_readings(config) == {}
 
 
 def test_an_end_without_an_event_that_counted_is_told_in_words(desk):

@@ -56,6 +56,11 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
     if not survey.usable or survey.refused > limits.refused * survey.records:
         whole = "no record can be used by any metric" if not survey.usable else _refused(survey)
         raise InputError(f"{file.path}: {whole}: {_reasons(survey.troubles, file.places)}; {NOTHING_DONE}")
+    if survey.reads_dates_as_seconds:
+        raise InputError(
+            f"{file.path}: the times are calendar dates of eight digits, which as numbers are seconds in 1970; write "
+            f"them as 2024-01-31; {NOTHING_DONE}"
+        )
     late, limit = (survey.disordered, MAX_LATE) if limits.late is None else (survey.late, limits.late)
     if late > limit * survey.records:
         raise InputError(f"{file.path} is not in order of time: {_late(survey)}; {NOTHING_DONE}: {REMEDIES}")
