@@ -1,9 +1,10 @@
 """How commands speak: results on stdout, as JSON with `--json`; progress and remarks on stderr."""
 
+import errno
 import os
-import secrets
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -86,15 +87,24 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
 @contextmanager
 def _replaced(path: str) -> Iterator[BinaryIO]:
     """Written beside the file, under another name, and renamed at the end."""
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     folder, name = os.path.split(path)
-    part = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(4)}.part")
-    with Path(part).open("xb") as file:
-        try:
-            if os.path.exists(path):
-                os.chmod(part, stat.S_IMODE(os.stat(path).st_mode))
+    handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.chmod(part, _mode_of(path))
             yield file
-            file.flush()
-            os.replace(part, path)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    """The mode of the file that is replaced; of a new one, what the umask leaves."""
+    if os.path.exists(path):
+        return stat.S_IMODE(os.stat(path).st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
