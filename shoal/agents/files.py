@@ -1,131 +1,171 @@
-"""Files of events: JSON lines or CSV with a header, plain or gzipped, as records in line order.
+"""Files of events: JSON lines, JSON in a list, or a table (CSV); plain or gzipped, told by their content.
 
-A CSV row becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and time
-fields that are written as numbers, which stay those numbers, digit by digit: `.5`, `+5`, `007` and blanks around them
-too, for whether a program writes 0.5 as `.5` or pads 5 to the width of 100 depends on the value, and whether a record
-is accepted must not. An empty cell is a missing field; a row with more cells than the header is no event.
+A row of a table becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and
+time fields that are written as numbers, which stay those numbers, digit by digit: `.5`, `+5`, `007` and blanks around
+them too, for whether a program writes 0.5 as `.5` or pads 5 to the width of 100 depends on the value, and whether a
+record is accepted must not. For the same reason such a cell may be of any length. An empty cell is a missing field; a
+row with more cells than the header is no event.
 """
 
 import csv
 import gzip
 import io
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import orjson
 
+from shoal.agents.input.content import GZIP, LOOKED_AT, Form, delimiter_of, form_of, missing_columns
+from shoal.agents.input.json_values import JsonValues
 from shoal.models.config import Config
 from shoal.models.errors import InputError
+from shoal.models.metric import MetricSection
+from shoal.models.numerals import json_number
 from shoal.stream.runner import Line
 
-JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-NUMBER = re.compile(r"\s*([+-]?)0*(\d*)(?:\.(\d*))?([eE][+-]?\d+)?\s*", re.ASCII)
-MAX_CELL = 1 << 24
+MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
+LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
 CHUNK = 1_000  # events that are read, and hashed, at once
+JSON_NAMES = (".jsonl", ".ndjson", ".json")
+TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
+Advance = Callable[[int], None]
+
+
+def _nobody(_: int) -> None:
+    """Nobody wants to know how far it is."""
 
 
 class EventFile:
-    """One input: iterate `lines` once; `digest` covers every event read so far."""
+    """One input; `digest` covers every event that `lines` has handed out so far."""
 
-    def __init__(self, path: str, config: Config, topic: str) -> None:
+    def __init__(self, path: str, config: Config, topic: str, *, content: str | None = None) -> None:
+        """`content` is where the bytes are, if not in `path`."""
         self.path = path
-        self._names = _format(path)
-        metrics = config.metrics_of(topic)
-        self._numeric = {path for metric in metrics for path in (*metric.values, metric.time) if path}
+        self.source = content or path
+        self._named, self._delimiter = _named(path)
+        self._metrics = config.metrics_of(topic)
+        self._numeric = {path for metric in self._metrics for path in (*metric.values, metric.time) if path}
         self._hash = sha256()
         self.count = 0
+        self.places = "line"  # what `numbered` counts
+        self.fault: str | None = None  # of the header of a table: why no metric can use a row
 
     @property
     def digest(self) -> str:
         """SHA-256 of the events, one per line, hex."""
         return self._hash.hexdigest()
 
-    def lines(self, on_bytes: Callable[[int], None] = lambda _: None) -> Iterator[Line]:
+    def lines(self, on_bytes: Advance = _nobody) -> Iterator[Line]:
         """The events as records; blank lines are not events.
 
         Raises:
             InputError: the file cannot be read.
         """
+        for chunk in self.chunks(on_bytes):
+            events = [event for _, event in chunk]
+            self._hash.update(b"\n".join(events) + b"\n")
+            first, self.count = self.count, self.count + len(events)
+            yield from map(Line, range(first, self.count), events)
+
+    def chunks(self, on_bytes: Advance = _nobody) -> Iterator[list[tuple[int, bytes]]]:
+        """The events, each with the line in which it ends, or its number in a list.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
         try:
-            with opened(self.path) as (raw, file):
+            with opened(self.source) as (raw, file):
                 events = self._events(file)
                 while chunk := list(islice(events, CHUNK)):
-                    self._hash.update(b"\n".join(chunk) + b"\n")
-                    first, self.count = self.count, self.count + len(chunk)
-                    yield from map(Line, range(first, self.count), chunk)
+                    yield chunk
                     on_bytes(raw.tell() if raw.seekable() else 0)
         except (OSError, EOFError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"{self.path}: cannot be read ({reason}); name an existing .jsonl or .csv file") from None
+            raise InputError(f"{self.path}: cannot be read ({unreadable(error)}") from None
 
-    def _events(self, file: BinaryIO) -> Iterator[bytes]:
-        if self._names == "csv":
+    def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
+        form = form_of(head, self.path, named=self._named)
+        if form is Form.TABLE:
             yield from self._rows(file)
-            return
-        for line in file:
-            event = line.rstrip(b"\r\n")
-            if event.strip():
-                yield event
+        elif form is Form.VALUES:
+            self.places = "record"
+            yield from JsonValues(file, self.path)
+        else:
+            for number, line in enumerate(file, 1):
+                event = line.rstrip(b"\r\n")
+                if event.strip():
+                    yield number, event
 
-    def _rows(self, file: BinaryIO) -> Iterator[bytes]:
-        csv.field_size_limit(MAX_CELL)
+    def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        csv.field_size_limit(LONGEST_CELL)
         text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-        rows = csv.reader(text)
+        first = text.readline(MAX_CELL)
+        delimiter = delimiter_of(
+            first, {path for metric in self._metrics for path in _fields(metric)}, usual=self._delimiter
+        )
+        rows = csv.reader(chain([first], text), delimiter=delimiter)
         try:
-            header = next(rows, None)
-            if header is None:
-                return
+            header = next(rows, [])
             if len(set(header)) != len(header):
                 raise InputError(f"{self.path}: the header names a column twice; rename one")
+            faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
+            self.fault = None if None in faults else faults[0]
             names = [(b"%s:" % orjson.dumps(name), name in self._numeric) for name in header]
             for row in rows:
                 if row:
-                    yield self._event(names, row)
+                    yield rows.line_num, self._event(names, row, rows.line_num)
         except csv.Error as error:
             raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); mend the file") from None
         finally:
             text.detach()  # who opened the file closes it
 
-    def _event(self, names: list[tuple[bytes, bool]], row: list[str]) -> bytes:
+    def _event(self, names: list[tuple[bytes, bool]], row: list[str], number: int) -> bytes:
         if any(row[len(names) :]):
             return orjson.dumps(row)  # whose cells are shifted, say by a decimal comma: bound refuses a list
         cells = []
         for (name, numeric), cell in zip(names, row, strict=False):
             if cell != "":
-                number = json_number(cell) if numeric else None
-                cells.append(name + (orjson.dumps(cell) if number is None else number.encode()))
+                if not numeric and len(cell) > MAX_CELL:
+                    raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); mend the file")
+                found = json_number(cell) if numeric else None
+                cells.append(name + (orjson.dumps(cell) if found is None else found.encode()))
         return b"{%s}" % b",".join(cells)
 
 
-def json_number(cell: str) -> str | None:
-    """The number that a cell is, as JSON writes it; None if it is none.
-
-    >>> [json_number(cell) for cell in ("5", "-.5", "+05.", " 0 ", "1E400", "0.50", ".", "", "5,0", "inf", "--5")]
-    ['5', '-0.5', '5', '0', '1E400', '0.50', None, None, None, None, None]
-    """
-    if JSON_NUMBER.fullmatch(cell):
-        return cell
-    found = NUMBER.fullmatch(cell)
-    if found is None or not any(one in "0123456789" for one in cell.lower().partition("e")[0]):
-        return None
-    sign, whole, part, exponent = found.groups("")
-    return f"{'-' if sign == '-' else ''}{whole or 0}{'.' if part else ''}{part}{exponent}"
+def _fields(metric: MetricSection) -> set[str]:
+    """The fields without which a metric can use no event."""
+    return {*metric.values, *metric.paths().values()}
 
 
-def _format(path: str) -> str:
+def _named(path: str) -> tuple[Form | None, str]:
+    """What a file's name says of its form, and of what separates the cells of a table."""
     name = path.removesuffix(".gz")
-    if path == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
-        return "jsonl"
-    if name.endswith(".csv"):
-        return "csv"
-    raise InputError(f"{path}: unknown kind of file; name a .jsonl or .csv file, or - for JSON lines on standard input")
+    if path == "-":
+        return None, ","
+    if name.endswith(JSON_NAMES):
+        return Form.LINES, ","
+    for ending, delimiter in TABLE_NAMES.items():
+        if name.endswith(ending):
+            return Form.TABLE, delimiter
+    raise InputError(
+        f"{path}: unknown kind of file; name a .jsonl, .json, .csv or .tsv file (either .gz), or - for standard input"
+    )
+
+
+def unreadable(error: Exception) -> str:
+    """Why a file cannot be read, what to do, and a closing bracket between them; never a byte of it."""
+    if isinstance(error, EOFError):
+        return "its gzip data is cut off); copy or make it again"
+    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return "its name says gzip, or it begins so, and its data is not); copy or make it again"
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return f"{reason}); name an existing .jsonl or .csv file"
 
 
 @contextmanager
@@ -135,9 +175,12 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         yield sys.stdin.buffer, sys.stdin.buffer
         return
     with Path(path).open("rb") as raw:
-        if path.endswith(".gz"):
+        head = raw.peek(len(GZIP))[: len(GZIP)]
+        if head == GZIP:
             with gzip.open(raw) as unpacked:
                 yield raw, cast(BinaryIO, unpacked)
+        elif head and path.endswith(".gz"):
+            raise gzip.BadGzipFile("not gzip")
         else:
             yield raw, raw
 

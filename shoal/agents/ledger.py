@@ -18,7 +18,7 @@ from shoal.agents.audit_log import Appended, Equivocation, Group, Head, MissingS
 from shoal.agents.budget import BudgetReport
 from shoal.agents.database import Database, Unavailable, bring_to_head
 from shoal.agents.owners import Ownership, Version
-from shoal.agents.registration import Agreement, Registration, Request, version_name
+from shoal.agents.registration import Agreement, Registration, Request, ended_when, version_name
 from shoal.agents.wholeness import check_whole, lost_rows
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
@@ -300,7 +300,7 @@ def _end(connection: Connection, app: str, end: End, run: str | None) -> None:
         raise LedgerError(f"{version_name(end.metric, end.version)} is retired; raise its version")
     if row.state == ENDED and (row.ended_at, row.input_digest) != (end.at, end.input_digest):
         raise LedgerError(
-            f"{version_name(end.metric, end.version)} ended at {row.ended_at} with another input; raise its version"
+            f"{version_name(end.metric, end.version)} ended {ended_when(row)} with another input; raise its version"
         )
     version = (end.metric, end.version)
     if row.state != ENDED and run is not None and (others := owners.of_others(connection, app, [version], run)):

@@ -125,15 +125,15 @@ def read_slots(config: Config, section: MetricSection, path: str, on_bytes: Call
 def _reader(section: MetricSection, time: str) -> Callable[[bytes], tuple[int, str, str]]:
     """What reads (time, user, cell) as `bound` does."""
     get_user, get_time, get_value = getter(section.user), getter(time), getter(section.values[0])
-    cell_of = cell_reader(section.cell, section.group)
+    cell_of = cell_reader(section.cell, section.group, section.reading)
     names: dict[bytes, str] = {}
 
     def read(raw: bytes) -> tuple[int, str, str]:
-        event = parse(raw)
-        user = read_user(get_user(event), raw, section.user)
+        event = parse(raw, section.reading)
+        user = read_user(get_user(event), raw, section.user, section.reading)
         cell = cell_of(event, raw)
         read_value(get_value(event))
-        at = read_time(get_time(event), raw, time)
+        at = read_time(get_time(event), raw, time, section.reading)
         return at, names.setdefault(user, f"{len(names):08}"), cell
 
     return read

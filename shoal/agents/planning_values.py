@@ -266,7 +266,7 @@ class _Reader:
     def __init__(self, section: MetricSection) -> None:
         self._section, self._time = section, section.time or ""
         self._get_user, self._get_time = getter(section.user), getter(self._time)
-        self._group_of = cell_reader(None, section.group)
+        self._group_of = cell_reader(None, section.group, section.reading)
         self._get_values = [getter(path) for path in section.values]
         self._users: dict[bytes, int] = {}
         self._groups: dict[tuple[int, int], set[str]] = defaultdict(set)  # of a unit: a user, or one in a period
@@ -277,11 +277,12 @@ class _Reader:
         Raises:
             Refused: the metric cannot use the record.
         """
-        said = parse(raw)
-        user = read_user(self._get_user(said), raw, self._section.user)
+        reading = self._section.reading
+        said = parse(raw, reading)
+        user = read_user(self._get_user(said), raw, self._section.user, reading)
         group = self._group_of(said, raw)
         values = tuple(read_value(get(said)) for get in self._get_values)
-        at = read_time(self._get_time(said), raw, self._time)
+        at = read_time(self._get_time(said), raw, self._time, reading)
         return group, Event(at, self._users.setdefault(user, len(self._users)), values)
 
     def admits(self, event: Event, group: str) -> bool:

@@ -18,6 +18,7 @@ from shoal.agents.settings import KafkaSettings
 from shoal.models.config import Config
 from shoal.models.errors import KafkaError
 from shoal.models.events import Refused, getter, parse, read_time, read_user
+from shoal.models.reading import NEWEST
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.times import end_of_tick, iso
 from shoal.stream.partitioning import PARTITIONERS
@@ -99,9 +100,9 @@ class _Sending:
 
     def _place(self, raw: bytes) -> tuple[bytes | None, int]:
         try:
-            event = parse(raw)
+            event = parse(raw, NEWEST)
             self._note_times(event, raw)
-            user = read_user(self._get_user(event), raw, self._user)
+            user = read_user(self._get_user(event), raw, self._user, NEWEST)
         except Refused:
             return None, 0
         home = self._homes.get(user)
@@ -112,7 +113,7 @@ class _Sending:
     def _note_times(self, event: dict[str, object], raw: bytes) -> None:
         for path in {metric.time for metric in self._metrics if metric.time is not None}:
             try:
-                time_found = read_time(getter(path)(event), raw, path)
+                time_found = read_time(getter(path)(event), raw, path, NEWEST)
             except Refused:
                 continue
             self._latest[path] = max(time_found, self._latest.get(path, time_found))

@@ -73,6 +73,11 @@ def version_name(metric: str, version: int) -> str:
     return f'metric "{metric}" version {version}'
 
 
+def ended_when(row: MetricVersion) -> str:
+    """How messages say when a version's stream ended; of an input in which nothing had a time, nobody knows."""
+    return f"at {row.ended_at}" if row.ended_at else "without an event that counted, and"
+
+
 def examine(connection: Connection, request: Request) -> Agreement:
     """Compare with what is registered; say what is new. Raises `LedgerError` where anything differs."""
     check_whole(connection)
@@ -190,7 +195,7 @@ def _compare(registration: Registration, row: MetricVersion, request: Request) -
         raise LedgerError(f"{registration.name} is retired and cannot return; raise its version")
     if row.state == ENDED and not request.file_run:
         raise LedgerError(
-            f"{registration.name} ended at {row.ended_at} with the end of a file; raise its version "
+            f"{registration.name} ended {ended_when(row)} with the end of a file; raise its version "
             "(`shoal run --open` leaves a version open)"
         )
 

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from shoal.agents import key_file
 from shoal.agents.key_file import Key
 from shoal.agents.ledger import Ledger
-from shoal.agents.registration import Agreement, Registration
+from shoal.agents.registration import Agreement, Registration, version_name
 from shoal.models.chain import parameters_digest
 from shoal.models.config import Config, load
-from shoal.models.errors import ConfigError
+from shoal.models.errors import ConfigError, LedgerError
 from shoal.models.metric import MetricSection
+from shoal.models.reading import FIRST, NEWEST
 from shoal.stream.plan import mechanism_of, parameters_of
 
 
@@ -46,9 +49,9 @@ class Session:
         key_file.bind(key, log_id, versions, workers=bool(partitions))
         return agreement
 
-    def check(self, *, partitions: Mapping[str, int] | None = None) -> Agreement:
+    def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
         """What `register` would do; nothing is written."""
-        agreement = self.ledger.check(**self._request(partitions, file_run=False, topic=None))
+        agreement = self.ledger.check(**self._request(partitions, file_run, topic=None))
         key_file.compare(self.config.privacy.key_file, self.ledger.log_id, self._versions, self._registered)
         return agreement
 
@@ -120,4 +123,32 @@ def open_session(path: Path) -> Iterator[Session]:
     config = load_config(path)
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
-        yield Session(path, config, key, ledger)
+        yield Session(path, config.read_as(readings_of(ledger, config.kafka.app)), key, ledger)
+
+
+def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
+    """How the events of registered metric versions are read: as on the day of their registration.
+
+    Raises:
+        LedgerError: a later version of shoal registered one.
+    """
+    readings = {}
+    for row in ledger.versions(app):
+        reading = orjson.loads(row.parameters).get("reading", FIRST)
+        if reading not in range(FIRST, NEWEST + 1):
+            name = version_name(row.metric, row.version)
+            raise LedgerError(f"{name} was registered by a later version of shoal, which this one is not; upgrade it")
+        readings[row.metric, row.version] = reading
+    return readings
+
+
+def registered_readings(config: Config) -> dict[tuple[str, int], int]:
+    """The same for a command that needs no ledger: nothing where there is none yet, or none that answers."""
+    url = config.audit.url
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return {}
+    try:
+        with Ledger.open(url, migrate=False) as ledger:
+            return readings_of(ledger, config.kafka.app)
+    except LedgerError:
+        return {}

@@ -10,13 +10,15 @@ from typing import Any
 import h3
 
 from shoal.models.events import MISSING, Refused, getter, read_group
+from shoal.models.numerals import json_number
+from shoal.models.reading import FIRST
 from shoal.models.slot import CellSection
 
 Reader = Callable[[dict[str, Any], bytes], str]  # event and its bytes -> name of the cell
 ANYWHERE = ""  # the cell of what has neither coordinates nor a group
 
 
-def cell_reader(cell: CellSection | None, group: str | None) -> Reader:
+def cell_reader(cell: CellSection | None, group: str | None, reading: int = FIRST) -> Reader:
     """What finds an event's cell.
 
     >>> read = cell_reader(CellSection(h3=8, lat="lat", lon="lon"), None)
@@ -24,21 +26,32 @@ def cell_reader(cell: CellSection | None, group: str | None) -> Reader:
     '881f1d48b7fffff'
     """
     if cell is not None:
-        return _hexagons(cell)
+        return _hexagons(cell, reading)
     if group is None:
         return lambda event, raw: ANYWHERE
     get, path = getter(group), group
-    return lambda event, raw: read_group(get(event), raw, path)
+    return lambda event, raw: read_group(get(event), raw, path, reading)
 
 
-def _hexagons(cell: CellSection) -> Reader:
+def _hexagons(cell: CellSection, reading: int) -> Reader:
     get_lat, get_lon, resolution = getter(cell.lat), getter(cell.lon), cell.h3
     hexagon: Callable[[float, float, int], str] = h3.latlng_to_cell
 
     def read(event: dict[str, Any], raw: bytes) -> str:
-        return hexagon(_degrees(get_lat(event), 90, "lat"), _degrees(get_lon(event), 180, "lon"), resolution)
+        lat, lon = get_lat(event), get_lon(event)
+        if reading != FIRST:
+            lat, lon = _number(lat), _number(lon)
+        return hexagon(_degrees(lat, 90, "lat"), _degrees(lon, 180, "lon"), resolution)
 
     return read
+
+
+def _number(found: Any) -> Any:
+    """A number that stands in a text, as every cell of a CSV does; all else as it is."""
+    if found.__class__ is not str:
+        return found
+    number = json_number(found)
+    return found if number is None else float(number)
 
 
 def _degrees(found: Any, most: int, role: str) -> int | float:

@@ -7,7 +7,7 @@
 import math
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -134,6 +134,19 @@ class Config(Section):
     def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
         """The metrics fed by a topic."""
         return tuple(metric for metric in self.metric if metric.topic == topic)
+
+    def read_as(self, readings: Mapping[tuple[str, int], int]) -> "Config":
+        """The same, but for the readings of these metric versions."""
+        metrics = tuple(
+            _reading_as(metric, readings.get((metric.name, metric.version), metric.reading)) for metric in self.metric
+        )
+        return self.model_copy(update={"metric": metrics})
+
+
+def _reading_as(metric: MetricSection, reading: int) -> MetricSection:
+    read = metric.model_copy()
+    read._reading = reading
+    return read
 
 
 # The tables of the file by name, and those inside a metric.

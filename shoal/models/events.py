@@ -2,7 +2,8 @@
 
 Whether a record is accepted depends on its *form* only, never on a value: every JSON number is accepted, `1e400` and
 numbers of thousands of digits included; `NaN`, `Infinity`, null, texts and booleans are not numbers. Reading is a pure
-function of the record's bytes, so that Kafka, `shoal run` and a replay accept the same records.
+function of the record's bytes and of the metric version's reading (`reading.py`), so that Kafka, `shoal run` and a
+replay accept the same records.
 """
 
 import json
@@ -14,7 +15,8 @@ from typing import Any, NoReturn
 
 import orjson
 
-from shoal.models.times import time_of_number, time_of_text
+from shoal.models.reading import FIRST
+from shoal.models.times import time_of_field_text, time_of_number, time_of_text, time_since_epoch
 
 MAX_NAME_BYTES = 256
 MAX_DEPTH = 200  # objects and lists in one another; both parsers take more, but not equally much
@@ -49,15 +51,17 @@ def _decimal(digits: str) -> Decimal | None:
 # value may decide which parser reads its record, and must not decide whether it is accepted: hence MAX_DEPTH.
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
-_LENIENT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
-_EXACT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int, parse_float=_decimal)
+_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
+LENIENT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int)  # NaN is a field's fault
+_EXACT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int, parse_float=_decimal)
+MARK = "\ufeff"  # of the byte order, which some programs put before UTF-8
 
 
-def parse(raw: bytes) -> dict[str, Any]:
-    """The JSON object of a record.
+def parse(raw: bytes, reading: int = FIRST) -> dict[str, Any]:
+    """The JSON object of a record. What the first reading takes, a later one reads alike.
 
-    >>> parse(b'{"amount": 1e400}')
-    {'amount': inf}
+    >>> parse(b'{"amount": 1e400}'), parse(b'{"amount": NaN}', reading=2)
+    ({'amount': inf}, {'amount': None})
 
     Raises:
         Refused: the bytes are not one JSON object, or one that is nested too deeply.
@@ -67,7 +71,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     try:
         event = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        event = _reparse(raw, _LENIENT)
+        event = _reparse(raw, _STRICT if reading == FIRST else LENIENT)
     if type(event) is not dict:
         raise Refused("not-json-object")
     return event
@@ -91,7 +95,8 @@ def _depth(raw: bytes) -> int:
 
 def _reparse(raw: bytes, decoder: json.JSONDecoder) -> Any:
     try:
-        return decoder.decode(raw.decode("utf-8"))
+        text = raw.decode("utf-8")
+        return decoder.decode(text if decoder is _STRICT else text.removeprefix(MARK))
     except (ValueError, RecursionError):
         raise Refused("not-json") from None
 
@@ -122,8 +127,27 @@ def exact_field(raw: bytes, path: str) -> Any:
     return getter(path)(_reparse(raw, _EXACT))
 
 
-def read_user(found: Any, raw: bytes, path: str) -> bytes:
-    """The bytes of a user id: a text as it is, an integer as its decimal text.
+def _whole(found: Any) -> int | None:
+    """The integer that an exact number is: 12 of 12.0, so that both name one user.
+
+    >>> _whole(Decimal("12.0")), _whole(Decimal("1.2E+1")), _whole(Decimal("12.5")), _whole(Decimal("1E+999999999"))
+    (12, 12, None, None)
+    """
+    if type(found) is not Decimal or found.adjusted() > MAX_NAME_BYTES or found != found.to_integral_value():
+        return None
+    return int(found)
+
+
+def _exact_id(raw: bytes, path: str, reading: int) -> int | None:
+    """The integer that a number is which orjson made a double of."""
+    found = exact_field(raw, path)
+    if type(found) is int:
+        return found
+    return None if reading == FIRST else _whole(found)
+
+
+def read_user(found: Any, raw: bytes, path: str, reading: int = FIRST) -> bytes:
+    """The bytes of a user id: a text as it is, a whole number as its decimal text.
 
     Raises:
         Refused: missing, of another type, empty or over 256 bytes.
@@ -131,14 +155,12 @@ def read_user(found: Any, raw: bytes, path: str) -> bytes:
     if type(found) is str and found.isascii() and 0 < len(found) <= MAX_NAME_BYTES:
         return found.encode()
     if type(found) is float:
-        found = exact_field(raw, path)
-        if type(found) is not int:
-            raise Refused("bad-user")
+        found = _exact_id(raw, path, reading)
     return _name_bytes(found, "user")
 
 
-def read_group(found: Any, raw: bytes, path: str) -> str:
-    """A group's name: a text, an integer or a boolean as text, of 1 to 256 bytes.
+def read_group(found: Any, raw: bytes, path: str, reading: int = FIRST) -> str:
+    """A group's name: a text, a whole number or a boolean as text, of 1 to 256 bytes.
 
     Raises:
         Refused: missing, of another type, empty or over 256 bytes.
@@ -146,9 +168,7 @@ def read_group(found: Any, raw: bytes, path: str) -> str:
     if found is True or found is False:
         return "true" if found else "false"
     if type(found) is float:
-        found = exact_field(raw, path)
-        if type(found) is not int:
-            raise Refused("bad-group")
+        found = _exact_id(raw, path, reading)
     return _name_bytes(found, "group").decode()
 
 
@@ -180,19 +200,19 @@ def read_value(found: Any) -> int | float:
     return number
 
 
-def read_time(found: Any, raw: bytes, path: str) -> int:
+def read_time(found: Any, raw: bytes, path: str, reading: int = FIRST) -> int:
     """Microseconds of an event's time field.
 
     Raises:
         Refused: missing, of another type, or a time that no calendar has.
     """
-    if type(found) is int:
-        time = time_of_number(found)
-    elif type(found) is str:
-        time = time_of_text(found)
-    elif type(found) is float:
-        number = exact_field(raw, path)
-        time = time_of_number(number) if isinstance(number, int | Decimal) else None
+    is_first = reading == FIRST
+    if type(found) is str:
+        time = time_of_text(found) if is_first else time_of_field_text(found)
+    elif type(found) is int or type(found) is float:
+        number = found if type(found) is int else exact_field(raw, path)
+        of_number = time_of_number if is_first else time_since_epoch
+        time = of_number(number) if isinstance(number, int | Decimal) else None
     else:
         raise Refused("no-time" if found is MISSING else "bad-time")
     if time is None:

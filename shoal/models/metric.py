@@ -3,12 +3,13 @@
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, field_validator, model_validator
+from pydantic import Field, PlainValidator, PrivateAttr, field_validator, model_validator
 
 from shoal.models import coordinates
 from shoal.models import slot as slots
 from shoal.models.coordinates import Range, for_each
 from shoal.models.decay import DecaySection
+from shoal.models.reading import NEWEST
 from shoal.models.section import DAY, Duration, Exact, Section, positive_span
 from shoal.models.slot import FEW_USERS, QUANTILES, SLOTTED, UNIT, CellSection
 from shoal.models.units import Unit, parse_unit
@@ -144,6 +145,7 @@ class MetricSection(Section):
     quantiles: tuple[Exact, ...] | None = Field(
         None, max_length=100, description="of a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
+    _reading: int = PrivateAttr(default=NEWEST)  # not said in the file: `Config.read_as` sets that of the ledger
 
     @model_validator(mode="before")
     @classmethod
@@ -292,6 +294,11 @@ class MetricSection(Section):
     def of(self) -> Unit:
         """Whose data the guarantee covers."""
         return Unit(UNIT, self.slot) if self.unit == UNIT else parse_unit(self.unit)
+
+    @property
+    def reading(self) -> int:
+        """How its events are read."""
+        return self._reading
 
     @property
     def is_slotted(self) -> bool:

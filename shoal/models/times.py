@@ -1,8 +1,15 @@
 """Event times: integer microseconds since the Unix epoch, floored, never through a float.
 
-A time is a number (at least 1e11: milliseconds, else seconds since the epoch) or an ISO 8601 text (no zone: UTC).
+A time is a number since the epoch, whose size tells its unit, or an ISO 8601 text (no zone: UTC). Readings differ
+(`reading.py`):
+
+    1    below 1e11 seconds, else milliseconds; whatever `datetime.fromisoformat` takes, digits alone included
+    2    below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, 1e20 nanoseconds; a text of digits is such a number.
+         What could be a calendar date is refused: a text of fewer than nine digits (20240101 would be an instant in
+         1970), one of twelve (202401011200: 1976), and as a number, too, one of fourteen (20240101120000: 2611)
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -10,6 +17,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MILLISECONDS_FROM = 10**11
 _LEAST, _BEYOND = -MILLISECONDS_FROM * 1000, MILLISECONDS_FROM * 10_000  # numbers outside are no calendar's
+NANOSECONDS_FROM = 10**17
+_NANOSECONDS_END = 10**20
+_SECONDS_OF_A_DATE = range(19 * 10**12, 21 * 10**12)  # YYYYMMDDHHMMSS, or milliseconds six centuries from now
+# Of a number in a text: from nine digits on, and not YYYYMMDDHHMM.
+_DIGITS = re.compile(r"[+-]?(?!(?:19|20)[0-9]{10}(?:\.|$))[0-9]{9,20}(?:\.[0-9]*)?")
+_IS_DIGITS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_BETWEEN = ("T", " ")  # date and time
+_DATE = re.compile(r"[0-9W-]+")
+MOST_OF_A_DATE = len("2024-01-01")  # a longer run has a digit where something must stand between date and time
 # A tick that holds the last valid time must still end within what ISO 8601 writes with four digits of a year.
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LATEST = (datetime(9900, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
@@ -32,6 +48,37 @@ def time_of_number(number: int | Decimal) -> int | None:
         return 0 if number >= 0 else -1
     numerator, denominator = number.as_integer_ratio()
     return valid(numerator * scale // denominator)
+
+
+def time_since_epoch(number: int | Decimal) -> int | None:
+    """Microseconds of a number of seconds, milli-, micro- or nanoseconds; None if no calendar has that time.
+
+    >>> [time_since_epoch(number) for number in (5, 1_704_067_200_000, 1_704_067_200_000_000, 1_704_067_200 * 10**9)]
+    [5000000, 1704067200000000, 1704067200000000, 1704067200000000]
+    """
+    if number < MILLISECONDS_FROM * 1000:
+        is_date = _SECONDS_OF_A_DATE.start <= number < _SECONDS_OF_A_DATE.stop
+        return None if is_date else time_of_number(number)
+    if number >= _NANOSECONDS_END:
+        return None
+    numerator, denominator = number.as_integer_ratio()
+    return valid(numerator // (denominator * (1 if number < NANOSECONDS_FROM else 1000)))
+
+
+def time_of_field_text(text: str) -> int | None:
+    """Microseconds of a text that is an ISO 8601 time or a number since the epoch; None if it is neither.
+
+    >>> time_of_field_text("1704067200000") == time_of_text("2024-01-01") == time_of_field_text("2024-01-01 00:00")
+    True
+    >>> time_of_field_text("20240101"), time_of_field_text("2024")
+    (None, None)
+    """
+    if text[4:5] == text[7:8] == "-" and text[10:11] in _BETWEEN:
+        return time_of_text(text)  # nearly always
+    if _IS_DIGITS.fullmatch(text):
+        return time_since_epoch(Decimal(text)) if _DIGITS.fullmatch(text) else None
+    date = _DATE.match(text)
+    return None if date is None or date.end() > MOST_OF_A_DATE else time_of_text(text)
 
 
 def time_of_text(text: str) -> int | None:

@@ -15,6 +15,7 @@ import orjson
 
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse
+from shoal.models.reading import NEWEST
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.intake import Intake
@@ -195,7 +196,8 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
-        readers = [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._progress]
+        everyone = [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._progress]
+        oldest = min(progress.clock.reading for progress in self._progress)
         count = 0
         for record in records:
             count += 1
@@ -203,10 +205,14 @@ class BoundPartition:
             if raw is None:
                 self._accept_clock(record)
                 continue
+            readers = everyone
+            event: dict[str, Any] | None
             try:
-                event = parse(raw)
+                event = parse(raw, oldest)
             except Exception as error:
-                self._refuse(self._intakes, _reason(error), record)
+                readers = [(p, intakes) for p, intakes in everyone if p.clock.reading != oldest]
+                event = self._parse_newer(raw, record, _reason(error), oldest)
+            if event is None:
                 continue
             for progress, intakes in readers:
                 try:
@@ -222,6 +228,16 @@ class BoundPartition:
         self._events += count
         self._idle_wall = None
         self.next_offset = end
+
+    def _parse_newer(self, raw: bytes, record: Record, refused: Refused, oldest: int) -> dict[str, Any] | None:
+        """The event of a record that the oldest reading refuses, where metrics of a newer one can read it."""
+        self._refuse([one for one in self._intakes if one.metric.section.reading == oldest], refused, record)
+        newer = [one for one in self._intakes if one.metric.section.reading != oldest]
+        try:
+            return parse(raw, NEWEST) if newer else None
+        except Exception as error:
+            self._refuse(newer, _reason(error), record)
+            return None
 
     def _accept_clock(self, record: Record) -> None:
         """A record with header `shoal-clock` and null value moves this partition's clocks and is nothing else."""

@@ -33,7 +33,7 @@ class Intake:
         self._plan, self._partition, self._counters, self._checks = plan, partition, counters, checks
         # Called for every event, so looked up once.
         self._get_user, self._get_value, self._place_of = metric.get_user, metric.get_value, metric.place_of
-        self._user_path = metric.section.user
+        self._user_path, self._reading = metric.section.user, metric.section.reading
         self._clip, self._add, self._cap = metric.clip, metric.add, metric.max_contributions
         self._send = outlet.send
 
@@ -65,7 +65,7 @@ class Intake:
             Refused: the metric cannot use the record.
         """
         try:
-            user = read_user(self._get_user(event), raw, self._user_path)
+            user = read_user(self._get_user(event), raw, self._user_path, self._reading)
             place = None if self._place_of is None else self._place_of(event, raw)
             return user, place, self._clip(read_value(self._get_value(event)))
         except Refused:

@@ -25,6 +25,7 @@ from shoal.models.config import Config
 from shoal.models.decay import DecaySection
 from shoal.models.events import getter, read_value
 from shoal.models.metric import MetricSection
+from shoal.models.reading import FIRST
 from shoal.models.slot import FEW_USERS, KEYS, CellSection
 from shoal.stream.partitioning import PARTITIONERS
 
@@ -36,6 +37,7 @@ ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for t
 LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay", *KEYS})
 
 Mechanism = MeanParameters | Coordinates | Stepped | Slotted
+ClockIdentity = tuple[str | None, int, bool, int, int]
 AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
 
@@ -50,11 +52,13 @@ class Clock:
     max_ahead: int
     cadences: tuple[int, ...]
     get: Callable[[dict[str, Any]], Any] | None
+    reading: int = FIRST
 
     @property
     def label(self) -> str:
         """Names the clock in the state."""
-        return f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
+        said = f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
+        return said if self.reading == FIRST else f"{said}|{self.reading}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,8 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
         "idle_after": config.kafka.idle_after,
         "revision": REVISION,
     }
+    if metric.reading != FIRST:
+        fields["reading"] = metric.reading
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -261,7 +267,9 @@ def plan_topic(
     """Compile one topic's metrics."""
     sections = config.metrics_of(topic)
     clocks = _clocks(sections)
-    by_identity = {(clock.path, clock.lateness, clock.drops_late, clock.max_ahead): clock.index for clock in clocks}
+    by_identity = {
+        (clock.path, clock.lateness, clock.drops_late, clock.max_ahead, clock.reading): clock.index for clock in clocks
+    }
     metrics = tuple(
         _metric(config, section, index, by_identity[_clock_identity(section)], secret)
         for index, section in enumerate(sections)
@@ -278,19 +286,21 @@ def plan_topic(
     )
 
 
-def _clock_identity(section: MetricSection) -> tuple[str | None, int, bool, int]:
-    return section.time, section.lateness, section.late == "drop", section.max_ahead
+def _clock_identity(section: MetricSection) -> ClockIdentity:
+    return section.time, section.lateness, section.late == "drop", section.max_ahead, section.reading
 
 
 def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
-    cadences: dict[tuple[str | None, int, bool, int], set[int]] = {}
+    cadences: dict[ClockIdentity, set[int]] = {}
     for section in sections:
         found = cadences.setdefault(_clock_identity(section), set())
         if section.cadence is not None:
             found.add(section.cadence)
     return tuple(
-        Clock(index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path))
-        for index, ((path, lateness, drops, ahead), every) in enumerate(cadences.items())
+        Clock(
+            index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path), reading
+        )
+        for index, ((path, lateness, drops, ahead, reading), every) in enumerate(cadences.items())
     )
 
 
@@ -316,12 +326,18 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         get_value=get_value,
         unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
         account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
-        place_of=None if section.cell is None and section.group is None else cell_reader(section.cell, section.group),
+        place_of=_place_of(section),
         name=section.name,
         max_contributions=section.cap,
         every=section.cadence,
         rest=_rest(section, mechanism),
     )
+
+
+def _place_of(section: MetricSection) -> Reader | None:
+    if section.cell is None and section.group is None:
+        return None
+    return cell_reader(section.cell, section.group, section.reading)
 
 
 def _rest(section: MetricSection, mechanism: Mechanism) -> int | None:

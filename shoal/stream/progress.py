@@ -16,13 +16,13 @@ TEXTS_KEPT = 100_000
 class Progress:
     """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record."""
 
-    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_texts", "clock", "latest", "time")
+    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.latest: int | None = None  # the largest event time so far
         self.time = 0  # the last event's own, whatever its effective time
-        self._get, self._path = clock.get, clock.path or ""
+        self._get, self._path, self._reading = clock.get, clock.path or "", clock.reading
         self._lateness, self._max_ahead = clock.lateness, clock.max_ahead
         self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
 
@@ -54,10 +54,10 @@ class Progress:
 
     def _time(self, found: Any, raw: bytes) -> int:
         if found.__class__ is not str:
-            return read_time(found, raw, self._path)
+            return read_time(found, raw, self._path, self._reading)
         time = self._texts.get(found)
         if time is None:
-            time = read_time(found, raw, self._path)
+            time = read_time(found, raw, self._path, self._reading)
             if len(self._texts) >= TEXTS_KEPT:
                 self._texts.clear()
             self._texts[found] = time

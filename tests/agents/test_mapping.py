@@ -123,7 +123,7 @@ def test_what_is_no_release_is_refused_in_one_line_that_holds_no_value(line: byt
 
 
 def test_an_empty_input_is_refused() -> None:
-    with pytest.raises(InputError, match="no metric here"):
+    with pytest.raises(InputError, match="no release in it"):
         read()
     with pytest.raises(InputError, match="there are: none"):
         read(metric="speed")

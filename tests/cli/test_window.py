@@ -146,9 +146,9 @@ def test_a_mean_with_more_noise_than_its_range_is_wide_is_told_from_a_finding(re
     assert told(released, *asked)["noise_sd"] > 10
     assert shoal("window", released / "shoal.toml", *asked).stderr == note
     # a sum has no range that its noise could be wider than
-    asked = ("--metric", "total", "--length", "2h")
-    assert told(released, *asked)["noise_sd"] > 10
-    assert shoal("window", released / "shoal.toml", *asked).stderr == ""
+    asked_of_sum = ("--metric", "total", "--length", "2h")
+    assert told(released, *asked_of_sum)["noise_sd"] > 10
+    assert shoal("window", released / "shoal.toml", *asked_of_sum).stderr == ""
 
 
 def test_before_the_first_step_there_is_nothing(released):

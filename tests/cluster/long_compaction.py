@@ -7,7 +7,7 @@ from aiokafka import TopicPartition
 
 from shoal.agents.restore import Reader
 from shoal.agents.settings import KafkaSettings
-from shoal.agents.topics import COMPACT
+from shoal.agents.policies import COMPACT
 from tests.support.kafka import Kafka, Record
 from tests.support.workers import wait_until
 

@@ -189,4 +189,17 @@ CUT = (
     ), MANY, at_once=True),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT)
+ODD = Stream(count=400, odd_forms=True)
+READINGS = (
+    Case("first reading of odd forms", (
+        mean("naive", "naive", group="g", max_groups_per_user=3),
+        slotted("hexagons", cell=HEXAGONS, max_cells=4, epsilon=40),
+    ), ODD),
+    Case("second reading", (
+        mean("naive", "naive", group="g", max_groups_per_user=3),
+        slotted("hexagons", cell=HEXAGONS, max_cells=4, epsilon=40),
+        stepped("week", "sum", unit="user-week", lateness="2h", late="drop"),
+    ), ODD, in_full=True, reading=2),
+)  # fmt: skip
+
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS)

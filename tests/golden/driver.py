@@ -40,10 +40,11 @@ Headers = tuple[tuple[str, bytes], ...]
 
 def config_of(case: Case) -> Config:
     """The case's configuration, as a file would say it."""
-    assert case.reading == 1, "this version has one reading of events: build the others here"
     said = [{**USUAL, **metric} for metric in case.metrics]
     metrics = [{key: value for key, value in metric.items() if value is not None} for metric in said]
-    return Config.model_validate({"privacy": {"epsilon": Fraction(10**6)}, "metric": metrics, "kafka": {**case.kafka}})
+    tree = {"privacy": {"epsilon": Fraction(10**6)}, "metric": metrics, "kafka": {**case.kafka}}
+    config = Config.model_validate(tree)
+    return config.read_as({(metric.name, metric.version): case.reading for metric in config.metric})
 
 
 def plan_of(config: Config, sources: int, homes: int) -> TopicPlan:

@@ -27,6 +27,7 @@ class Stream:
     alike: bool = False  # every unit has about as many events as any other
     in_order: bool = False  # no late events, and nothing that Kafka alone would refuse: a file run sees the same
     refusals: bool = True
+    odd_forms: bool = False  # with records that readings of an event take differently
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def _events(stream: Stream, numbers: Numbers) -> Iterator[Event]:
             now += stream.silence * SECOND // 2
         time = now if stream.in_order else _shifted(now, stream, numbers)
         yield _event(index, time, now, stream, numbers)
+        if stream.odd_forms and index % 7 == 3:
+            yield _odd(index // 7, now)
         if index % 23 == 11 and refused:
             yield _refused(now, refused.pop(0))
     if not stream.in_order:
@@ -208,6 +211,22 @@ def _refusals() -> Iterator[str]:
     yield '{{"u":"user5","x":NaN,"t":{t},"g":"north",' + place + "}}"
     yield '{{"u":"user5","x":1,"t":{t},"g":"north",' + place + ',"deep":' + "[" * 201 + "]" * 201 + "}}"
     yield '{{"u":"user5","x":null,"t":{t},"g":"north","long":"' + "ab" * 35_000 + '"}}'
+
+
+def _odd(index: int, now: int) -> Event:
+    """What the first reading refuses or dates otherwise: whole floats, NaN, a byte order mark, digits as text."""
+    seconds, place = now // SECOND, '"lat":"52.01","lon":" 13.02"'
+    user, time, before, after = (
+        ("12.0", f'"{seconds}"', "", ""),
+        ("1.2e1", f'"{seconds}000"', "", ',"other":NaN'),
+        ("12", f"{seconds}000000", "\ufeff", ""),
+        ('"user5"', f"{seconds}000000000", "", ',"y":Infinity'),
+        ("12.5", str(seconds), "", ""),
+        ('"user5"', '"20240301"', "", ""),
+    )[index % 6]
+    fields = f'"u":{user},"x":{40 + index % 20},"t":{time},"g":{index % 3}.0,{place}{after}'
+    name = user.strip('"') if user[0] == '"' else "12"
+    return Event(f"{before}{{{fields}}}".encode(), name.encode(), now // 1000 + 1000)
 
 
 def _refused(now: int, fields: str) -> Event:

@@ -11,11 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.agents.files import EventFile
+from shoal.agents.input.forms import describe
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
+from shoal.models.reading import FIRST, NEWEST
+from shoal.stream.plan import plan_topic
+from shoal.stream.survey import Survey
 from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
 
-CFG = config({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
+# By both readings: m0 and m1 are of versions registered before there was a second one.
+BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
+CFG = config(*BOTH, *BOTH).read_as({("m0", 1): FIRST, ("m1", 1): FIRST})
+PLAN = plan_topic(CFG, "events", b"k" * 32, source_partitions=1, contributions_partitions=1)
 GOOD = b'"u": "anna", "t": 5, "g": "a"'
 
 # `@` is the number. What is around it is strange in every way that one parser or the other may mind.
@@ -44,6 +51,13 @@ FORMS = {
     "surrogate in UTF-8": b'{"u": "\xed\xa0\x80", "t": 5, "g": "a", "x": @}',
     "not UTF-8": b'{"u": "\xff", "t": 5, "g": "a", "x": @}',
     "overlong UTF-8": b'{"u": "\xc0\x80", "t": 5, "g": "a", "x": @}',
+    "byte order mark before a float": b'\xef\xbb\xbf{"u": 12.0, "t": "1704067200000", "g": 3.0, "x": @, "y": NaN}',
+    "two byte order marks": b'\xef\xbb\xbf\xef\xbb\xbf{%s, "x": @}' % GOOD,
+    "user and group of whole floats": b'{"u": 12.0, "t": 5, "g": 1.2e1, "x": @}',
+    "user of a whole float with many digits": b'{"u": 12.%s, "t": 5, "g": "a", "x": @}' % (b"0" * 5000),
+    "time of digits": b'{"u": 1, "t": "1704067200000", "g": "a", "x": @}',
+    "time of microseconds": b'{"u": 1, "t": 1704067200000000, "g": "a", "x": @}',
+    "NaN in every field but the value": b'{"u": NaN, "t": NaN, "g": Infinity, "x": @}',
     "NUL escaped": b'{"u": "a\\u0000b", "t": 5, "g": "\\u0000", "x": @}',
     "NUL raw": b'{"u": "a\x00b", "t": 5, "g": "a", "x": @}',
     "tab raw": b'{"u": "a\tb", "t": 5, "g": "a", "x": @}',
@@ -93,11 +107,21 @@ FORMS = {
 def test_no_number_decides_whether_its_record_is_accepted(form):
     # given a record, with every way to write a number in it
     expected = watch_file(CFG, [FORMS[form].replace(b"@", b"1")]).pattern()
+    looked = looked_through(FORMS[form].replace(b"@", b"1"))
     for spelling in SPELLINGS:
         if form in ("minus minus", "in a text") and spelling.startswith("-"):
             continue
-        # then all of it that is public is the same
+        # then all of it that is public is the same, what a run says of its input before it begins included
+        assert looked_through(FORMS[form].replace(b"@", spelling.encode())) == looked, spelling[:40]
         assert watch_file(CFG, [FORMS[form].replace(b"@", spelling.encode())]).pattern() == expected, spelling[:40]
+
+
+def looked_through(raw: bytes) -> list[object]:
+    survey = Survey(PLAN)
+    for number in range(2):
+        survey.look(number, raw)
+    said = [(one.number, one.reason, describe(one)) for one in survey.troubles]
+    return [survey.records, survey.by_metric, survey.late, survey.disordered, said]
 
 
 def test_the_depth_of_a_record_is_judged_the_same_by_both_parsers():
@@ -164,14 +188,18 @@ def test_no_number_decides_whether_any_record_at_all_is_accepted(document, error
     assert watch_file(CFG, [one]).pattern() == watch_file(CFG, [other]).pattern()
 
 
-@given(st.sampled_from(SPELLINGS), st.sampled_from(SPELLINGS))
-def test_user_time_and_group_are_read_alike_beside_every_number(user, number):
+IDS = [*SPELLINGS, "12.0", "1.2e1", "12.5", "1e256", "NaN", '"1704067200000"', '"20240101"', '"2024-01-01"']
+
+
+@pytest.mark.parametrize("reading", [FIRST, NEWEST])
+@given(st.sampled_from(IDS), st.sampled_from(SPELLINGS), st.sampled_from(["", "\ufeff"]), st.sampled_from(["1", "NaN"]))
+def test_user_time_and_group_are_read_alike_beside_every_number(reading, user, number, mark, other):
     def fields(beside: str) -> list[object]:
-        raw = f'{{"u": {user}, "x": {beside}}}'.encode()
+        raw = f'{mark}{{"u": {user}, "x": {beside}, "y": {other}}}'.encode()
         found: list[object] = []
         for read in (read_user, read_group, read_time):
             try:
-                found.append(read(parse(raw)["u"], raw, "u"))
+                found.append(read(parse(raw, reading)["u"], raw, "u", reading))
             except Refused as refused:
                 found.append(refused.reason)
         return found

@@ -15,7 +15,7 @@ from tests.stream.simulation import SECRET, apply, config
 
 SECOND = 1_000_000
 IDLE = 8 * SECOND  # in steps of two seconds
-CLOCK = "t|0|fold|2592000000000"
+CLOCK = "t|0|fold|2592000000000|2"
 pseudonyms = (f"{number:032x}" for number in itertools.count())
 
 

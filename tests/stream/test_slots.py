@@ -190,7 +190,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(monkeypatch):
     stage = Stage(plan_of(config(slotted(cell=cell))))
     stage.run(
         b'{"u":"a","t":1,"lat":1,"lon":2}', b'{"u":"a","t":1,"lat":91,"lon":2,"x":1}', b'{"u":"a","t":1,"lat":1,"x":1}',
-        b'{"u":"a","t":1,"lat":1,"lon":"2","x":1}', b'{"t":1,"lat":1,"lon":2,"x":1}',
+        b'{"u":"a","t":1,"lat":1,"lon":"east","x":1}', b'{"t":1,"lat":1,"lon":2,"x":1}',
     )  # fmt: skip
     monkeypatch.setattr("shoal.stream.intake.read_value", lambda _: 1 // 0)
     stage.run(b'{"u":"a","t":1,"lat":1,"lon":2,"x":1}')

@@ -1,6 +1,11 @@
 """How commands speak: results on stdout, as JSON with `--json`; progress and remarks on stderr."""
 
+import errno
+import os
+import stat
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shoal.models.errors import InputError
 
+TELL_EVERY = 10.0  # seconds
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")]
@@ -32,18 +38,39 @@ def result(fields: dict[str, Any], *, as_json: bool, text: Callable[[], str], to
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal's stderr, else nothing; yields a function that takes how much is done."""
+    """A progress bar on a terminal's stderr, elsewhere a line every ten seconds; takes how much is done."""
+    if not sys.stderr.isatty():
+        yield _Lines(label, total).advance
+        return
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
-        console=errors, transient=True, disable=not sys.stderr.isatty() or total is None,
+        console=errors, transient=True, disable=total is None,
     )  # fmt: skip
     with bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
+class _Lines:
+    """Progress for who reads a log."""
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self._label, self._total = label, total
+        self._told = time.monotonic()
+
+    def advance(self, done: int) -> None:
+        """So much is done."""
+        now = time.monotonic()
+        if now - self._told >= TELL_EVERY:
+            self._told = now
+            share = f"{100 * done / self._total:.0f} %" if self._total else f"{done:,}"
+            say(f"shoal: {self._label}: {share}")
+
+
 def open_output(files: ExitStack, path: str) -> BinaryIO:
     """What a command writes its lines to: a file, or with "-" stdout.
+
+    A file appears when `files` is left in order; until then, and if the command fails, what was there stays whole.
 
     Raises:
         InputError: the file cannot be written.
@@ -51,6 +78,33 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
     if path == "-":
         return sys.stdout.buffer
     try:
-        return files.enter_context(Path(path).open("wb"))
+        is_new_or_file = not os.path.exists(path) or os.path.isfile(path)
+        return files.enter_context(_replaced(os.path.realpath(path)) if is_new_or_file else Path(path).open("wb"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+@contextmanager
+def _replaced(path: str) -> Iterator[BinaryIO]:
+    """Written beside the file, under another name, and renamed at the end."""
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    folder, name = os.path.split(path)
+    handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.chmod(part, _mode_of(path))
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    """The mode of the file that is replaced; of a new one, what the umask leaves."""
+    if os.path.exists(path):
+        return stat.S_IMODE(os.stat(path).st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -23,6 +23,7 @@ from shoal.agents.planning_stated import Stated
 from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
 from shoal.agents.planning_steps_workload import Source, Steady, read_file
 from shoal.agents.planning_values import NOT_PRIVATE, read_values
+from shoal.agents.session import registered_readings
 from shoal.models.config import Config, load
 from shoal.models.durations import parse_duration
 from shoal.models.errors import ConfigError, InputError
@@ -85,6 +86,8 @@ def plan(
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
     said = load(config)
+    if values is not None:  # read as what is registered would read them
+        said = said.read_as(registered_readings(said))
     chosen = _metrics(said, metric)
     stated = None if values is not None else _stated(users, samples, over, pattern, spread)
     _check_groups(chosen, groups, cells)

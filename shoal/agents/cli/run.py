@@ -1,30 +1,42 @@
-"""`shoal run`: a file of events in, private releases out, without Kafka."""
+"""`shoal run`: a file of events in, private releases out, without Kafka.
+
+First the whole file is looked through, and refused where it cannot be what was meant; then the metrics are registered
+and charged; then it is run.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say
+from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.continuing import Continuation
 from shoal.agents.files import EventFile, size_of
+from shoal.agents.input.first_pass import Limits, judge, remarks, survey_file
+from shoal.agents.input.same_files import refuse_same
+from shoal.agents.input.sorting import SortedFile, sorted_file
+from shoal.agents.input.spool import spooled
 from shoal.agents.ledger import End
-from shoal.agents.session import open_session
+from shoal.agents.session import Session, load_config, open_session
 from shoal.agents.tuning import tune_garbage_collector
 from shoal.mechanisms.keyed import derive
 from shoal.models.config import Config
 from shoal.models.errors import ConfigError
 from shoal.models.times import iso
-from shoal.stream.plan import plan_topic
+from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.runner import FileRun
+from shoal.stream.survey import Survey
 
 
 def run(
     config: ConfigPath,
-    input: Annotated[str, typer.Option(help="Events: .jsonl, .csv with a header (either .gz), or - for stdin.")],  # noqa: A002
-    output: Annotated[str, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")],
+    input: Annotated[  # noqa: A002
+        str, typer.Option(help="Events: .jsonl, .json, .csv or .tsv with a header (either .gz), or - for stdin.")
+    ],
+    output: Annotated[str | None, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")] = None,
     topic: Annotated[
         str | None, typer.Option(help="Whose events they are, where the config has several topics.")
     ] = None,
@@ -32,34 +44,96 @@ def run(
     open_: Annotated[
         bool, typer.Option("--open", help="Leave the last tick unreleased: more input may follow.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look through the input and say what of it counts; charge nothing.")
+    ] = False,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Run the events in order of time; they are sorted on disk.")
+    ] = False,
+    max_refused: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if no metric can use more of it.")
+    ] = 1.0,
+    max_late: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if more of it is late.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the metrics over a file of events; the same releases, byte for byte, as workers on Kafka make of them.
 
-    Every release is in the audit log before it is printed. The end of the input closes the last tick and ends the
-    metric version: another input needs a new version.
+    The input is read twice: first to see that the metrics can use it and that it is in order of time; what is refused
+    then has registered and charged nothing. Every release is in the audit log before it is printed. The end of the
+    input closes the last tick and ends the metric version: another input needs a new version.
 
     Example: shoal run examples/shoal.toml --input examples/purchases.jsonl --output -
     """
+    if output is None and not dry_run:
+        raise typer.BadParameter("name a file for the releases, or - for stdout", param_hint="--output")
     tune_garbage_collector()
-    with open_session(config) as session, ExitStack() as files:
-        file = EventFile(input, session.config, choose_topic(session.config, topic))
-        _check_times(session.config, file_topic := choose_topic(session.config, topic))
-        plan = plan_topic(
-            session.config, file_topic, session.key.secret, source_partitions=1, contributions_partitions=1
-        )
-        continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
-        session.register(file_run=True, topic=file_topic)
-        out = open_output(files, output)
-        refused = None if dead_letters is None else open_output(files, str(dead_letters))
+    said = load_config(config)
+    refuse_same(
+        config, said, input, {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)}
+    )
+    with open_session(config) as session, ExitStack() as files, ending_in_words():
+        name = choose_topic(session.config, topic)
+        _check_times(session.config, name)
+        plan = plan_topic(session.config, name, session.key.secret, source_partitions=1, contributions_partitions=1)
+        content = files.enter_context(spooled(input))
+        file = EventFile(input, session.config, name, content=content)
+        session.check(file_run=True)  # what the ledger refuses needs no reading
+        file, survey = _look_through(files, session.config, file, plan, sort=sort)
+        is_nothing_yet = open_ and not survey.records
+        if not is_nothing_yet:
+            judge(survey, file, Limits(max_refused, max_late))
+        for remark in remarks(survey, file):
+            say(f"shoal: {remark}")
+        if output is None or dry_run:
+            fields = _would_do(session, survey)
+        elif is_nothing_yet:
+            fields = _nothing(output, dead_letters)
+        else:
+            fields = _publish(session, plan, file, output, dead_letters, end=not open_)
+    text = _dry_summary if dry_run else _summary
+    result(fields, as_json=as_json, text=lambda: text(fields), to_stderr=output == "-" or not as_json)
+
+
+def _look_through(
+    files: ExitStack, config: Config, file: EventFile, plan: TopicPlan, *, sort: bool
+) -> tuple[EventFile, Survey]:
+    """The input, in order of time if that was asked for, and what can be used of it."""
+    with progress(f"looking through {file.path}", size_of(file.source)) as advance:
+        if not sort:
+            return file, survey_file(file, plan, advance)
+        ordered: SortedFile = files.enter_context(sorted_file(file, config, plan.topic))
+        survey = Survey(plan)
+        ordered.fill(survey.look, advance)
+    survey.forget_order()  # it was the file that was out of order
+    return ordered, survey
+
+
+def _publish(
+    session: Session, plan: TopicPlan, file: EventFile, output: str, dead_letters: Path | None, *, end: bool
+) -> dict[str, Any]:
+    """Register, run and write; the outputs appear when all is done."""
+    continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
+    session.register(file_run=True, topic=plan.topic)
+    with ExitStack() as outputs:
+        out = open_output(outputs, output)
+        refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
         runner = FileRun(plan)
-        releases = _run(runner, continuation, file, out, refused, end=not open_)
-        if not open_ and not continuation.repeats_only:
+        releases = _run(runner, continuation, file, out, refused, end=end)
+        if end and not continuation.repeats_only:
             session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)), run=session.ledger.run)
         out.flush()
-    counters = runner.counters
-    fields = {"events": file.count, "releases": releases, "counters": dict(sorted(counters.items()))}
-    result(fields, as_json=as_json, text=lambda: _summary(fields), to_stderr=output == "-" or not as_json)
+    return {"events": file.count, "releases": releases, "counters": dict(sorted(runner.counters.items()))}
+
+
+def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
+    """Of an input that is still empty, and left open: nothing is registered for it."""
+    with ExitStack() as outputs:
+        for path in (output, dead_letters):
+            if path is not None:
+                open_output(outputs, str(path))
+    return {"events": 0, "releases": 0, "counters": {}}
 
 
 def _run(
@@ -67,7 +141,7 @@ def _run(
 ) -> int:
     """Show what is in the log; the number of releases."""
     releases = 0
-    with progress(f"reading {file.path}", size_of(file.path)) as advance:
+    with progress(f"reading {file.path}", size_of(file.source)) as advance:
         for chunk in runner.outputs(file.lines(advance), end=end):
             for done in continuation.take(chunk):
                 out.writelines(release.value + b"\n" for release in done.releases)
@@ -106,8 +180,27 @@ def _check_times(config: Config, topic: str) -> None:
             )
 
 
-def _summary(fields: dict[str, object]) -> str:
-    counters = fields["counters"]
-    assert isinstance(counters, dict)  # noqa: S101 - made above
-    remarks = "".join(f"; {name} {count}" for name, count in counters.items())
+def _would_do(session: Session, survey: Survey) -> dict[str, Any]:
+    """What a dry run says: counts of pattern, and what the ledger would be charged."""
+    charged = session.check(file_run=True).charged
+    return {
+        "events": survey.records,
+        "usable": survey.by_metric,
+        "refused": survey.refused,
+        "late": survey.late,
+        "would_charge": {f"{one.metric}/{one.version}": str(one.charge_epsilon) for one in charged},
+    }
+
+
+def _dry_summary(fields: dict[str, Any]) -> str:
+    usable = ", ".join(f"{count} for {name}" for name, count in fields["usable"].items())
+    charges = ", ".join(f"{name} epsilon {epsilon}" for name, epsilon in fields["would_charge"].items())
+    return (
+        f"{fields['events']} events; usable: {usable}; refused by all metrics: {fields['refused']}; late: "
+        f"{fields['late']}; nothing was charged; a run would charge: {charges or 'nothing more'}"
+    )
+
+
+def _summary(fields: dict[str, Any]) -> str:
+    remarks = "".join(f"; {name} {count}" for name, count in fields["counters"].items())
     return f"{fields['events']} events, {fields['releases']} releases{remarks}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
-from shoal.agents.files import json_number, size_of
+from shoal.agents.files import size_of
 from shoal.agents.session import load_config
 from shoal.agents.windows import Wanted, filed, logged
 from shoal.mechanisms.stepped import Stepped
@@ -17,6 +17,7 @@ from shoal.models.config import Config
 from shoal.models.durations import format_duration, parse_duration
 from shoal.models.errors import ConfigError
 from shoal.models.metric import MetricSection
+from shoal.models.numerals import json_number
 from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
 from shoal.stream.plan import mechanism_of
 from shoal.stream.windows import Answer, History, tells_windows

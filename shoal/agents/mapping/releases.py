@@ -94,6 +94,8 @@ def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
             return possible[0]
         if possible:
             raise InputError(f"{name}: {len(possible)} metrics are by H3 cell; name one: --metric {possible[0]}")
+        if not maps:
+            raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
         raise InputError(f"{name}: no metric here is by H3 cell; that takes `cell = {{ h3 = 8, ... }}` in the metric")
     if metric not in maps:
         raise InputError(f"{name}: no release of metric {metric!r}; there are: {', '.join(sorted(maps)) or 'none'}")

@@ -1,0 +1,108 @@
+"""What a file of events is, by its first bytes; its name only says what it is called.
+
+In come the first bytes, unpacked; out comes how to cut them into events, or a refusal that names the form and says
+what to do.
+"""
+
+import csv
+from collections.abc import Sequence, Set
+from enum import Enum, auto
+
+import orjson
+
+from shoal.models.errors import InputError
+
+LOOKED_AT = 8192  # bytes
+GZIP = b"\x1f\x8b"
+UTF8_MARK = b"\xef\xbb\xbf"
+UTF16 = "UTF-16 text; write it as UTF-8, say by `iconv -f UTF-16 -t UTF-8`"
+FOREIGN = (
+    (b"\xff\xfe", UTF16),
+    (b"\xfe\xff", UTF16),
+    (b"PK\x03\x04", "a ZIP archive or a spreadsheet; save it as CSV"),
+    (b"PAR1", "Parquet; write it as CSV or JSON lines"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd; unpack it, or pack it by gzip"),
+    (b"BZh", "packed by bzip2; unpack it, or pack it by gzip"),
+    (b"\xfd7zXZ", "packed by xz; unpack it, or pack it by gzip"),
+)
+DELIMITERS = (",", ";", "\t", "|")
+
+
+class Form(Enum):
+    """How the events of a file are told apart."""
+
+    LINES = auto()  # a JSON object a line
+    VALUES = auto()  # JSON objects in a list, or over several lines
+    TABLE = auto()  # CSV
+
+
+def form_of(head: bytes, path: str, *, named: Form | None) -> Form:
+    r"""The form of a file that begins so; `named` is what its name says.
+
+    >>> form_of(b'{"a": 1}\n', "x.jsonl", named=Form.LINES), form_of(b'[{"a": 1},', "x.json", named=Form.LINES)
+    (<Form.LINES: 1>, <Form.VALUES: 2>)
+
+    Raises:
+        InputError: it is no text that can be read here.
+    """
+    for magic, what in FOREIGN:
+        if head.startswith(magic):
+            raise InputError(f"{path} is {what}")
+    if head[1:2] == b"\x00" or (head[:1] == b"\x00" and len(head) > 1):
+        raise InputError(f"{path} is {UTF16}")
+    text = head.removeprefix(UTF8_MARK).lstrip()
+    if named is Form.TABLE:
+        return named
+    if _spans_lines(text):
+        return Form.VALUES
+    is_json = named is not None or not text or text.startswith(b"{")
+    return Form.LINES if is_json else Form.TABLE
+
+
+def _spans_lines(text: bytes) -> bool:
+    """Whether it begins with a list of events, or with an event that goes on in the next line."""
+    first, _, rest = text.partition(b"\n")
+    if first.strip() == b"{":
+        return True
+    return text.startswith(b"[") and (not rest.strip() or not _is_json(first))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def delimiter_of(header: str, wanted: Set[str], *, usual: str) -> str:
+    """What stands between the cells of a table: what makes most columns that are wanted, the usual one if in doubt.
+
+    >>> delimiter_of("u;t;v", {"u", "v"}, usual=","), delimiter_of("u", {"u", "v"}, usual=",")
+    (';', ',')
+    """
+
+    def found(delimiter: str) -> tuple[int, bool]:
+        try:
+            names = next(csv.reader([header], delimiter=delimiter), [])
+        except csv.Error:
+            names = []
+        return len(wanted & {name.strip() for name in names}), delimiter == usual
+
+    return max(DELIMITERS, key=found)
+
+
+def missing_columns(header: Sequence[str], needed: Set[str]) -> str | None:
+    """What to say of a header that lacks columns that are needed; None if it has them."""
+    nested = sorted(name for name in needed if "." in name)
+    if nested:
+        return f"a table has no nested fields, and {nested[0]!r} is one; rename the column and the field, without a dot"
+    missing = sorted(needed - set(header))
+    if not missing:
+        return None
+    names = ", ".join(repr(name) for name in missing)
+    if needed & {name.strip() for name in header} > needed & set(header):
+        return f"the header has blanks around the names of its columns (so it has no {names}); remove them"
+    if len(missing) == len(needed):
+        return f"the first line names none of the columns {names}; add a header, or correct the fields of the metrics"
+    return f"the header has no column {names}; add it, or correct the field of the metric"

@@ -1,0 +1,121 @@
+"""The first pass over a file: is there enough in it that metrics can use, and is it in order of time?
+
+It comes before anything is registered, charged or published. In comes an event file; out come remarks for the operator
+or a refusal, both functions of pattern. Which shares are too much is decided here.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from shoal.agents.files import EventFile
+from shoal.agents.input.forms import describe
+from shoal.models.errors import InputError
+from shoal.stream.plan import TopicPlan
+from shoal.stream.survey import Survey, Trouble
+
+TOLD_FROM = 0.05  # a larger share of refused records is told
+MAX_LATE = 0.05  # a file in order of time has few that are late; one that is not has most
+REMEDIES = "add --sort to run it in order of time, give the metrics a `lateness`, or accept it with --max-late SHARE"
+NOTHING_DONE = "nothing was registered, charged or published"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Shares of the records, from 0 to 1."""
+
+    refused: float = 1.0
+    late: float | None = None  # None: MAX_LATE, of those that no metric's `late` or `lateness` speaks of
+
+
+def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None]) -> Survey:
+    """Read the whole file once.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    survey = Survey(plan)
+    look = survey.look
+    for chunk in file.chunks(on_bytes):
+        for number, raw in chunk:
+            look(number, raw)
+    return survey
+
+
+def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
+    """Refuse a file that the metrics cannot use.
+
+    Raises:
+        InputError: no record can be used, or more are refused or late than may be.
+    """
+    if not survey.records:
+        raise InputError(f"{file.path}: there is no event in it; {NOTHING_DONE}")
+    if not survey.usable and file.fault is not None:
+        raise InputError(f"{file.path}: {file.fault}; {NOTHING_DONE}")
+    if not survey.usable or survey.refused > limits.refused * survey.records:
+        whole = "no record can be used by any metric" if not survey.usable else _refused(survey)
+        raise InputError(f"{file.path}: {whole}: {_reasons(survey.troubles, file.places)}; {NOTHING_DONE}")
+    if survey.reads_dates_as_seconds:
+        raise InputError(
+            f"{file.path}: the times are calendar dates of eight digits, which as numbers are seconds in 1970; write "
+            f"them as 2024-01-31; {NOTHING_DONE}"
+        )
+    late, limit = (survey.disordered, MAX_LATE) if limits.late is None else (survey.late, limits.late)
+    if late > limit * survey.records:
+        raise InputError(f"{file.path} is not in order of time: {_late(survey)}; {NOTHING_DONE}: {REMEDIES}")
+
+
+def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
+    """What an operator should know of a file that is run, a line each."""
+    if survey.refused > TOLD_FROM * survey.records:
+        yield f"{file.path}: {_refused(survey)}: {_reasons(survey.troubles, file.places)}"
+    for name, count in survey.by_metric.items():
+        if not count:
+            yield f'{file.path}: metric "{name}" can use none of the records'
+    repeats = sum(_names_twice(raw) for _, raw in next(file.chunks(), []))
+    if repeats:
+        yield f"{file.path}: {repeats} of the first events name a field twice; what comes last counts"
+    if survey.late:
+        yield f"{file.path}: {_late(survey)}; --sort counts each in its own"
+
+
+def _names_twice(raw: bytes) -> bool:
+    """Whether an object in an event has two fields of one name, which no parser of JSON says."""
+    found = False
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(raw, object_pairs_hook=look, parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return found
+
+
+def _refused(survey: Survey) -> str:
+    return f"{_share(survey.refused, survey.records)} can be used by no metric"
+
+
+def _late(survey: Survey) -> str:
+    return f"{_share(survey.late, survey.records)} come so late that they are left out or counted in a later tick"
+
+
+def _share(part: int, whole: int) -> str:
+    """As it is said.
+
+    >>> _share(534, 600), _share(1, 30_000)
+    ('534 of 600 records (89 %)', '1 of 30,000 records (0.0033 %)')
+    """
+    return f"{part:,} of {whole:,} records ({float(f'{100 * part / whole:.2g}'):g} %)"
+
+
+def _reasons(troubles: list[Trouble], places: str) -> str:
+    """The first reasons, each with where it was met."""
+    said = [(f"{places} {one.number}", f"{describe(one)} ({one.reason})") for one in troubles]
+    parts = []
+    for sentence, group in groupby(said, key=lambda pair: pair[1]):
+        parts.append(f"{', '.join(place for place, _ in group)}: {sentence}")
+    return "; ".join(parts)

@@ -1,0 +1,98 @@
+"""Names the form of what cannot be used, so that a person can mend it: never a value, and no part of one.
+
+In comes a record that a metric refuses, with the reason; out comes a sentence. Only the first few records of a file
+that cannot be used come here, on the machine and terminal of who has the file.
+"""
+
+import re
+from typing import Any
+
+from shoal.models.events import MISSING, Refused, getter, parse
+from shoal.models.metric import MetricSection
+from shoal.models.numerals import json_number
+from shoal.models.reading import NEWEST
+from shoal.stream.survey import Trouble
+
+WHOLE = {
+    "not-json": "it is no JSON object on a line of its own",
+    "not-json-object": "it is JSON, and no object with named fields (a row of a table with more cells than its header "
+    "becomes a list)",
+    "late": "it is late",
+    "too-far-ahead": "it is too far in the future",
+}
+MONEY = re.compile(r"\s*[^\w\s.,+-]{1,3}\s*[+-]?\d[\d.,' ]*\s*|\s*[+-]?\d[\d.,' ]*\s*([^\w\s.,+-]{1,3}|[A-Za-z]{3})\s*")
+COMMA = re.compile(r"\s*[+-]?[\d.' ]*\d,\d+\s*")
+THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
+US_DATE = re.compile(r"\s*\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b.*")
+LOG_DATE = re.compile(r"\W*\d{1,2}[/ -][A-Za-z]{3}[/ -]\d{4}\b.*|[A-Za-z]{3}, \d.*")
+ZONE_NAME = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+\s*\[?[A-Za-z]+(/[A-Za-z_]+)?\]?")
+TEXTS_OF_VALUES = (
+    (THOUSANDS, "a text with commas between thousands; write the number alone"),
+    (COMMA, "a text with a decimal comma; write it with a point"),
+    (MONEY, "a text with a currency or unit beside the number; write the number alone"),
+)
+TEXTS_OF_TIMES = (
+    (
+        re.compile(r"[+-]?\d+(\.\d*)?"),
+        "digits that could be a date or a number of seconds; write 2024-01-31, or a JSON number",
+    ),
+    (US_DATE, "a date with slashes or points; write it as 2024-01-31T18:30:00Z"),
+    (LOG_DATE, "a date with the name of a month, as in a log; write it as 2024-01-31T18:30:00Z"),
+    (ZONE_NAME, "a time with the name of a zone; write its offset, as in 2024-01-31T18:30:00+01:00"),
+)
+
+
+def describe(trouble: Trouble) -> str:
+    """What is wrong with a record."""
+    if trouble.reason in WHOLE:
+        return WHOLE[trouble.reason]
+    try:
+        event = parse(trouble.raw, NEWEST)
+    except Refused:
+        return "a registered version reads it as in its time, and then it was no JSON: raise the metric's version"
+    kind, _, role = trouble.reason.partition("-")
+    path, found = _field(trouble.metric.section, role, event)
+    if kind == "no":
+        return f"there is no field {path!r}"
+    return f"field {path!r} is {_form(found, role)}"
+
+
+def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[str, Any]:
+    """The field that plays the role, the first one that is at fault where several do, and what it holds."""
+    paths = {"lat": "latitude", "lon": "longitude"}
+    if role == "value":
+        fields = [(path, getter(path)(event)) for path in section.values]
+        faulty = [field for field in fields if type(field[1]) not in (int, float)]
+        return (faulty or fields or [("", MISSING)])[0]
+    path = section.paths().get(paths.get(role, role), role)
+    return path, getter(path)(event)
+
+
+def _form(found: Any, role: str) -> str:
+    match found:
+        case None:
+            return "null, or NaN or Infinity, which are no numbers"
+        case bool():
+            return "a boolean"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case str():
+            return _text(found, role)
+    return {
+        "time": "a number that no calendar has, as seconds, milli-, micro- or nanoseconds since 1970",
+        "lat": "a number outside -90 to 90",
+        "lon": "a number outside -180 to 180",
+    }.get(role, "a number with a fraction, or with more than 256 digits, which is no id")
+
+
+def _text(text: str, role: str) -> str:
+    if role in ("user", "group"):
+        return "an empty text" if not text else "a text of more than 256 bytes, or no Unicode"
+    if role == "time":
+        forms = (said for form, said in TEXTS_OF_TIMES if form.fullmatch(text))
+        return next(forms, "a text that is no ISO 8601 time; write 2024-01-31T18:30:00Z")
+    if json_number(text) is not None:
+        return "a number in a text; write it without quotes"
+    return next((said for form, said in TEXTS_OF_VALUES if form.fullmatch(text)), "a text that is no number")

@@ -1,0 +1,44 @@
+"""No file of a run may be two things: what is written must not be what is read, nor what another part is written to."""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import TextIO
+
+from shoal.models.config import Config
+from shoal.models.errors import InputError
+
+SQLITE = "sqlite:///"
+
+
+def refuse_same(config_path: Path, config: Config, source: str, written: Mapping[str, str | None]) -> None:
+    """Compare by path, symbolic link and hard link; `written` is option -> path.
+
+    Raises:
+        InputError: two of them are one file.
+    """
+    key = Path(config.privacy.key_file).resolve()
+    names = {"the configuration": config_path, "the key file": key, "the key's record of use": f"{key}.used"}
+    read = {"the input": _identity(source, sys.stdin)}
+    read |= {name: _identity(str(path), sys.stdin) for name, path in names.items()}
+    written_to = {option: _identity(path, sys.stdout) for option, path in written.items() if path is not None}
+    if config.audit.url.startswith(SQLITE):
+        log = config.audit.url.removeprefix(SQLITE)
+        for part in ("", "-wal", "-shm", "-journal"):
+            written_to[f"the audit log{part}"] = _identity(log + part, sys.stdout)
+    pairs = [(one, other) for one in written_to.items() for other in read.items()]
+    for (name, identity), (other_name, other) in [*pairs, *combinations(written_to.items(), 2)]:
+        if identity is not None and identity == other:
+            raise InputError(f"{name} and {other_name} are one file; write to another one, for this one would be lost")
+
+
+def _identity(path: str, stream: TextIO) -> object:
+    """Equal for what is one file, whatever it is called; None for a terminal, a pipe or the like."""
+    try:
+        found = os.fstat(stream.fileno()) if path == "-" else os.stat(path)
+    except (OSError, ValueError):  # there is none yet, or a stream without a file
+        return None if path == "-" else os.path.realpath(path)
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None

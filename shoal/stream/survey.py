@@ -1,0 +1,185 @@
+"""A survey: what a topic's metrics could use of a file, before anything is registered or published of it.
+
+It reads every record as `bound` would, and keeps no accounts. In come records in their order; what comes out are
+functions of their pattern: how many no metric could use, with the first reasons, and how many come so late that they
+would be refused or counted in a tick that is not their own.
+
+Late records are no fault where the configuration says what becomes of them, by `late` or `lateness`; that a file is in
+no order is one. Lags tell the two apart: in a file without an order most are a good part of all its time.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from shoal.models.events import Refused, parse, read_user, read_value
+from shoal.stream.plan import Metric, TopicPlan
+from shoal.stream.progress import Progress
+
+TOLD = 3  # troubles that are kept
+FAR = 10  # a lag of more than one part in so many of the file's time is no lateness that a configuration meant
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a record can be used by no metric, by the word of one."""
+
+    number: int  # the caller's, of the record
+    reason: str
+    metric: Metric
+    raw: bytes
+
+
+class Survey:
+    """Counts over the records of one file."""
+
+    def __init__(self, plan: TopicPlan) -> None:
+        self.records = 0
+        self.usable = 0  # by one metric at least
+        self.late = 0
+        self._unmeant = 0  # of the late, those of a metric that says nothing of lateness
+        self._lags: Counter[int] = Counter()  # of the others: upper bits of the lag -> records
+        self._first: int | None = None  # of the times that were read
+        self._last = -(2**63)
+        self.troubles: list[Trouble] = []
+        self._needs = _needs_of(plan)
+        clocks = [(Progress(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks]
+        readings = sorted({clock.reading for clock in plan.clocks})
+        self._readings = [
+            (reading, [pair for pair in clocks if pair[0].clock.reading == reading]) for reading in readings
+        ]
+
+    @property
+    def refused(self) -> int:
+        """Records that no metric can use."""
+        return self.records - self.usable
+
+    @property
+    def by_metric(self) -> dict[str, int]:
+        """How many records each metric can use."""
+        return {metric.name: one.count for one in self._needs for metric in one.metrics}
+
+    @property
+    def disordered(self) -> int:
+        """Late records that are no lateness that the configuration speaks of."""
+        span = self._last - (self._first or 0)
+        return self._unmeant + sum(count for lag, count in self._lags.items() if lag * FAR > span)
+
+    @property
+    def reads_dates_as_seconds(self) -> bool:
+        """Whether the first and the last time are seconds in 1970 with the digits of a calendar date, as 20240131."""
+        return self._first is not None and _is_date(self._first) and _is_date(self._last)
+
+    def forget_order(self) -> None:
+        """The records will come in another order: of their times."""
+        self.late = self._unmeant = 0
+        self._lags.clear()
+
+    def _stretch(self, time: int) -> None:
+        self._first = time if self._first is None else min(self._first, time)
+        self._last = max(self._last, time)
+
+    def look(self, number: int, raw: bytes) -> int | None:
+        """Take in one record; its time, by any clock that can read it. One loop, for a million records come by."""
+        self.records += 1
+        is_usable = is_late = is_unmeant = False
+        lag = 0
+        time: int | None = None
+        trouble: tuple[Exception, _Need] | None = None
+        for reading, clocks in self._readings:
+            try:
+                event = parse(raw, reading)
+            except Exception as error:
+                trouble = trouble or (error, clocks[0][1][0])
+                continue
+            for progress, needs in clocks:
+                try:
+                    effective: int | None = progress.effective(event, raw, -1)
+                except Refused as refused:
+                    if refused.reason != "late":
+                        trouble = trouble or (refused, needs[0])
+                        continue
+                    effective = None
+                time = progress.time
+                if self._first is None or not self._first <= time <= self._last:
+                    self._stretch(time)
+                for need in needs:
+                    try:  # whatever would make an intake refuse it
+                        read_user(need.get_user(event), raw, need.path, reading)
+                        if need.place_of is not None:
+                            need.place_of(event, raw)
+                        read_value(need.get_value(event))
+                    except Exception as error:
+                        trouble = trouble or (error, need)
+                        continue
+                    need.count += 1
+                    is_usable = True
+                    if effective != time and need.displaces(time, effective):
+                        is_late, is_unmeant = True, is_unmeant or need.is_unmeant
+                        lag = max(lag, (progress.latest or time) - time)
+        self.usable += is_usable
+        if is_late:
+            self.late += 1
+            self._unmeant += is_unmeant
+            self._lags[_coarse(lag)] += not is_unmeant
+        if trouble is not None and not is_usable and len(self.troubles) < TOLD:
+            self.troubles.append(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
+        return time
+
+
+class _Need:
+    """What some metrics of one clock read alike of an event: they need to be asked once."""
+
+    __slots__ = ("clock", "count", "get_user", "get_value", "is_unmeant", "metrics", "path", "place_of")
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        one = metrics[0]
+        self.metrics = metrics
+        self.clock, self.path = one.clock, one.section.user
+        self.get_user, self.place_of, self.get_value = one.get_user, one.place_of, one.get_value
+        self.count = 0  # of records that they can use
+        self.is_unmeant = not all({"late", "lateness"} & metric.section.model_fields_set for metric in metrics)
+
+    def displaces(self, time: int, effective: int | None) -> bool:
+        """Whether a late event is refused, or counts in a tick or period that is not its own, in one of them."""
+        return any(_is_displaced(metric, time, effective) for metric in self.metrics)
+
+
+def _is_date(time: int) -> bool:
+    """Whether a time is a number of seconds that is written as YYYYMMDD, of a year from 1900 to 2099.
+
+    >>> _is_date(20240131 * 10**6), _is_date(20241331 * 10**6), _is_date(1_704_067_200 * 10**6)
+    (True, False, False)
+    """
+    digits, rest = divmod(time, 10**6)
+    month, day = digits // 100 % 100, digits % 100
+    return not rest and 1900 <= digits // 10_000 < 2100 and 1 <= month <= 12 and 1 <= day <= 31
+
+
+def _coarse(lag: int) -> int:
+    """The lag, but for its lower bits: there are few such numbers, however many lags.
+
+    >>> _coarse(5), _coarse(1_000_003)
+    (5, 999424)
+    """
+    low = max(0, lag.bit_length() - 8)
+    return lag >> low << low
+
+
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, Refused) else "error"
+
+
+def _needs_of(plan: TopicPlan) -> list[_Need]:
+    found: dict[tuple[object, ...], list[Metric]] = {}
+    for metric in plan.metrics:
+        section = metric.section
+        key = metric.clock, section.user, section.group, section.cell, section.values, section.reading
+        found.setdefault(key, []).append(metric)
+    return [_Need(metrics) for metrics in found.values()]
+
+
+def _is_displaced(metric: Metric, time: int, effective: int | None) -> bool:
+    if effective is None or metric.every is None:
+        return True
+    lengths = (metric.every, metric.section.of.period or metric.every)
+    return any(time // length != effective // length for length in lengths)

@@ -1,0 +1,556 @@
+"""`shoal run` and its input: every form of a file, what is refused before anything is charged, and in which order."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from shoal.agents import key_file
+from shoal.agents.cli.main import app
+from shoal.agents.ledger import Ledger
+from shoal.agents.session import load_config, registered_readings, registration_of
+from shoal.models.errors import ConfigError, InputError, LedgerError
+from shoal.models.reading import FIRST, NEWEST
+
+CONFIG = """
+[audit]
+url = "sqlite:///log.db"
+[privacy]
+key_file = "shoal.key"
+epsilon = 4
+[[metric]]
+name = "level"
+topic = "readings"
+user = "who"
+value = "x"
+time = "at"
+group = "room"
+statistic = "slot-mean"
+range = [0, 100]
+epsilon = 1
+max_contributions = 4
+slot = "1h"
+"""
+PLACES = CONFIG.replace('group = "room"\n', 'cell = { h3 = 8, lat = "lat", lon = "lon" }\n')
+MEAN = CONFIG.replace('"slot-mean"', '"mean"').replace('slot = "1h"', 'every = "1h"\nusers = 20\nalgorithm = "naive"')
+draw = random.Random(5)
+EVENTS: list[dict[str, Any]] = [
+    {"who": f"u{n % 20}", "at": f"2024-01-01T{n // 60:02d}:{n % 60:02d}:00Z", "x": round(draw.uniform(0, 100), 2),
+     "room": "ab"[n % 2], "lat": 51.5, "lon": -0.1}
+    for n in range(240)
+]  # fmt: skip
+OPTIONS = ("--output", "out.jsonl")
+
+
+def lines(events: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def table(events: Sequence[dict[str, Any]], delimiter: str = ",") -> bytes:
+    text = io.StringIO()
+    rows = csv.DictWriter(text, list(events[0]), delimiter=delimiter, lineterminator="\n")
+    rows.writeheader()
+    rows.writerows(events)
+    return text.getvalue().encode()
+
+
+def changed(**fields: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+    return [event | {name: change(event) for name, change in fields.items()} for event in EVENTS]
+
+
+def seconds(event: dict[str, Any]) -> int:
+    return int(datetime.fromisoformat(event["at"]).timestamp())
+
+
+class Desk:
+    """A folder with a key, a configuration and inputs; each run begins with an empty ledger unless it is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        key_file.new(folder / "shoal.key")
+        self.say(CONFIG)
+
+    def say(self, config: str) -> None:
+        (self.folder / "shoal.toml").write_text(config)
+
+    def put(self, name: str, content: bytes) -> Path:
+        (self.folder / name).write_bytes(content)
+        return self.folder / name
+
+    def call(self, *arguments: str, stdin: bytes | None = None) -> Result:
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            return CliRunner().invoke(app, ["run", "shoal.toml", *arguments], input=stdin)
+        finally:
+            os.chdir(before)
+
+    def run(self, name: str, *more: str) -> bytes:
+        result = self.call("--input", name, *OPTIONS, *more)
+        if result.exception is not None:
+            raise result.exception
+        return (self.folder / "out.jsonl").read_bytes()
+
+    def forget(self) -> None:
+        for name in ("log.db", "log.db-wal", "log.db-shm", "shoal.key.used", "out.jsonl"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def refused(self, name: str, *more: str, error: type[Exception] = InputError) -> str:
+        with pytest.raises(error) as caught:
+            self.run(name, *more)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    def charged(self) -> int:
+        with Ledger.open(f"sqlite:///{self.folder}/log.db") as ledger:
+            return len(ledger.versions("shoal"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+# ---------------------------------------------------------------- forms
+
+
+FORMS: dict[str, tuple[str, bytes]] = {
+    "table": ("in.csv", table(EVENTS)),
+    "semicolons": ("in.csv", table(EVENTS, ";")),
+    "tabs": ("in.csv", table(EVENTS, "\t")),
+    "tab-separated by name": ("in.tsv", table(EVENTS, "\t")),
+    "packed under another name": ("in.jsonl", gzip.compress(lines(EVENTS))),
+    "packed": ("in.csv.gz", gzip.compress(table(EVENTS))),
+    "a list": ("in.json", json.dumps(EVENTS).encode()),
+    "a list, one event a line": ("in.jsonl", b"[\n" + b",\n".join(lines([one]).strip() for one in EVENTS) + b"\n]\n"),
+    "an indented list": ("in.json", json.dumps(EVENTS, indent=2).encode()),
+    "indented objects": ("in.jsonl", "\n".join(json.dumps(event, indent=1) for event in EVENTS).encode()),
+    "a packed list with a byte order mark": ("in.json", gzip.compress(b"\xef\xbb\xbf" + json.dumps(EVENTS).encode())),
+    "byte order mark": ("in.jsonl", b"\xef\xbb\xbf" + lines(EVENTS)),
+    "byte order mark in a table": ("in.csv", b"\xef\xbb\xbf" + table(EVENTS)),
+    "NaN in another field": ("in.jsonl", lines(changed(other=lambda _: float("nan")))),
+    "seconds": ("in.jsonl", lines(changed(at=seconds))),
+    "milliseconds": ("in.jsonl", lines(changed(at=lambda one: seconds(one) * 10**3))),
+    "microseconds": ("in.jsonl", lines(changed(at=lambda one: seconds(one) * 10**6))),
+    "nanoseconds": ("in.jsonl", lines(changed(at=lambda one: seconds(one) * 10**9))),
+    "seconds as text": ("in.jsonl", lines(changed(at=lambda one: str(seconds(one))))),
+    "milliseconds as text": ("in.jsonl", lines(changed(at=lambda one: f"{seconds(one)}000"))),
+    "milliseconds in a table": ("in.csv", table(changed(at=lambda one: seconds(one) * 10**3))),
+    "a blank between date and time": ("in.csv", table(changed(at=lambda one: one["at"].replace("T", " ")[:-1]))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_of_the_same_events_makes_the_same_bytes(desk, form):
+    desk.put("plain.jsonl", lines(EVENTS))
+    expected = desk.run("plain.jsonl")
+    assert len(expected.splitlines()) == 8
+    desk.forget()
+    name, content = FORMS[form]
+    desk.put(name, content)
+    assert desk.run(name) == expected
+
+
+@pytest.mark.parametrize("form", ["table", "semicolons"])
+def test_a_table_has_places_and_several_values_as_json_has(desk, form):
+    name, content = FORMS[form]
+    desk.put("plain.jsonl", lines(EVENTS))
+    desk.put(name, content)
+    several = MEAN.replace('value = "x"', 'value = ["x", "lat"]').replace("[0, 100]", "[[0, 100], [0, 90]]")
+    for config in (PLACES, MEAN, several):
+        desk.say(config)
+        expected = desk.run("plain.jsonl")
+        desk.forget()
+        assert desk.run(name) == expected != b""
+        desk.forget()
+
+
+def test_ids_that_a_program_made_floats_are_the_same_people(desk):
+    desk.put("whole.jsonl", lines(changed(who=lambda one: int(one["who"][1:]))))
+    expected = desk.run("whole.jsonl")
+    desk.forget()
+    desk.put("floats.jsonl", lines(changed(who=lambda one: float(one["who"][1:]))))
+    assert desk.run("floats.jsonl") == expected
+
+
+def test_standard_input_may_be_any_form(desk):
+    desk.put("plain.jsonl", lines(EVENTS))
+    expected = desk.run("plain.jsonl")
+    for content in (lines(EVENTS), table(EVENTS), json.dumps(EVENTS).encode(), gzip.compress(table(EVENTS, ";"))):
+        desk.forget()
+        result = desk.call("--input", "-", "--output", "-", stdin=content)
+        assert result.stdout_bytes == expected
+
+
+STRANGE: dict[str, tuple[str, bytes, str]] = {
+    "UTF-16": ("in.jsonl", lines(EVENTS).decode().encode("utf-16"), "iconv -f UTF-16"),
+    "UTF-16 without a mark": ("in.csv", table(EVENTS).decode().encode("utf-16-le"), "iconv -f UTF-16"),
+    "a spreadsheet": ("in.csv", b"PK\x03\x04....", "save it as CSV"),
+    "Parquet": ("in.jsonl", b"PAR1....", "Parquet"),
+    "no header": ("in.csv", table(EVENTS).partition(b"\n")[2], "add a header"),
+    "blanks in the header": ("in.csv", table(EVENTS).replace(b"who,at,x", b"who, at, x", 1), "has blanks around"),
+    "a column is missing": ("in.csv", table(EVENTS).replace(b"who,at,x", b"who,at,y", 1), "no column 'x'"),
+    "numbers in texts": ("in.jsonl", lines(changed(x=lambda one: str(one["x"]))), "write it without quotes"),
+    "decimal commas": (
+        "in.csv",
+        table(changed(x=lambda one: f"{one['x']:.2f}".replace(".", ",")), ";"),
+        "decimal comma",
+    ),
+    "amounts": ("in.jsonl", lines(changed(x=lambda one: f"${one['x']}")), "currency or unit"),
+    "thousands": ("in.jsonl", lines(changed(x=lambda _: "1,234.5")), "commas between thousands"),
+    "booleans": ("in.jsonl", lines(changed(x=lambda _: True)), "a boolean"),
+    "a typing error": ("in.jsonl", lines([{"y": 1, **one, "x": None} for one in EVENTS]), "null"),
+    "no value": ("in.jsonl", lines([{"who": "a", "at": one["at"], "room": "a"} for one in EVENTS]), "no field 'x'"),
+    "no user": ("in.jsonl", lines(changed(who=lambda _: "")), "an empty text"),
+    "a list as user": ("in.jsonl", lines(changed(who=lambda _: [1])), "a list"),
+    "fractions as ids": ("in.jsonl", lines(changed(who=lambda _: 1.5)), "no id"),
+    "American dates": ("in.csv", table(changed(at=lambda _: "01/31/2024 18:30")), "slashes or points"),
+    "dates of a log": ("in.jsonl", lines(changed(at=lambda _: "31/Jan/2024:18:30:00 +0000")), "name of a month"),
+    "names of zones": ("in.jsonl", lines(changed(at=lambda _: "2024-01-31T18:30:00 Europe/Berlin")), "name of a zone"),
+    "digits that may be a date": ("in.jsonl", lines(changed(at=lambda _: "20240131")), "could be a date"),
+    "dates as numbers": ("in.csv", table(changed(at=lambda _: "20240131")), "calendar dates of eight digits"),
+    "beyond every calendar": ("in.jsonl", lines(changed(at=lambda _: 10**21)), "no calendar has"),
+    "a group that is an object": ("in.jsonl", lines(changed(room=lambda _: {})), "an object"),
+    "no JSON": ("in.jsonl", b"who,at\n" * 5, "no JSON object on a line"),
+    "lists": ("in.jsonl", b"[1]\n[2]\n[3]\n", "no object with named fields"),
+    "nothing": ("in.jsonl", b"\n\n", "there is no event in it"),
+    "only a header": ("in.csv", table(EVENTS).partition(b"\n")[0], "there is no event in it"),
+    "cut off": ("in.jsonl.gz", gzip.compress(lines(EVENTS * 20))[:-3000], "cut off); copy or make it again"),
+    "damaged": ("in.jsonl.gz", b"\x1f\x8b" + b"damaged" * 9, "its data is not"),
+    "a list that is cut off": ("in.json", json.dumps(EVENTS).encode()[:-1], "the list of events is cut off"),
+    "a list with an error": ("in.json", b'[{"who": 1}, {"who": 2,, }]', "record 2 is not JSON"),
+    "a list without commas": ("in.json", b'[{"who": 1}\n {"who": 2}]', "record 2 is not JSON"),
+    "more after a list": ("in.json", b'[{"who": 1},\n{"who": 2}]\n{"who": 3}', "something follows the list"),
+}
+
+
+@pytest.mark.parametrize("form", STRANGE, ids=str)
+def test_what_cannot_be_used_is_refused_by_its_name_and_costs_nothing(desk, form):
+    name, content, said = STRANGE[form]
+    desk.put(name, content)
+    # when the file is run, then the refusal names the form, and no value of it
+    message = desk.refused(name)
+    assert said in message
+    assert not any(secret in message for secret in ("u7", "2024-01-01T", "1,234.5", "18:30:00 "))
+    # and the good file is the first input of version 1
+    assert desk.charged() == 0
+    assert not (desk.folder / "out.jsonl").exists()
+    desk.put("good.jsonl", lines(EVENTS))
+    assert len(desk.run("good.jsonl").splitlines()) == 8
+
+
+def test_the_first_three_reasons_stand_with_their_lines(desk):
+    bad = [lines([one]) for one in EVENTS[:4]]
+    bad[1] = b"\n\n"
+    bad[0], bad[2], bad[3] = b"no JSON\n", lines([EVENTS[0] | {"who": None}]), lines([EVENTS[0] | {"x": "1"}])
+    desk.put("in.jsonl", b"".join(bad) + lines([EVENTS[0] | {"x": []}]) * 9)
+    message = desk.refused("in.jsonl")
+    assert "line 1: it is no JSON object" in message
+    assert "line 4: field 'who' is null" in message
+    assert "line 5: field 'x' is a number in a text" in message
+    assert "line 6" not in message
+
+
+def test_an_input_that_is_still_empty_may_be_left_open_and_costs_nothing(desk):
+    desk.put("in.jsonl", b"")
+    assert desk.run("in.jsonl", "--open", "--dead-letters", "dead.jsonl") == b""
+    assert (desk.folder / "dead.jsonl").read_bytes() == b""
+    assert desk.charged() == 0
+
+
+# ---------------------------------------------------------------- shares
+
+
+def test_a_larger_share_of_refused_records_is_told_and_may_be_refused(desk):
+    events = [event | ({"x": "free"} if n % 10 == 0 else {}) for n, event in enumerate(EVENTS)]
+    desk.put("in.jsonl", lines(events))
+    assert "24 of 240 records (10 %) can be used by no metric: line 1" in desk.refused(
+        "in.jsonl", "--max-refused", "0.09"
+    )
+    assert desk.charged() == 0
+    result = desk.call("--input", "in.jsonl", *OPTIONS, "--max-refused", "0.1")
+    assert result.exit_code == 0
+    assert "24 of 240 records (10 %) can be used by no metric: line 1, line 11, line 21: field 'x'" in result.stderr
+
+
+def test_a_few_refused_records_are_counted_and_not_told(desk):
+    desk.put("in.jsonl", lines([*EVENTS, EVENTS[-1] | {"x": "free"}]))
+    assert desk.call("--input", "in.jsonl", *OPTIONS).stderr.splitlines() == [
+        "241 events, 8 releases; dead_letters.level.bad-value 1"
+    ]
+
+
+def test_fields_that_stand_twice_are_told(desk):
+    desk.put("in.jsonl", lines(EVENTS).replace(b'"x":', b'"x": 5, "x":'))
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert "240 of the first events name a field twice; what comes last counts" in result.stderr
+    assert result.exit_code == 0
+
+
+def test_a_metric_that_can_use_nothing_beside_one_that_can_is_told(desk):
+    desk.say(CONFIG + CONFIG[CONFIG.index("[[metric]]") :].replace('"level"', '"other"').replace('"x"', '"y"'))
+    desk.put("in.jsonl", lines(EVENTS))
+    assert 'metric "other" can use none of the records' in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_a_dry_run_reads_everything_and_changes_nothing(desk):
+    desk.put("in.jsonl", lines([*EVENTS, EVENTS[-1] | {"x": "free"}]))
+    result = desk.call("--input", "in.jsonl", "--dry-run", "--json")
+    assert orjson.loads(result.stdout) == {
+        "events": 241, "usable": {"level": 240}, "refused": 1, "late": 0, "would_charge": {"level/1": "1"},
+    }  # fmt: skip
+    assert "a run would charge: level/1 epsilon 1" in desk.call("--input", "in.jsonl", "--dry-run").stderr
+    assert desk.charged() == 0
+    assert not (desk.folder / "shoal.key.used").exists()
+    desk.put("bad.jsonl", b"{}\n")
+    assert isinstance(desk.call("--input", "bad.jsonl", "--dry-run").exception, InputError)
+    assert desk.call("--input", "in.jsonl").exit_code == 2, "a run needs an output"
+
+
+# ---------------------------------------------------------------- order
+
+
+def shuffled(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return random.Random(2).sample(events, len(events))
+
+
+@pytest.mark.parametrize(
+    "config", [CONFIG, MEAN, PLACES, CONFIG + 'late = "drop"\n'], ids=["slots", "means", "places", "dropped"]
+)
+def test_a_shuffled_file_is_refused_with_its_share_and_runs_sorted(desk, config):
+    desk.say(config)
+    desk.put("in.jsonl", lines(EVENTS))
+    expected = desk.run("in.jsonl")
+    desk.forget()
+    desk.put("in.jsonl", lines(shuffled(EVENTS)))
+    message = desk.refused("in.jsonl")
+    assert "is not in order of time" in message
+    assert "of 240 records (" in message
+    assert desk.charged() == 0
+    # when it is sorted, then it makes the bytes of the file that was in order, and ends the version with its input
+    assert desk.run("in.jsonl", "--sort") == expected
+    desk.put("in.jsonl", lines(EVENTS))
+    assert desk.run("in.jsonl") == expected
+
+
+def test_sorting_keeps_the_order_of_equal_times_and_puts_those_without_a_time_last(desk):
+    events = [{"who": "a", "at": "2024-01-01T00:00:00Z", "x": n, "room": "a"} for n in range(6)]
+    events = [{"who": "a", "at": "soon", "x": 1, "room": "a"}, EVENTS[60], *events]
+    desk.put("in.jsonl", lines(events))
+    desk.put("sorted.jsonl", lines([*events[2:], events[1], events[0]]))
+    desk.call("--input", "in.jsonl", *OPTIONS, "--sort", "--dead-letters", "dead.jsonl")
+    first = (desk.folder / "out.jsonl").read_bytes()
+    (letter,) = (desk.folder / "dead.jsonl").read_bytes().splitlines()
+    assert orjson.loads(letter)["offset"] == 7
+    assert desk.run("sorted.jsonl") == first != b""
+
+
+def test_metrics_by_different_times_have_no_common_order(desk):
+    other = MEAN[MEAN.index("[[metric]]") :].replace('"level"', '"other"').replace('"at"', '"booked"')
+    desk.say(MEAN + other)
+    desk.put("in.jsonl", lines(EVENTS))
+    assert "a file has one order" in desk.refused("in.jsonl", "--sort", error=ConfigError)
+
+
+def test_lateness_is_no_disorder(desk):
+    desk.say(MEAN + 'lateness = "4h"\n')
+    desk.put("in.jsonl", lines(shuffled(EVENTS)))
+    assert desk.run("in.jsonl") != b""
+    # nor is what comes in its own tick, whatever its place in it
+    desk.forget()
+    desk.say(MEAN)
+    hours = [random.Random(n).sample(EVENTS[60 * n : 60 * n + 60], 60) for n in range(4)]
+    desk.put("in.jsonl", lines(event for hour in hours for event in hour))
+    assert "late" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_much_lateness_of_which_the_configuration_speaks_is_no_disorder(desk):
+    # given events that come up to ten minutes late, and a metric that drops them
+    order = sorted(range(240), key=lambda n: n + 10 * random.Random(n).random())
+    desk.put("in.jsonl", lines(EVENTS[n] for n in order))
+    desk.say(MEAN.replace('"1h"', '"contribution"') + 'late = "drop"\n')
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert "come so late" in result.stderr
+    # then a metric that says nothing of it is refused the file, and so is this one, if that is asked for
+    desk.forget()
+    assert "not in order" in desk.refused("in.jsonl", "--max-late", "0.05")
+    desk.say(MEAN.replace('"1h"', '"contribution"'))
+    assert "not in order" in desk.refused("in.jsonl")
+
+
+def test_a_few_late_records_run_as_they_are_configured_and_are_told(desk):
+    late = [*EVENTS[:100], EVENTS[3], *EVENTS[100:]]
+    desk.say(CONFIG + 'late = "drop"\n')
+    desk.put("in.jsonl", lines(late))
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert "1 of 241 records (0.41 %) come so late" in result.stderr
+    assert "dead_letters.level.late 1" in result.stderr
+    desk.forget()
+    assert "0.41 %" in desk.refused("in.jsonl", "--max-late", "0.004")
+    desk.put("in.jsonl", lines(shuffled(EVENTS)))
+    assert desk.run("in.jsonl", "--max-late", "1") != b""
+
+
+# ---------------------------------------------------------------- one file, two things
+
+
+ROLES = {"in.jsonl": "the input", "shoal.toml": "the configuration", "shoal.key": "the key file"}
+
+
+@pytest.mark.parametrize("option", ["--output", "--dead-letters"])
+@pytest.mark.parametrize("kept", [*ROLES, "shoal.key.used", "log.db", "log.db-wal"])
+@pytest.mark.parametrize("way", ["path", "symlink", "hard link"])
+def test_what_is_written_is_none_of_what_is_read(desk, option, kept, way):
+    desk.put("in.jsonl", lines(EVENTS))
+    if kept not in ROLES:
+        desk.put(kept, b"")
+    content = (desk.folder / kept).read_bytes()
+    name = {"path": f"../{desk.folder.name}/{kept}", "symlink": "link", "hard link": "link"}[way]
+    if way == "symlink":
+        (desk.folder / name).symlink_to(kept)
+    elif way == "hard link":
+        os.link(desk.folder / kept, desk.folder / name)
+    other = ("--output", "o") if option == "--dead-letters" else ()
+    result = desk.call("--input", "in.jsonl", *other, option, name)
+    assert isinstance(result.exception, InputError)
+    assert option in str(result.exception)
+    assert (desk.folder / kept).read_bytes() == content
+
+
+def test_no_two_outputs_are_one_file_and_the_log_is_no_input(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    result = desk.call("--input", "in.jsonl", "--output", "o", "--dead-letters", "./o")
+    assert "--output and --dead-letters are one file" in str(result.exception)
+    desk.say(CONFIG.replace("log.db", "in.jsonl"))
+    assert "the audit log and the input are one file" in desk.refused("in.jsonl")
+    assert (desk.folder / "in.jsonl").read_bytes() == lines(EVENTS)
+
+
+def test_a_run_that_fails_leaves_the_old_output_whole(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    expected = desk.run("in.jsonl")
+    (desk.folder / "out.jsonl").chmod(0o640)
+    desk.put("other.jsonl", lines(changed(x=lambda one: 100 - one["x"])))
+    with pytest.raises(Exception, match="release"):
+        desk.run("other.jsonl")
+    assert (desk.folder / "out.jsonl").read_bytes() == expected
+    assert not list(desk.folder.glob(".*.part"))
+    # and one that ends in order replaces it, where a link points to, under its mode
+    (desk.folder / "out.jsonl").rename(desk.folder / "target.jsonl")
+    (desk.folder / "out.jsonl").symlink_to("target.jsonl")
+    (desk.folder / "target.jsonl").write_bytes(b"old\n")
+    assert desk.run("in.jsonl") == expected
+    assert (desk.folder / "target.jsonl").read_bytes() == expected
+    assert (desk.folder / "target.jsonl").stat().st_mode & 0o777 == 0o640
+    assert desk.call("--input", "in.jsonl", "--output", "/dev/null").exit_code == 0
+
+
+# ---------------------------------------------------------------- versions that are registered
+
+
+def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
+    # given a version from before there was a second reading, and a file that the two read differently
+    desk.put("in.jsonl", lines(changed(other=lambda one: float("nan") if one["who"] == "u3" else 0)))
+    config = load_config(desk.folder / "shoal.toml")
+    first = config.read_as({("level", 1): FIRST})
+    key = key_file.read(config.privacy.key_file)
+    with Ledger.open(config.audit.url) as ledger:
+        ledger.register(
+            "shoal", [registration_of(first, first.metric[0])], budget_epsilon=config.privacy.epsilon,
+            budget_delta=config.privacy.delta, key_fingerprint=key.fingerprint, unit=config.unit,
+        )  # fmt: skip
+    # then it refuses those records still, and its releases are those of its own parameters
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert "dead_letters.level.not-json 12" in result.stderr
+    old = (desk.folder / "out.jsonl").read_bytes()
+    assert desk.run("in.jsonl") == old
+    # and a new version reads them all
+    desk.say(CONFIG + "version = 2\n")
+    assert "dead_letters" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_a_reading_of_a_later_shoal_is_refused(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    with Ledger.open(f"sqlite:///{desk.folder}/log.db") as ledger, ledger.database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE metric_version SET parameters = replace(parameters, '\"reading\":2', '\"reading\":3')"
+        )
+    assert "later version of shoal" in desk.refused("in.jsonl", error=LedgerError)
+
+
+def test_a_plan_reads_events_as_what_is_registered(desk):
+    config = load_config(desk.folder / "shoal.toml")
+    assert registered_readings(config) == {}, "there is no log yet"
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    assert registered_readings(config) == {("level", 1): NEWEST}
+    (desk.folder / "log.db").write_bytes(b"no log" * 1000)
+    assert registered_readings(config) == {}
+
+
+def test_an_end_without_an_event_that_counted_is_told_in_words(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    with Ledger.open(f"sqlite:///{desk.folder}/log.db") as ledger, ledger.database.write() as connection:
+        connection.exec_driver_sql("UPDATE metric_version SET ended_at = '', input_digest = 'another'")
+    message = desk.refused("in.jsonl", error=LedgerError)
+    assert "ended without an event that counted, and with another input" in message
+
+
+# ---------------------------------------------------------------- a long run
+
+
+def test_a_run_that_is_told_to_stop_says_so_and_leaves_the_old_output(desk):
+    desk.put("out.jsonl", b"old\n")
+    fifo = desk.folder / "in.jsonl"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "shoal", "run", "shoal.toml", "--input", "in.jsonl", *OPTIONS]
+    with subprocess.Popen(command, cwd=desk.folder, stderr=subprocess.PIPE) as process:
+        with fifo.open("wb") as pipe:
+            pipe.write(lines(EVENTS) * 10)  # more than a pipe holds: once it is written, the run reads
+            status = None
+            while status is None:  # again, for it may come just before the run waits for more
+                process.send_signal(signal.SIGTERM)
+                try:
+                    status = process.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    continue
+        assert status == 128 + signal.SIGTERM
+        assert process.stderr is not None
+        assert b"stopped by SIGTERM" in process.stderr.read()
+    assert (desk.folder / "out.jsonl").read_bytes() == b"old\n"
+
+
+def test_progress_is_told_where_nobody_sees_a_bar(monkeypatch, capsys):
+    from shoal.agents.cli import output
+
+    moments = iter([0.0, 5.0, 10.0, 15.0, 25.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    with output.progress("reading in.jsonl", 200) as advance:
+        for done in (10, 20, 30, 40):
+            advance(done)
+    assert capsys.readouterr().err == "shoal: reading in.jsonl: 10 %\nshoal: reading in.jsonl: 20 %\n"
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl"])
+def test_the_length_of_a_value_does_not_decide_whether_a_file_is_read(desk, name):
+    events = lines(EVENTS) if name == "in.jsonl" else table(EVENTS)
+    desk.put(name, events.replace(str(EVENTS[7]["x"]).encode(), b"9" * (1 << 25), 1))
+    assert len(desk.run(name).splitlines()) == 8
