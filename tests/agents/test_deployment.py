@@ -14,7 +14,8 @@ from shoal.agents.session import Session
 from shoal.models.errors import FailStop, LedgerError
 from shoal.models.log import MetricVersion
 from tests.agents.audit_examples import APP, register, release, version
-from tests.support.rollout import config_of, play
+from tests.support.rollout import play
+from tests.support.versions import config_of
 
 FILE = Path("host.toml")
 

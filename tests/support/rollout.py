@@ -14,7 +14,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from shoal.agents.session import Session
 from shoal.agents.settings import BOUND, KafkaSettings
 from shoal.agents.sharing import Claim, Member, share
 from shoal.agents.topics import Verified
-from shoal.models.config import Config
 from shoal.models.errors import FailStop, LedgerError
 from shoal.models.log import ACTIVE, RETIRED
 from shoal.models.records import CLOCK_HEADER, Message
@@ -40,32 +38,14 @@ from shoal.stream.mark import MARK
 from shoal.stream.plan import plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.runner import FileRun, Line
-from tests.stream.simulation import STAMP, apply, config, event, order
+from tests.stream.simulation import STAMP, apply, event, order
+from tests.support.versions import METRICS, File, config_of
 
 SETTINGS = KafkaSettings("localhost:1", "shoal")
 HOMES = 3
 SOURCES = {"events": 2, "more": 3}
 USERS = [f"user{number}" for number in range(8)]
 EVERYTHING_ENDS = 3 * 420  # event time in seconds: after all events, and the end of a tick of every metric
-
-METRICS: dict[str, dict[str, Any]] = {
-    "a": {"algorithm": "full", "epsilon": 4000},
-    "b": {"algorithm": "naive", "every": "7s", "topic": "more"},
-    "c": {"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "every": "5s"},
-    "d": {"statistic": "sum", "step": "6s", "decay": {"kind": "window", "length": "30s"}, "topic": "more"},
-    "s": {"statistic": "slot-mean", "slot": "20s", "group": "g", "max_cells": 2, "algorithm": "baseline",
-          "epsilon": 5000, "unit": "user", "max_slots": 9},
-}  # fmt: skip
-File = dict[str, int]  # metric -> version
-
-
-def config_of(file: File, key: Path = Path("shoal.key")) -> Config:
-    """The configuration that a file of these versions is."""
-    metrics = [METRICS[name] | {"name": name, "version": version} for name, version in sorted(file.items())]
-    said = config(*metrics, app="shoal", idle_after="1000s")
-    return said.model_copy(
-        update={"privacy": said.privacy.model_copy(update={"epsilon": Fraction(10**6), "key_file": key})}
-    )
 
 
 @dataclass
