@@ -103,7 +103,7 @@ def test_the_same_workers_go_on(tmp_path: Path, happens: Story) -> None:
         shoals.oracle.run(events)
         workers = [shoals.worker(), shoals.worker("static")]
         shoals.wait_owned(4, 4, limit=300)
-        stream = Stream(cluster, shoals.topic(), events, 4, seconds=80)
+        stream = Stream(cluster, shoals.topic(), events, 4, seconds=80, hours=6)
         shoals.wait_releases(20)
         # when it happens
         happens(cluster)
