@@ -50,7 +50,9 @@ def may_pass(error: BaseException | None) -> bool:
 
 
 def name_of(error: BaseException) -> str:
-    """The error's name; of one that only wraps another, the other's."""
+    """The error's name; of one that only wraps another, the other's; our own errors by what they say."""
+    if isinstance(error, KafkaError):
+        return str(error)
     cause = error.__cause__
     return name_of(cause) if type(error) is ClientError and cause is not None else type(error).__name__
 

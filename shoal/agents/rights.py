@@ -19,6 +19,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.transaction import EndTxnRequest
 
 from shoal.agents.metadata import MetadataRequest
+from shoal.agents.reach import BrokersNotReady, may_pass
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.topics import admin
 from shoal.models.errors import KafkaError
@@ -85,7 +86,8 @@ async def find_rights(settings: KafkaSettings, sources: Sequence[str]) -> Rights
             await _ask_group(client, settings, rights)
             await _ask_transactions(client, settings, rights, sources)
     except ClientError as error:
-        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+        kind = BrokersNotReady if may_pass(error) else KafkaError
+        raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
     return rights
 
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import structlog
 
 from shoal.agents.app import ShoalApp, make_app
+from shoal.agents.connecting import NotConnected
 from shoal.agents.database import Unavailable
 from shoal.agents.machine import Domain
 from shoal.agents.reach import BrokersNotReady, Reach
@@ -125,6 +126,10 @@ class Worker:
                 return verified
             except BrokersNotReady as error:
                 await reach.retry(error.__cause__ or error)
+            except NotConnected as error:
+                if not error.away:
+                    raise
+                await reach.retry(error)
             except KafkaError:
                 if await reach.ask():
                     raise
