@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden lock clean
+.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix bench bench-accuracy bench-decay bench-places mutants golden test-cluster lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,8 @@ help:
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
+	@echo 'make test-cluster'
+	@echo '               three brokers under workers, killed, frozen and restarted (up to twenty minutes)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
 	@echo 'Type first:  make demo'
@@ -76,6 +78,10 @@ tests-with-kafka:
 
 tests-without:
 	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
+
+# What takes long: files that plain pytest does not collect.
+test-cluster: install
+	$(BIN)/python -m pytest -o python_files='long_*.py' -s $(ARGS) tests/cluster
 
 fix: install
 	$(BIN)/ruff check --fix .

@@ -194,9 +194,12 @@ async def _partitions(bootstrap: str) -> list[tuple[str, int, int]]:
 class Stream:
     """Sends events to their users' partitions at a steady pace, through whatever happens, and the end at last."""
 
-    def __init__(self, brokers: Brokers, topic: str, events: Sequence[bytes], partitions: int, seconds: float) -> None:
+    def __init__(
+        self, brokers: Brokers, topic: str, events: Sequence[bytes], partitions: int, seconds: float, hours: int = 24
+    ) -> None:
+        """`hours` is the longest tick or step of a metric: the end closes the last one."""
         self._brokers, self._topic, self._events, self._partitions = brokers, topic, events, partitions
-        self._pause = seconds / len(events)
+        self._pause, self._tick = seconds / len(events), hours * HOUR
         self.sent = 0
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="stream")
@@ -227,7 +230,7 @@ class Stream:
             self.sent += 1
             await asyncio.sleep(max(0.0, began + self.sent * self._pause - time.monotonic()))
         await asyncio.gather(*waiting)
-        end = [(CLOCK_HEADER, iso(end_of_tick(self._latest(self._events), 24 * HOUR)).encode())]
+        end = [(CLOCK_HEADER, iso(end_of_tick(self._latest(self._events), self._tick)).encode())]
         for partition in range(self._partitions):
             await producer.send_and_wait(self._topic, None, b"", partition=partition, headers=end)
         await producer.stop()
