@@ -120,33 +120,3 @@ def test_the_same_workers_go_on(tmp_path: Path, happens: Story) -> None:
             assert worker.alive
             assert not [words for words in ACCUSATIONS if words in worker.text], worker.text
         shoals.stop_all()
-
-
-def test_a_worker_that_is_frozen_in_its_takeover_accuses_nobody(tmp_path: Path) -> None:
-    """Another one takes over and publishes meanwhile; wherever it was frozen, it is fenced or goes on."""
-    with (
-        Cluster(tmp_path / "kafka", size=1) as cluster,
-        Deployment(cluster, tmp_path, *METRICS[:2], sources={"events": 4}, partitions=8) as shoals,
-    ):
-        events = visits(40_000, step=20)
-        shoals.make_topics()
-        stream = Stream(cluster, shoals.topic(), events[:24_000], 4, seconds=120)
-        for delay in (0.0, 0.3, 0.6, 1.0):
-            before = shoals.worker()
-            before.wait_owns(1, 120)
-            shoals.wait_releases(len(shoals.releases()) + 5)
-            before.kill()
-            # given a worker that waits for the dead one's partitions, and freezes about when it gets them
-            sleeper = shoals.worker()
-            time.sleep(9.0 + delay)
-            sleeper.freeze()
-            heir = shoals.worker()
-            heir.wait_owns(1, 120)
-            shoals.wait_releases(len(shoals.releases()) + 5)
-            sleeper.thaw()
-            time.sleep(8)
-            assert sleeper.alive or "fenced" in sleeper.last_word, sleeper.text
-            assert not [words for words in ACCUSATIONS if words in sleeper.text], sleeper.text
-            sleeper.end()
-            heir.stop()
-        stream.join()
