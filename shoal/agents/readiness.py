@@ -5,7 +5,7 @@ and pattern: positions, clocks, and who answers. Nothing here can fail or wait.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from shoal.agents.domain import Statistics
@@ -22,8 +22,8 @@ REPEATED = "contributions came twice and were left out; somebody else writes the
 class Readiness:
     """What is known of one worker over time."""
 
-    def __init__(self, host: Host, domain: Statistics) -> None:
-        self.host, self.domain = host, domain
+    def __init__(self, host: Host, domain: Statistics, now: Callable[[], float] = time.monotonic) -> None:
+        self.host, self.domain, self._now = host, domain, now
         self._since: dict[tuple[Place, str], tuple[Any, float]] = {}  # of each metric's tick: state, and when it began
         self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}
 
@@ -77,7 +77,7 @@ class Readiness:
 
     def stuck(self) -> list[str]:
         """Ticks whose end some partition passed long ago, and which wait for others."""
-        limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), time.monotonic()
+        limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), self._now()
         found: dict[str, None] = {}
         for place, tick in self.ticks():
             (step, waits), since = self._since.get((place, tick.metric), ((None, False), now))
@@ -100,7 +100,7 @@ class Readiness:
 
     def look(self) -> None:
         """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
-        now, since, closed = time.monotonic(), {}, {}
+        now, since, closed = self._now(), {}, {}
         for place, tick in self.ticks():
             name = place, tick.metric
             state = tick.step, bool(tick.waits_for)
@@ -126,7 +126,7 @@ class Readiness:
 
     def seconds_since_tick(self) -> dict[str, float]:
         """Of each metric: since when no tick has closed here, from the takeover on."""
-        now, found = time.monotonic(), dict[str, float]()
+        now, found = self._now(), dict[str, float]()
         for (_, metric), (_, moment) in self._closed.items():
             found[metric] = min(found.get(metric, now - moment), now - moment)
         return found

@@ -22,6 +22,7 @@ from shoal.agents.host import Host
 from shoal.agents.machine import Machine, Outbox, Place
 from shoal.agents.machines import BoundMachine, ReleaseMachine
 from shoal.agents.partition import Partition
+from shoal.agents.readiness import Readiness
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.stopping import describe
 from shoal.agents.transactions import Writer
@@ -60,15 +61,35 @@ class Hosted:
         self.activations: list[bytes] = []
         self.dead_letters: list[bytes] = []
         self._domain = cast(Statistics, self)
-        self._host = cast(Host, SimpleNamespace(partitions={}, on_owned=[]))
+        self._host = cast(Host, self._as_host())
         self._changelogs: dict[Place, dict[bytes, bytes]] = {}
         self._wall = 0
         self._events: list[list[Line]] = [[] for _ in range(sources)]
         self._metrics = CollectorRegistry()
-        self._metrics.register(Metrics(self._host, self._domain))
+        metrics = Metrics(self._host, self._domain)
+        # Seconds pass in looks, so that two worlds are looked at in the same moments.
+        metrics.readiness = self._readiness = Readiness(self._host, self._domain, itertools.count().__next__)
+        self._metrics.register(metrics)
         for stage, count in ((BOUND, sources), (RELEASE, homes)):
             for partition in range(count):
                 self._take_over(self._place(stage, partition))
+
+    def _as_host(self) -> SimpleNamespace:
+        """What the web server asks of a host that has joined its group and reaches everything."""
+        reached = SimpleNamespace(away=False, feeds={})
+        states = {"stopping": False, "accepting": True, "app": None, "reach": reached, "sink": reached}
+        return SimpleNamespace(partitions={}, on_owned=[], settings=self.settings, **states)
+
+    @property
+    def plans(self) -> dict[str, TopicPlan]:
+        """As a worker's domain has them."""
+        return {self.plan.topic: self.plan}
+
+    @property
+    def withheld(self) -> set[str]:
+        """As a worker's domain says it."""
+        machines = [machine for place, machine in self.machines.items() if place.stage == RELEASE]
+        return {label for machine in machines for label in machine.state.withheld}
 
     def _place(self, stage: str, partition: int) -> Place:
         return Place(stage, "events" if stage == BOUND else self.settings.contributions, partition)
@@ -180,6 +201,7 @@ class Hosted:
         """What the web server says now, and what the host would hold back."""
         if self._looks:
             self.seen += [generate_latest(self._metrics), self.health.ready, self.health.alarms, sorted(self.ahead())]
+            self.seen.append(self._readiness.reasons())
 
     @property
     def messages(self) -> int:

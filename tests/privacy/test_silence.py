@@ -351,6 +351,7 @@ def test_chance_is_used_for_keys_and_names_of_logs_alone():
     # the broker's ports and folders, the salt under which a replay remembers what it saw, and the key of a plan on
     # real values, which is thrown away
     others = {"agents/broker.py", "agents/replaying/origins.py", "agents/planning_values.py"}
+    others |= {"agents/ledger.py"}  # the id of a file run
     simulated = {
         path for path in using if path.startswith("agents/simulating/")
     }  # buses of nobody: no noise of anything
