@@ -82,9 +82,7 @@ class Identities:
         for topic in list(self._missed):
             self._missed[topic] += 1
             if self._missed[topic] >= MISSED_LIMIT:
-                raise FailStop(
-                    f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}"
-                )
+                raise FailStop(f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}")
 
 
 def check(topic: str, known: Identity, now: Identity) -> None:

@@ -113,8 +113,8 @@ async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, 
     if denied:
         names = ", ".join(denied)
         raise KafkaError(
-            f"{settings.brokers}: Kafka denies this principal the sight of topic {names}; grant it Read on the topic "
-            "with kafka-acls"
+            f"{settings.brokers}: Kafka denies this principal access to topic {names}; grant it Read on the topic with "
+            "kafka-acls"
         )
     names = ", ".join(missing)
     raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")

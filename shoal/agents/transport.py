@@ -37,7 +37,7 @@ from shoal.agents.stopping import fail_stop
 from shoal.agents.transactions import stop_quietly
 from shoal.models.errors import FailStop
 
-TOLD_LIMIT = 5.0  # seconds for the group's offsets
+OFFSETS_LIMIT = 5.0  # seconds for the group's offsets
 LOOK_EVERY = 1.0
 
 
@@ -243,14 +243,14 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         consumer = self._ensure_consumer()
         return {tp: await consumer.committed(TopicPartition(*tp)) for tp in tps}
 
-    async def told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+    async def commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
         """What owners committed for all partitions of these topics: offset and note."""
-        return dict(await self.call_thread(self._told, topics))
+        return dict(await self.call_thread(self._commits, topics))
 
-    async def _told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+    async def _commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
         consumer = self._ensure_consumer()
         wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
-        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), TOLD_LIMIT)
+        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), OFFSETS_LIMIT)
         return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
 
     @property
