@@ -36,6 +36,7 @@ from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
 from shoal.agents.transactions import stop_quietly
 from shoal.models.errors import FailStop
+from shoal.stream.mark import REMEDY
 
 OFFSETS_LIMIT = 5.0  # seconds for the group's offsets
 LOOK_EVERY = 1.0
@@ -292,7 +293,9 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
 
 def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
     places = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
-    text = f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew"
+    text = (
+        f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
+    )
     fail_stop(FailStop(text), "reading")
 
 
