@@ -25,20 +25,20 @@ help:
 	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
+	@echo 'make bench-idle'
+	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
+	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
 	@echo 'make audit-privacy'
 	@echo '               the largest privacy loss of 5,000 random configurations (an hour of a core; ARGS="--configurations 300 --jobs 2")'
+	@echo 'make test-cluster'
+	@echo '               three brokers under workers, killed, frozen and restarted (up to twenty minutes)'
 	@echo 'make test-deploys'
 	@echo '               old and new configurations, kills, retirements and the way back, at length (ten minutes)'
 	@echo 'make test-operators'
 	@echo '               rights and offsets that are changed under workers (some minutes)'
-	@echo 'make bench-idle'
-	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
-	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
-	@echo 'make test-cluster'
-	@echo '               three brokers under workers, killed, frozen and restarted (up to twenty minutes)'
-	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo 'make test-orders'
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
+	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
 	@echo 'Type first:  make demo'
 
@@ -90,9 +90,22 @@ tests-with-kafka:
 tests-without:
 	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
 
-# What takes long: files that plain pytest does not collect.
+# What takes long, in files that plain pytest does not collect.
+# Three brokers under workers, killed, frozen and restarted; other versions of Kafka; compaction.
 test-cluster: install
-	$(BIN)/python -m pytest -o python_files='long_*.py' -s $(ARGS) tests/cluster
+	$(BIN)/python -m pytest -s $(ARGS) tests/long/cluster_*.py
+
+# Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
+test-deploys: install
+	$(BIN)/python -m pytest -q $(ARGS) tests/long/deploys.py tests/long/workers.py
+
+# Rights and offsets that are changed under workers.
+test-operators: install
+	$(BIN)/python -m pytest -q $(ARGS) tests/long/operators.py
+
+# File runs, workers, kills, outages and restores in many more orders than `make test` tries.
+test-orders: install
+	$(BIN)/python -m pytest -q $(ARGS) tests/long/orders.py
 
 fix: install
 	$(BIN)/ruff check --fix .
@@ -111,21 +124,13 @@ bench-decay: install
 bench-places: install
 	$(BIN)/python -m benchmarks.places $(ARGS)
 
+bench-idle: install
+	$(BIN)/python -m benchmarks.idle $(ARGS)
+
 # Random configurations of every family, none of which may lose more than its epsilon.
 # ARGS='--configurations 300 --seed 7 --family slots --jobs 2 --json'.
 audit-privacy: install
 	$(BIN)/python -m tests.privacy.auditor $(ARGS)
-# What takes long: files that plain pytest does not collect.
-test-operators: install
-	$(BIN)/python -m pytest -q tests/long/operators.py $(ARGS)
-
-bench-idle: install
-	$(BIN)/python -m benchmarks.idle $(ARGS)
-
-# File runs, workers, kills, outages and restores in many more orders than `make test` tries.
-test-orders: install
-	$(BIN)/python -m pytest --quiet tests/long/orders.py
-
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
 mutants: install
 	$(BIN)/python -m tests.mutants $(ARGS)
@@ -133,10 +138,6 @@ mutants: install
 # The stored bytes of tests/golden, from this version. `python -m tests.golden` only says what differs.
 golden: install
 	$(BIN)/python -m tests.golden --write
-
-# Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
-test-deploys: install
-	$(BIN)/python -m pytest -q tests/long/deploys.py tests/long/workers.py $(ARGS)
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:

@@ -1,4 +1,4 @@
-"""Membership in the consumer group: what a worker says of itself, and what it makes of the answer.
+"""Membership in the consumer group: what a worker says of itself, and what it does with the answer.
 
 In come aiokafka's rebalances; out go assignments (`sharing.py`). The leader keeps nothing between two rebalances: each
 member says what it owns and since which generation, and knows that from the last assignment that it received. A static
@@ -68,7 +68,7 @@ def encode_claim(claim: Claim) -> bytes:
 
 
 def decode_claim(data: bytes | None) -> Claim:
-    """The same; whatever else somebody says is no claim."""
+    """Read it back; whatever else a member says counts as no claim."""
     try:
         said = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:
@@ -105,7 +105,7 @@ class GroupMember:
         coordinator._on_join_complete, coordinator._push_error_to_user = self._joined, self._refused
 
     async def _joined(self, generation: int, member_id: str, protocol: str, raw: bytes) -> None:
-        """Take an assignment: of topics that are not read any more nothing."""
+        """Take an assignment, without topics that are no longer read."""
         assignment = ConsumerProtocolMemberAssignment.decode(raw)
         topics = self._coordinator._subscription.subscription.topics
         mine = [(topic, numbers) for topic, numbers in assignment.assignment if topic in topics]

@@ -106,7 +106,7 @@ class Broker:
         start_limit: float = START_LIMIT,
         on_wait: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self._start_limit, self._on_wait = start_limit, on_wait  # the latter is told how long the start takes already
+        self._start_limit, self._on_wait = start_limit, on_wait  # called with the seconds that the start has taken
         self.port = port or free_port()
         self._temporary = None if data else tempfile.TemporaryDirectory(prefix="shoal-kafka-")
         self.data = (data or Path(self._temporary.name if self._temporary else "")).absolute()
@@ -255,7 +255,7 @@ def run_broker(port: int, data: Path, start_limit: float = START_LIMIT) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def say(seconds: float) -> None:
-        print(f"shoal: Kafka is starting, since {seconds:.0f} s", file=sys.stderr, flush=True)
+        print(f"shoal: Kafka has been starting for {seconds:.0f} s", file=sys.stderr, flush=True)
 
     try:
         with Broker(port, data, start_limit=start_limit, on_wait=say) as broker:

@@ -1,7 +1,7 @@
-"""What a configuration may say and hardly anybody means: an epsilon that protects little, noise that drowns its range.
+"""Warns of what is allowed and hardly ever meant: an epsilon that protects little, noise that is wider than the range.
 
-Both are told and neither is refused. The noise is that of a plan (planning.py), for the users that the metric expects;
-where it names none, for so many that more would be a surprise.
+Neither is refused. The noise is that of a plan (planning.py), for the users that the metric expects; where it names
+none, for so many that more would be a surprise.
 """
 
 import math
@@ -77,7 +77,7 @@ def _of_expected_noise(metric: MetricSection) -> Iterator[str]:
     whom = f"with the {users:,} users that it expects" if metric.users else f"even with {MANY_USERS:,} users"
     try:
         noise_sd, width = _expected(metric, users)
-    except ValueError:  # nothing can be told of these settings
+    except ValueError:  # the mechanism refuses these settings
         return
     yield from of_noise(metric, noise_sd, width, whom)
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
+from aiokafka.protocol.types import CompactArray, Int16, Int32, Int64, Schema
 
+from shoal.agents.metadata import NAME, TAGS
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.topics import admin
 from shoal.models.errors import KafkaError
@@ -19,8 +20,6 @@ from shoal.models.errors import KafkaError
 WORTH_SAYING = 60.0  # seconds: more than networks and machines that are out of breath make of it
 METADATA = "__cluster_metadata"
 
-TAGS = ("tags", TaggedFields)
-NAME = CompactString("utf-8")
 REPLICAS = CompactArray(
     ("id", Int32), ("log_end_offset", Int64), ("last_fetch_ms", Int64), ("last_caught_up_ms", Int64), TAGS
 )
@@ -67,7 +66,7 @@ class DescribeQuorumRequest(Request[DescribeQuorumRequest1]):  # type: ignore[mi
 
 
 async def seconds_ahead(settings: KafkaSettings, now: Callable[[], float] = time.time) -> float | None:
-    """By how much this host's clock is ahead of Kafka's, at least; negative if it is behind; None if it is not told."""
+    """By how much this host's clock is ahead of Kafka's, at least; negative if it is behind; None if unknown."""
     try:
         async with admin(settings) as client:
             before = now()

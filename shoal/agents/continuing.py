@@ -4,8 +4,8 @@ In come the outputs of a file run; out come those that are in the audit log and 
 second input shows the difference of the two, and a second input in other groups gives its users groups that the first
 one has used up. So nothing new is published before the input has made all again that the log has of its metrics; and
 where workers read the topic, nothing new at all: the stream is theirs. The log is read after the run was registered,
-which made it the owner: from then on nobody else adds to it, or this run does not. What can fail: the input is another
-one, or another has taken the version over.
+which made it the owner: from then on either nobody else adds to it, or this run may not. What can fail: the input is
+another one, or another has taken the version over.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from shoal.models.errors import LedgerError
 from shoal.stream.plan import TopicPlan
 from shoal.stream.runner import Output
 
-Remember = Callable[[Mapping[Version, int]], None]  # told, before they are shown, how many releases the log has
+Remember = Callable[[Mapping[Version, int]], None]  # called before releases are shown, with how many the log has
 
 
 class Continuation:

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 
 def explain(error: BaseException) -> str | None:
-    """What a client's error means to whoever runs the worker."""
+    """What a client's error means to the operator."""
     match error:
         case GroupAuthorizationFailedError():
             return f"Kafka denies Read on group {_names(error)}; grant it with kafka-acls"

@@ -27,6 +27,7 @@ from shoal.agents.topics import Verified
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.stream.bound import BoundPartition
 from shoal.stream.guard import Unmade
+from shoal.stream.mark import ANEW
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.release import ReleasePartition
 
@@ -113,7 +114,7 @@ class Statistics:
         if place.partition >= partitions:
             raise FailStop(
                 f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed "
-                "count re-hashes users and groups: restore the count, or use a new topic and a new app"
+                f"count re-hashes users and groups: restore the count, or use a new topic and {ANEW}"
             )
 
     def _published(self, label: str, group: str, seq: int) -> bytes | None:
@@ -198,7 +199,7 @@ class Statistics:
         if offset is not None:
             raise FailStop(
                 f"{place}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
-                "truncated: restore it, or start a new app with new metric versions and topics"
+                f"truncated: restore it, or {ANEW}"
             )
 
     def _compare_heads(self, state: ReleasePartition) -> None:

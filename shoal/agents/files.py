@@ -1,10 +1,10 @@
 """Files of events: JSON lines, JSON in a list, or a table (CSV); plain or gzipped, told by their content.
 
 A row of a table becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and
-time fields that are written as numbers, which stay those numbers, digit by digit: `.5`, `+5`, `007` and blanks around
-them too, for whether a program writes 0.5 as `.5` or pads 5 to the width of 100 depends on the value, and whether a
-record is accepted must not. For the same reason such a cell may be of any length. An empty cell is a missing field; a
-row with more cells than the header is no event.
+time fields that are written as numbers, which stay those numbers, digit by digit. `.5`, `+5`, `007` and blanks around a
+number are read too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends on the value, and
+whether a record is accepted must not. For the same reason such a cell may be of any length. An empty cell is a missing
+field; a row with more cells than the header is no event.
 """
 
 import csv
@@ -37,8 +37,8 @@ TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
 Advance = Callable[[int], None]
 
 
-def _nobody(_: int) -> None:
-    """Nobody wants to know how far it is."""
+def _ignore(_: int) -> None:
+    """Report progress to nobody."""
 
 
 class EventFile:
@@ -61,7 +61,7 @@ class EventFile:
         """SHA-256 of the events, one per line, hex."""
         return self._hash.hexdigest()
 
-    def lines(self, on_bytes: Advance = _nobody) -> Iterator[Line]:
+    def lines(self, on_bytes: Advance = _ignore) -> Iterator[Line]:
         """The events as records; blank lines are not events.
 
         Raises:
@@ -73,7 +73,7 @@ class EventFile:
             first, self.count = self.count, self.count + len(events)
             yield from map(Line, range(first, self.count), events)
 
-    def chunks(self, on_bytes: Advance = _nobody) -> Iterator[list[tuple[int, bytes]]]:
+    def chunks(self, on_bytes: Advance = _ignore) -> Iterator[list[tuple[int, bytes]]]:
         """The events, each with the line in which it ends, or its number in a list.
 
         Raises:
@@ -86,7 +86,8 @@ class EventFile:
                     yield chunk
                     on_bytes(raw.tell() if raw.seekable() else 0)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.path}: cannot be read ({unreadable(error)}") from None
+            reason, remedy = unreadable(error)
+            raise InputError(f"{self.path}: cannot be read ({reason}); {remedy}") from None
 
     def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
@@ -121,7 +122,7 @@ class EventFile:
                 if row:
                     yield rows.line_num, self._event(names, row, rows.line_num)
         except csv.Error as error:
-            raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); mend the file") from None
+            raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); correct the file") from None
         finally:
             text.detach()  # who opened the file closes it
 
@@ -132,7 +133,7 @@ class EventFile:
         for (name, numeric), cell in zip(names, row, strict=False):
             if cell != "":
                 if not numeric and len(cell) > MAX_CELL:
-                    raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); mend the file")
+                    raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); correct the file")
                 found = json_number(cell) if numeric else None
                 cells.append(name + (orjson.dumps(cell) if found is None else found.encode()))
         return b"{%s}" % b",".join(cells)
@@ -158,14 +159,13 @@ def _named(path: str) -> tuple[Form | None, str]:
     )
 
 
-def unreadable(error: Exception) -> str:
-    """Why a file cannot be read, what to do, and a closing bracket between them; never a byte of it."""
+def unreadable(error: Exception) -> tuple[str, str]:
+    """Why a file cannot be read, and what to do; never a byte of it."""
     if isinstance(error, EOFError):
-        return "its gzip data is cut off); copy or make it again"
+        return "its gzip data is cut off", "copy or make it again"
     if isinstance(error, gzip.BadGzipFile | zlib.error):
-        return "its name says gzip, or it begins so, and its data is not); copy or make it again"
-    reason = getattr(error, "strerror", None) or type(error).__name__
-    return f"{reason}); name an existing .jsonl or .csv file"
+        return "its name or its first bytes say gzip, and its data is not gzip", "copy or make it again"
+    return getattr(error, "strerror", None) or type(error).__name__, "name an existing .jsonl or .csv file"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from shoal.agents.metadata import MetadataRequest
 from shoal.agents.settings import KafkaSettings
 from shoal.agents.topics import admin
 from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.mark import ANEW
 
 STATE_KEY = b"\x00topic"  # in a changelog: the id of the topic that the state was made of
 ASK_EVERY = 5.0
@@ -81,10 +82,7 @@ class Identities:
         for topic in list(self._missed):
             self._missed[topic] += 1
             if self._missed[topic] >= MISSED_LIMIT:
-                raise FailStop(
-                    f"topic {topic} was deleted; bring back the topics that belong together, or start a new `app` with "
-                    "a new key"
-                )
+                raise FailStop(f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}")
 
 
 def check(topic: str, known: Identity, now: Identity) -> None:
@@ -94,7 +92,7 @@ def check(topic: str, known: Identity, now: Identity) -> None:
     if now.partitions != known.partitions:
         raise FailStop(
             f"topic {topic} has {now.partitions} partitions instead of {known.partitions}; a changed count re-hashes "
-            "users and groups: restore the count, or use a new topic and a new app"
+            f"users and groups: restore the count, or use a new topic and {ANEW}"
         )
 
 
@@ -107,5 +105,5 @@ def check_state(topic: str, saved: bytes | None, now: Identity) -> None:
 def _made_anew(topic: str) -> str:
     return (
         f"topic {topic} was made anew: it is not the one that was read or written before; bring back the topics that "
-        "belong together, or start a new `app` with a new key"
+        f"belong together, or {ANEW}"
     )

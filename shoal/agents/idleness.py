@@ -15,7 +15,7 @@ class Idleness:
         self._first: dict[TopicPartition, tuple[int, int]] = {}
 
     def at(self, tp: TopicPartition, position: int, highwater: int | None, responded: int | None) -> int | None:
-        """Tell the last response's high watermark and time; get the wall time (ms) of idleness, or None."""
+        """Take in the last response's high watermark and time; return the wall time (ms) of idleness, or None."""
         if responded is None or position != highwater:
             self._first.pop(tp, None)
             return None

@@ -1,15 +1,16 @@
-"""When an idle source partition says so: as often as the others' clocks need it, and never without use.
+"""When an idle source partition says so: as often as the others' clocks need it, and not more often.
 
 In come the partitions of a worker and the group's offsets; out come calls of `Partition.idle`. An idle record with wall
 time w lets clocks that were written until w - idle_after pass its partition (`stream/clocks.py`), and is kept for ever.
 So it is worth writing again only if another partition has grown since. Every owner commits, beside its group offset,
 the wall time at which its clock last entered a step: that is how the owner of an idle partition learns of the others,
-whoever owns them. Where nobody writes events, nobody writes idle records.
+on whichever worker they are. Where nobody writes events, nobody writes idle records.
 
-Withholding an idle record can only delay a tick, never change one. It is said once the others' latest step can pass;
-while steps keep coming, so that there is no latest, at most every quarter of max(idle_after, finest cadence). At that
-pace it is said, too, where the others grow within a step, for release remembers of clocks that move on only how they
-stood a few idle_after ago; and where a partition had records since its last word, and is not known to be idle any more.
+Withholding an idle record can only delay a tick, never change one. It is sent as soon as the others' latest step can
+pass. While steps keep coming, so that there is no latest one, it is sent at most every quarter of max(idle_after,
+finest cadence). It is sent at that pace in two more cases: when the others grow within a step, for release remembers
+the past of a clock for only a few idle_after; and when a partition had records since its last idle record, and is not
+known to be idle any more.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class Pace:
         return -(-wall // self._step) * self._step + self._idle_after
 
     def is_due(self, now: int, others: Collection[Seen], said: int | None, *, fresh: bool) -> bool:
-        """Whether to say it now; `said` is when it was last said, and `fresh` whether nothing came since."""
+        """Whether to say it now; `said` is when it was last said, and `fresh` whether nothing has come since."""
         if not others:
             return said is None  # nothing has to pass
         step = self._note(self._steps, max(seen.step for seen in others), said)
@@ -112,8 +113,8 @@ class Idling:
 
     async def _learn(self, topics: set[str]) -> None:
         """Ask the group how far the clocks of these topics are."""
-        told = await self._host.app.consumer._thread.told(topics)
-        self._seen |= see(self._seen, told, int(time.time() * 1000))
+        commits = await self._host.app.consumer._thread.commits(topics)
+        self._seen |= see(self._seen, commits, int(time.time() * 1000))
 
     def _is_due(self, tp: TP, part: Partition) -> bool:
         others = [seen for other, seen in self._seen.items() if other.topic == tp.topic and other != tp]
@@ -133,10 +134,10 @@ class Idling:
                 part.idle(wall)
 
 
-def see(before: Mapping[TP, Seen], told: Mapping[TP, tuple[int, str]], now: int) -> dict[TP, Seen]:
-    """Read what owners committed; of one that does not tell a wall time, a new offset counts as a step of now."""
+def see(before: Mapping[TP, Seen], commits: Mapping[TP, tuple[int, str]], now: int) -> dict[TP, Seen]:
+    """Read what owners committed; where one gave no wall time, a new offset counts as a step of now."""
     seen = {}
-    for tp, (offset, note) in told.items():
+    for tp, (offset, note) in commits.items():
         known = before.get(tp)
         if known and known.offset == offset:
             seen[tp] = known if not note.isdecimal() else known._replace(step=int(note))

@@ -1,8 +1,9 @@
 """What workers have yet to make again of what file runs published, as the ledger has it.
 
 Workers that take a version over from file runs publish nothing new of it before all that the log had is made again, in
-every partition of the contributions, by whichever worker has it. Which partitions have, the version's row in the ledger
-says; this asks it as long as a version waits. What can fail: the database is away, and the version waits for it.
+every partition of the contributions, by whichever worker has it. The version's row in the ledger lists the partitions
+that have done so; as long as a version waits, it is asked for. What can fail: the database is away, and the version
+waits for it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +54,7 @@ class MadeAgain:
         return (metric, int(version)) not in self._open
 
     def ask(self, made: Iterable[Place]) -> None:
-        """Tell the ledger of what partitions of this worker have made again, and learn of the others."""
+        """Report to the ledger what partitions of this worker have made again, and learn of the others."""
         new: dict[Version, set[int]] = {}
         for place in made:
             if place.partition not in self._open.get(place.version, {place.partition}):

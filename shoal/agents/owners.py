@@ -2,10 +2,10 @@
 
 An owner is a row without a time: nothing is renewed, so a database that is away stops nobody who owns. It is asked in
 the SQL transaction that writes, behind the lock of the version that also changes it. A newer file run takes a version
-over from an older one, and workers take it from both, for good; whoever is not the owner may only repeat.
+over from an older one, and workers take it from both, for good; anyone else may only repeat what is published.
 
-What the log has when workers take over they make again first, in all partitions of the contributions; the row says
-which of them have. It also counts the rows that the log must have, so that rows which are lost do not read as releases
+When workers take over, they first make again what the log has, in all partitions of the contributions; the row lists
+the partitions that have. It also counts the rows that the log must have, so that lost rows are not taken for releases
 that never were.
 """
 
@@ -38,7 +38,7 @@ class Ownership:
         return self.kind == WORKERS
 
     def refuses(self, run: str) -> str | None:
-        """Why a file run may add nothing; None: it may."""
+        """Why a file run may add nothing; None if it may."""
         if not self.by_workers and self.run == run:
             return None
         if self.by_workers:

@@ -12,7 +12,7 @@ from shoal.agents.domain import Statistics
 from shoal.agents.host import Host
 from shoal.agents.machine import Place
 from shoal.agents.machines import BoundMachine, ReleaseMachine
-from shoal.agents.settings import BOUND, RELEASE
+from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.stream.ticks import OpenTick, open_ticks
 
 STUCK_AFTER = 60.0  # seconds, or four times idle_after: an idle partition lets a tick pass after little more than one
@@ -28,7 +28,7 @@ class Readiness:
         self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}
 
     @property
-    def settings(self) -> Any:
+    def settings(self) -> KafkaSettings:
         """The Kafka layer's."""
         return self.host.settings
 

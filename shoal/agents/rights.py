@@ -1,9 +1,10 @@
 """Whether Kafka lets this principal do what a worker does: each right is tried, and what is missing named by its ACL.
 
-In come settings and topics; out come the rights that are denied, and those that could not be asked for. Nothing is
-changed by asking: of topics the broker tells what is allowed with their metadata; a heartbeat of a member that the
-group does not have, and the end of a transaction under a producer id that no producer has, are refused either way, but
-for another reason where the right is missing, as brokers look at rights first. What can fail: no broker answers.
+In come settings and topics; out come the rights that are denied, and those that could not be asked for. Asking changes
+nothing. For topics, the broker states the rights with their metadata. For the group and for transactions, this sends a
+heartbeat of a member that does not exist, and the end of a transaction of a producer that does not exist: both are
+refused in any case, but with another error where the right is missing, as brokers check rights first. What can fail: no
+broker answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
+from aiokafka.errors import GroupAuthorizationFailedError
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import TransactionalIdAuthorizationFailed as TransactionalIdDenied
 from aiokafka.protocol.group import HeartbeatRequest
@@ -21,13 +22,12 @@ from aiokafka.protocol.transaction import EndTxnRequest
 from shoal.agents.metadata import MetadataRequest
 from shoal.agents.reach import BrokersNotReady, may_pass
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.topics import admin
+from shoal.agents.topics import DENIED, admin
 from shoal.models.errors import KafkaError
 
 NOBODY = "shoal-check"  # a member that no group has
 NO_PRODUCER = 1 << 62  # a producer id that no broker has given out
-DENIED = TopicAuthorizationFailedError.errno
-NOT_TOLD = -(1 << 31)  # what a broker says that does not tell rights
+NOT_STATED = -(1 << 31)  # the answer of a broker that does not say which rights there are
 
 
 class Operation(IntEnum):
@@ -107,14 +107,14 @@ def _judge_topics(
     """Internal topics have their rights by prefix, so they are named by it."""
     denied: dict[tuple[str, Operation], None] = {}
     for topic, operations in wanted.items():
-        error, bits = allowed.get(topic, (0, NOT_TOLD))
+        error, bits = allowed.get(topic, (0, NOT_STATED))
         name = f"topics {settings.app}.*" if topic.startswith(f"{settings.app}.") else f"topic {topic}"
         if error == DENIED:
             denied |= {(name, operation): None for operation in operations}
         elif error:
             continue  # a topic that is missing is `verify_topics`' to say
-        elif bits == NOT_TOLD:
-            rights.unknown.append(f"the rights on {name}, which this broker does not tell")
+        elif bits == NOT_STATED:
+            rights.unknown.append(f"the rights on {name}, which this broker does not state")
         else:
             denied |= {(name, operation): None for operation in operations if not bits >> operation & 1}
     rights.missing += [f"{operation.label} on {name}" for name, operation in denied]

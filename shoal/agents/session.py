@@ -127,7 +127,7 @@ def open_session(path: Path) -> Iterator[Session]:
 
 
 def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
-    """How the events of registered metric versions are read: as on the day of their registration.
+    """The readings that registered metric versions keep.
 
     Raises:
         LedgerError: a later version of shoal registered one.
@@ -137,7 +137,7 @@ def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
         reading = orjson.loads(row.parameters).get("reading", FIRST)
         if reading not in range(FIRST, NEWEST + 1):
             name = version_name(row.metric, row.version)
-            raise LedgerError(f"{name} was registered by a later version of shoal, which this one is not; upgrade it")
+            raise LedgerError(f"{name} was registered by a later version of shoal than this one; upgrade shoal")
         readings[row.metric, row.version] = reading
     return readings
 

@@ -3,7 +3,8 @@
 In come the partitions of each topic, and of each member its topics and what it says it owned; out comes what each
 member gets. Of a topic with n partitions each of its w members gets n // w or one more. Who gets one more is chosen so
 that the totals of a stage differ by no more than they must, and among such choices so that most partitions stay where
-they are. The result is a function of the arguments alone: whoever computes it comes to the same. Nothing here can fail.
+they are. The result is a function of the arguments alone, the same for every member that computes it. Nothing here can
+fail.
 """
 
 from collections import Counter
@@ -85,7 +86,7 @@ class _Topic:
         return int(len(self.held[member]) > self.least)
 
     def deal(self, load: Mapping[str, int]) -> dict[str, list[int]]:
-        """Everybody keeps of the own what there is room for; the rest goes to those who have least so far."""
+        """Members keep their own as far as there is room; the rest goes to those that have the least so far."""
         due = {member: self.least + (member in self.more) for member in self.members}
         dealt = {member: self.held[member][: due[member]] for member in self.members}
         kept = {number for numbers in dealt.values() for number in numbers}

@@ -190,7 +190,7 @@ def check_position(tp: TP, position: int, bounds: tuple[int, int]) -> None:
     first, end = bounds
     name = f"{tp.topic}[{tp.partition}]"
     if position < first:
-        raise FailStop(f"{name}: offsets {position} to {first - 1} are gone; retention deleted them before their time")
+        raise FailStop(f"{name}: offsets {position} to {first - 1} are gone; retention deleted them: {REMEDY}")
     if position > end:
         raise FailStop(
             f"{name}: ends at {end} but {position} were read; the topic was made anew, or lost records in an unclean "

@@ -35,6 +35,7 @@ from shoal.agents.restore import Reader
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.transactions import START_LIMIT
 from shoal.models.errors import KafkaError
+from shoal.stream.mark import ANEW
 
 SETTLE_LIMIT = 2.0
 DENIED = TopicAuthorizationFailedError.errno
@@ -112,8 +113,8 @@ async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, 
     if denied:
         names = ", ".join(denied)
         raise KafkaError(
-            f"{settings.brokers}: Kafka denies this principal the sight of topic {names}; grant it Read on the topic "
-            "with kafka-acls"
+            f"{settings.brokers}: Kafka denies this principal access to topic {names}; grant it Read on the topic with "
+            "kafka-acls"
         )
     names = ", ".join(missing)
     raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
@@ -168,7 +169,7 @@ def _check_counts(settings: KafkaSettings, wanted: dict[str, tuple[int, Any]], c
         if counts.get(name, count) != count:
             raise KafkaError(
                 f"{settings.brokers}: topic {name} has {counts[name]} partitions instead of {count}; partition counts "
-                "are frozen for the life of an app: restore the count, or start a new `app`"
+                f"are frozen for the life of an app: restore the count, or {ANEW}"
             )
 
 

@@ -36,8 +36,9 @@ from shoal.agents.settings import KafkaSettings
 from shoal.agents.stopping import fail_stop
 from shoal.agents.transactions import stop_quietly
 from shoal.models.errors import FailStop
+from shoal.stream.mark import REMEDY
 
-TOLD_LIMIT = 5.0  # seconds for the group's offsets
+OFFSETS_LIMIT = 5.0  # seconds for the group's offsets
 LOOK_EVERY = 1.0
 
 
@@ -243,14 +244,14 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         consumer = self._ensure_consumer()
         return {tp: await consumer.committed(TopicPartition(*tp)) for tp in tps}
 
-    async def told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+    async def commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
         """What owners committed for all partitions of these topics: offset and note."""
-        return dict(await self.call_thread(self._told, topics))
+        return dict(await self.call_thread(self._commits, topics))
 
-    async def _told(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+    async def _commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
         consumer = self._ensure_consumer()
         wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
-        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), TOLD_LIMIT)
+        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), OFFSETS_LIMIT)
         return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
 
     @property
@@ -292,7 +293,9 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
 
 def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
     places = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
-    text = f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew"
+    text = (
+        f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
+    )
     fail_stop(FailStop(text), "reading")
 
 

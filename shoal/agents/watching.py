@@ -1,4 +1,4 @@
-"""What a running worker looks at now and then: does it own something, is a tick stuck, did somebody change a topic?
+"""Looks after a running worker: does it own something, is a tick stuck, did somebody change a topic?
 
 In come the host and the domain; out come log lines and alarms, once each. Whatever cannot be asked now is asked again
 later; nothing here ends the worker.
@@ -35,7 +35,7 @@ class Watching:
         self._host, self._domain = host, domain
         self._readiness = Readiness(host, domain)
         self._nothing_since: float | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
@@ -51,16 +51,16 @@ class Watching:
                     self._asked = time.monotonic()
                     await self._ask_policies()
                     await self.compare_clocks()
-            except Exception as error:  # a worker must not end, nor be watched no more, for what only looks
+            except Exception as error:  # a failed look must neither end the worker nor the watching
                 log.error("watch_failed", reason=describe(error, "watching"))
 
     def look(self, now: float) -> None:
         """Say what has lasted for too long; once, until it is over."""
         self._readiness.look()
         stuck = set(self._readiness.stuck())
-        for text in sorted(stuck - self._told):
+        for text in sorted(stuck - self._reported):
             log.warning("tick_waits", reason=text)
-        self._told = stuck
+        self._reported = stuck
         why = self._readiness.why_nothing
         if why is None or self._host.stopping:
             self._nothing_since = None

@@ -1,4 +1,4 @@
-"""The worker's small web server, for a supervisor, a load balancer and Prometheus. It listens only when told to.
+"""The worker's small web server, for a supervisor, a load balancer and Prometheus. It needs a configured port.
 
     /healthz    200 as long as the process works at all
     /health     200 if it has started and no alarm is up; else 503, with the alarms

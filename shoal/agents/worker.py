@@ -164,19 +164,21 @@ class Worker:
         try:
             await asyncio.wait_for(app.host.stop(), STOP_LIMIT)
         except TimeoutError:
-            leave("uncommitted", doing="the next owner aborts the open transactions, and does again what was in them")
+            leave(
+                "left_uncommitted", doing="the next owner aborts the open transactions, and does again what was in them"
+            )
         limit = min(LEAVE_LIMIT, STOP_LIMIT - (time.monotonic() - began))
         try:
             await asyncio.wait_for(app.stop(), max(limit, 1.0))
             log.info("stopped", seconds=round(time.monotonic() - began, 2))
         except Exception as error:
-            leave("without_goodbye", error=type(error).__name__)
+            leave("left_without_goodbye", error=type(error).__name__)
         return 0
 
 
-def leave(how: str, **details: str) -> NoReturn:
+def leave(event: str, **details: str) -> NoReturn:
     """End with 0 at once: nothing is lost, and clients that wait for brokers must not hold up the end."""
-    log.warning(f"left_{how}", **details)
+    log.warning(event, **details)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

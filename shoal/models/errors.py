@@ -1,4 +1,4 @@
-"""Errors that speak to the person who can mend them: what, where, what to do.
+"""Errors that speak to the person who can correct them: what, where, what to do.
 
     ShoalError            exit 1
     |-- ConfigError       the configuration file says something impossible
@@ -14,7 +14,7 @@ No message holds a value, a user id or a byte of the key.
 
 
 class ShoalError(Exception):
-    """Base of all errors a user can mend; the message is one line."""
+    """Base of all errors that a user can correct; the message is one line."""
 
     exit_code = 1
 

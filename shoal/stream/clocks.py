@@ -16,7 +16,7 @@ from typing import Any
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream.mark import lacks
+from shoal.stream.mark import ANEW, lacks
 
 # Wall times of past watermarks are kept in steps of idle_after / 4, rounded up: a coarser past holds clocks back
 # a little longer and can never let one pass too early.
@@ -43,7 +43,7 @@ class SourceClock:
             raise FailStop(
                 f"{where}: topic {message.topic}, partition {message.partition} begins again at its first message "
                 f"after {self.number}; its state is lost, and its users would start again at count 0: restore the "
-                "changelog, or start a new app with new metric versions"
+                f"changelog, or {ANEW}"
             )
         if message.number <= self.number:
             return False

@@ -9,7 +9,8 @@ MARK = b"\x00mark"
 # messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over.
 FORMAT = 2
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
-REMEDY = "restore the topic from a copy, or start a new `app` with raised versions of all metrics"
+ANEW = "start a new `app` with raised versions of all metrics"
+REMEDY = f"restore the topic from a copy, or {ANEW}"
 
 
 def format_of(mark: dict[str, Any]) -> int:
@@ -35,7 +36,7 @@ def check_mark(where: str, mark: dict[str, Any], log_id: str) -> None:
     if mark["log"] != log_id:
         raise FailStop(
             f"{where}: its state belongs to audit log {mark['log']}, the configured one is {log_id}; "
-            "restore [audit] url, or start a new app with new metric versions"
+            f"restore [audit] url, or {ANEW}"
         )
 
 

@@ -13,9 +13,8 @@ from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.merged import add_samples, most_cells
 from shoal.stream.plan import Metric, TopicPlan
 
-MESSAGE_BYTES = (
-    400_000  # of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million
-)
+# Of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million.
+MESSAGE_BYTES = 400_000
 # A row has at most 107 bytes: 20 of time and of total, 34 of pseudonym, 10 of number and of samples, 5 of level, and
 # eight brackets and commas. Most have less than 90.
 ROW_BYTES = 90

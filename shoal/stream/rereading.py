@@ -1,4 +1,4 @@
-"""A way out for states of which an older version of shoal let messages pass.
+"""Repairs states for which an older version of shoal passed over messages.
 
 Up to format 1 a worker whose configuration lacked a topic passed over that topic's messages, and its mark forgot how
 far it had been read: the next message then had a number that nobody expected. All messages are still in the

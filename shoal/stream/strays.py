@@ -1,4 +1,4 @@
-"""Records in the contributions topic that shoal did not write: told apart from its own, and left out.
+"""Records in the contributions topic that shoal did not write: recognized, and left out.
 
 Every message of shoal's carries the key `TOPIC|PARTITION` of the source partition that sent it. A record that is no
 message and has no such key was written by somebody else: no message can be mistaken for it, and to leave it out loses

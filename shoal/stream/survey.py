@@ -15,7 +15,7 @@ from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.progress import Progress
 
-TOLD = 3  # troubles that are kept
+KEPT = 3  # troubles
 FAR = 10  # a lag of more than one part in so many of the file's time is no lateness that a configuration meant
 
 
@@ -121,7 +121,7 @@ class Survey:
             self.late += 1
             self._unmeant += is_unmeant
             self._lags[_coarse(lag)] += not is_unmeant
-        if trouble is not None and not is_usable and len(self.troubles) < TOLD:
+        if trouble is not None and not is_usable and len(self.troubles) < KEPT:
             self.troubles.append(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
         return time
 

@@ -1,4 +1,4 @@
-"""Open ticks, for whoever watches: how far a metric's releases are complete, and which partitions its next tick needs.
+"""Open ticks, for monitoring: how far a metric's releases are complete, and which partitions its next tick needs.
 
 All of it is a function of the clocks, which are pattern.
 """

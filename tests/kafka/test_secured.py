@@ -151,7 +151,7 @@ def test_check_names_a_missing_right_and_ends_with_1(guarded: Guarded) -> None:
 
 
 def test_a_topic_that_is_denied_is_told_from_one_that_is_missing(guarded: Guarded) -> None:
-    with pytest.raises(KafkaError, match="denies this principal the sight of topic nowhere"):
+    with pytest.raises(KafkaError, match="denies this principal access to topic nowhere"):
         asyncio.run(verify_topics(guarded.settings(), ["nowhere"]))
     guarded.kafka.grant([Acl(2, "nowhere", 3, 3)])
     with pytest.raises(KafkaError, match="no topic nowhere; create it"):

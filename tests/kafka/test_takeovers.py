@@ -10,7 +10,7 @@ from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
 from tests.support.tail import Tail
-from tests.support.workers import Worker, shoal, tails, wait_until
+from tests.support.workers import shoal, tails, wait_shared, wait_until
 
 METRICS = (
     {"name": "hourly"},
@@ -117,13 +117,3 @@ def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_pa
         assert shoal("budget", shoals.config, "--retire", "city").returncode == 0
         assert third.exit_status() == 1
         assert 'metric "city" version 1 is retired in the ledger and still here' in third.last_word
-
-
-def wait_shared(workers: list[Worker], each: set[int]) -> None:
-    """Until each works on so many partitions of the sources and as many of the contributions."""
-
-    def shared() -> bool:
-        assert all(worker.alive for worker in workers), tails(workers)
-        return all(len(worker.places(stage)) in each for worker in workers for stage in ("bound", "release"))
-
-    wait_until(shared, 90, lambda: tails(workers))

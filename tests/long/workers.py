@@ -5,10 +5,10 @@ make test-deploys
 
 from pathlib import Path
 
-from tests.kafka.test_takeovers import wait_shared
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
+from tests.support.workers import wait_shared
 
 
 def test_every_worker_gets_its_part_of_events_and_releases(kafka: Kafka, tmp_path: Path) -> None:

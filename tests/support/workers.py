@@ -129,3 +129,13 @@ class Worker:
 def tails(workers: Sequence[Worker]) -> str:
     """The last words of all workers."""
     return "\n".join(f"-- {worker.log.name} ({worker.process.poll()})\n{worker.text[-1500:]}" for worker in workers)
+
+
+def wait_shared(workers: Sequence[Worker], each: set[int]) -> None:
+    """Until each works on so many partitions of the sources and as many of the contributions."""
+
+    def shared() -> bool:
+        assert all(worker.alive for worker in workers), tails(workers)
+        return all(len(worker.places(stage)) in each for worker in workers for stage in ("bound", "release"))
+
+    wait_until(shared, 90, lambda: tails(workers))

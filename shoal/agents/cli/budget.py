@@ -33,8 +33,8 @@ def budget(
 ) -> None:
     """Show what each metric version was charged, once and for good, and what is left.
 
-    Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, it is logged, and a
-    terminal is told by how much and asked first.
+    Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, and logged.
+    The command says by how much, and on a terminal asks first.
     A metric that is no longer in the configuration is retired before workers start without it; its charge stays, and
     a retired version never returns.
 
@@ -51,7 +51,7 @@ def budget(
 
 
 def _raised(ledger: Ledger, said: Config, *, yes: bool) -> BudgetReport:
-    """Raise the budget; whoever does it reads what that means to those in it.
+    """Raise the budget, after saying what that means to those in it.
 
     Raises:
         LedgerError: there is no budget yet, or it would be lowered.

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shoal.models.errors import InputError
 
-TELL_EVERY = 10.0  # seconds
+REPORT_EVERY = 10.0  # seconds
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")]
@@ -52,17 +52,17 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 class _Lines:
-    """Progress for who reads a log."""
+    """Progress as lines, for a log."""
 
     def __init__(self, label: str, total: int | None) -> None:
         self._label, self._total = label, total
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def advance(self, done: int) -> None:
         """So much is done."""
         now = time.monotonic()
-        if now - self._told >= TELL_EVERY:
-            self._told = now
+        if now - self._reported >= REPORT_EVERY:
+            self._reported = now
             share = f"{100 * done / self._total:.0f} %" if self._total else f"{done:,}"
             say(f"shoal: {self._label}: {share}")
 

@@ -1,4 +1,4 @@
-"""A command that is told to stop says so in a line, and leaves in order: what it had opened is closed and tidied up."""
+"""SIGTERM ends a command with a line on stderr, and in order: what it had opened is closed and removed as usual."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-TOLD_TO_STOP = 128 + signal.SIGTERM
+STATUS = 128 + signal.SIGTERM
 LINE = (
     b"shoal: stopped by SIGTERM; nothing is lost: the same command makes again what is in the audit log, and goes on\n"
 )
@@ -16,7 +16,7 @@ LINE = (
 
 @contextmanager
 def ending_in_words() -> Iterator[None]:
-    """SIGTERM ends what is inside by an exit."""
+    """Inside, SIGTERM raises SystemExit."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return
@@ -29,6 +29,6 @@ def ending_in_words() -> Iterator[None]:
 
 
 def _end(_signal: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the tidying
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt that
     os.write(2, LINE)  # stderr itself may be in the middle of a line
-    sys.exit(TOLD_TO_STOP)
+    sys.exit(STATUS)

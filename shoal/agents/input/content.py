@@ -1,4 +1,4 @@
-"""What a file of events is, by its first bytes; its name only says what it is called.
+"""Recognizes the form of a file of events by its first bytes; its name only helps.
 
 In come the first bytes, unpacked; out comes how to cut them into events, or a refusal that names the form and says
 what to do.
@@ -29,7 +29,7 @@ DELIMITERS = (",", ";", "\t", "|")
 
 
 class Form(Enum):
-    """How the events of a file are told apart."""
+    """How a file is cut into events."""
 
     LINES = auto()  # a JSON object a line
     VALUES = auto()  # JSON objects in a list, or over several lines

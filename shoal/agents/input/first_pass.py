@@ -15,7 +15,7 @@ from shoal.models.errors import InputError
 from shoal.stream.plan import TopicPlan
 from shoal.stream.survey import Survey, Trouble
 
-TOLD_FROM = 0.05  # a larger share of refused records is told
+REMARK_FROM = 0.05  # a larger share of refused records gets a remark
 MAX_LATE = 0.05  # a file in order of time has few that are late; one that is not has most
 REMEDIES = "add --sort to run it in order of time, give the metrics a `lateness`, or accept it with --max-late SHARE"
 NOTHING_DONE = "nothing was registered, charged or published"
@@ -68,7 +68,7 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
 
 def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     """What an operator should know of a file that is run, a line each."""
-    if survey.refused > TOLD_FROM * survey.records:
+    if survey.refused > REMARK_FROM * survey.records:
         yield f"{file.path}: {_refused(survey)}: {_reasons(survey.troubles, file.places)}"
     for name, count in survey.by_metric.items():
         if not count:

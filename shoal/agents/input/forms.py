@@ -1,4 +1,4 @@
-"""Names the form of what cannot be used, so that a person can mend it: never a value, and no part of one.
+"""Names the form of what cannot be used, so that a person can correct it: never a value, and no part of one.
 
 In comes a record that a metric refuses, with the reason; out comes a sentence. Only the first few records of a file
 that cannot be used come here, on the machine and terminal of who has the file.
@@ -49,7 +49,7 @@ def describe(trouble: Trouble) -> str:
     try:
         event = parse(trouble.raw, NEWEST)
     except Refused:
-        return "a registered version reads it as in its time, and then it was no JSON: raise the metric's version"
+        return "by the first reading, which this registered version keeps, it is no JSON: raise the metric's version"
     kind, _, role = trouble.reason.partition("-")
     path, found = _field(trouble.metric.section, role, event)
     if kind == "no":

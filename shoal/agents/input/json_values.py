@@ -82,4 +82,6 @@ class JsonValues:
             return 0
 
     def _refused(self, number: int) -> InputError:
-        return InputError(f"{self._path}: record {number} is not JSON, and so is not what follows it; mend the file")
+        return InputError(
+            f"{self._path}: record {number} is not JSON, so nothing after it can be read; correct the file"
+        )

@@ -42,5 +42,5 @@ def _is_pipe(path: Path) -> bool:
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return False  # whoever opens it says why
+        return False  # the error comes when it is opened
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)

@@ -1,4 +1,4 @@
-"""A view of the releases: what is in their JSON as columns, for whoever reads SQL.
+"""A view of the releases: what is in their JSON as columns, for readers of SQL.
 
 NULL stands for the group of a metric without groups, and for a value that is not one number (several coordinates, a
 distribution). The ends of a range are exact text, such as 0, -5 or 1/3. A later step that changes one of the tables

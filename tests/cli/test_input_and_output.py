@@ -1,0 +1,164 @@
+"""`shoal run` beside what it reads: outputs, registered versions, a run that is stopped, and very long values."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shoal.agents import key_file
+from shoal.agents.ledger import Ledger
+from shoal.agents.session import load_config, registered_readings, registration_of
+from shoal.models.errors import InputError, LedgerError
+from shoal.models.reading import FIRST, NEWEST
+from tests.support.desk import CONFIG, EVENTS, OPTIONS, changed, lines, table
+
+# ---------------------------------------------------------------- one file, two things
+
+
+ROLES = {"in.jsonl": "the input", "shoal.toml": "the configuration", "shoal.key": "the key file"}
+
+
+@pytest.mark.parametrize("option", ["--output", "--dead-letters"])
+@pytest.mark.parametrize("kept", [*ROLES, "shoal.key.used", "log.db", "log.db-wal"])
+@pytest.mark.parametrize("way", ["path", "symlink", "hard link"])
+def test_what_is_written_is_none_of_what_is_read(desk, option, kept, way):
+    desk.put("in.jsonl", lines(EVENTS))
+    if kept not in ROLES:
+        desk.put(kept, b"")
+    content = (desk.folder / kept).read_bytes()
+    name = {"path": f"../{desk.folder.name}/{kept}", "symlink": "link", "hard link": "link"}[way]
+    if way == "symlink":
+        (desk.folder / name).symlink_to(kept)
+    elif way == "hard link":
+        os.link(desk.folder / kept, desk.folder / name)
+    other = ("--output", "o") if option == "--dead-letters" else ()
+    result = desk.call("--input", "in.jsonl", *other, option, name)
+    assert isinstance(result.exception, InputError)
+    assert option in str(result.exception)
+    assert (desk.folder / kept).read_bytes() == content
+
+
+def test_no_two_outputs_are_one_file_and_the_log_is_no_input(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    result = desk.call("--input", "in.jsonl", "--output", "o", "--dead-letters", "./o")
+    assert "--output and --dead-letters are one file" in str(result.exception)
+    desk.say(CONFIG.replace("log.db", "in.jsonl"))
+    assert "the audit log and the input are one file" in desk.refused("in.jsonl")
+    assert (desk.folder / "in.jsonl").read_bytes() == lines(EVENTS)
+
+
+def test_a_run_that_fails_leaves_the_old_output_whole(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    expected = desk.run("in.jsonl")
+    (desk.folder / "out.jsonl").chmod(0o640)
+    desk.put("other.jsonl", lines(changed(x=lambda one: 100 - one["x"])))
+    with pytest.raises(Exception, match="release"):
+        desk.run("other.jsonl")
+    assert (desk.folder / "out.jsonl").read_bytes() == expected
+    assert not list(desk.folder.glob(".*.part"))
+    # and one that ends in order replaces it, where a link points to, under its mode
+    (desk.folder / "out.jsonl").rename(desk.folder / "target.jsonl")
+    (desk.folder / "out.jsonl").symlink_to("target.jsonl")
+    (desk.folder / "target.jsonl").write_bytes(b"old\n")
+    assert desk.run("in.jsonl") == expected
+    assert (desk.folder / "target.jsonl").read_bytes() == expected
+    assert (desk.folder / "target.jsonl").stat().st_mode & 0o777 == 0o640
+    assert desk.call("--input", "in.jsonl", "--output", "/dev/null").exit_code == 0
+
+
+# ---------------------------------------------------------------- versions that are registered
+
+
+def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
+    # given a version from before there was a second reading, and a file that the two read differently
+    desk.put("in.jsonl", lines(changed(other=lambda one: float("nan") if one["who"] == "u3" else 0)))
+    config = load_config(desk.folder / "shoal.toml")
+    first = config.read_as({("level", 1): FIRST})
+    key = key_file.read(config.privacy.key_file)
+    with Ledger.open(config.audit.url) as ledger:
+        ledger.register(
+            "shoal", [registration_of(first, first.metric[0])], budget_epsilon=config.privacy.epsilon,
+            budget_delta=config.privacy.delta, key_fingerprint=key.fingerprint, unit=config.unit,
+        )  # fmt: skip
+    # then it refuses those records still, and its releases are those of its own parameters
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert "dead_letters.level.not-json 12" in result.stderr
+    old = (desk.folder / "out.jsonl").read_bytes()
+    assert desk.run("in.jsonl") == old
+    # and a new version reads them all
+    desk.say(CONFIG + "version = 2\n")
+    assert "dead_letters" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_a_reading_of_a_later_shoal_is_refused(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    with Ledger.open(f"sqlite:///{desk.folder}/log.db") as ledger, ledger.database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE metric_version SET parameters = replace(parameters, '\"reading\":2', '\"reading\":3')"
+        )
+    assert "later version of shoal" in desk.refused("in.jsonl", error=LedgerError)
+
+
+def test_a_plan_reads_events_as_what_is_registered(desk):
+    config = load_config(desk.folder / "shoal.toml")
+    assert registered_readings(config) == {}, "there is no log yet"
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    assert registered_readings(config) == {("level", 1): NEWEST}
+    (desk.folder / "log.db").write_bytes(b"no log" * 1000)
+    assert registered_readings(config) == {}
+
+
+def test_an_end_without_an_event_that_counted_is_told_in_words(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    with Ledger.open(f"sqlite:///{desk.folder}/log.db") as ledger, ledger.database.write() as connection:
+        connection.exec_driver_sql("UPDATE metric_version SET ended_at = '', input_digest = 'another'")
+    message = desk.refused("in.jsonl", error=LedgerError)
+    assert "ended without an event that counted, and with another input" in message
+
+
+# ---------------------------------------------------------------- a long run
+
+
+def test_a_run_that_is_told_to_stop_says_so_and_leaves_the_old_output(desk):
+    desk.put("out.jsonl", b"old\n")
+    fifo = desk.folder / "in.jsonl"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "shoal", "run", "shoal.toml", "--input", "in.jsonl", *OPTIONS]
+    with subprocess.Popen(command, cwd=desk.folder, stderr=subprocess.PIPE) as process:
+        with fifo.open("wb") as pipe:
+            pipe.write(lines(EVENTS) * 10)  # more than a pipe holds: once it is written, the run reads
+            status = None
+            while status is None:  # again, for it may come just before the run waits for more
+                process.send_signal(signal.SIGTERM)
+                try:
+                    status = process.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    continue
+        assert status == 128 + signal.SIGTERM
+        assert process.stderr is not None
+        assert b"stopped by SIGTERM" in process.stderr.read()
+    assert (desk.folder / "out.jsonl").read_bytes() == b"old\n"
+
+
+def test_progress_is_told_where_nobody_sees_a_bar(monkeypatch, capsys):
+    from shoal.agents.cli import output
+
+    moments = iter([0.0, 5.0, 10.0, 15.0, 25.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    with output.progress("reading in.jsonl", 200) as advance:
+        for done in (10, 20, 30, 40):
+            advance(done)
+    assert capsys.readouterr().err == "shoal: reading in.jsonl: 10 %\nshoal: reading in.jsonl: 20 %\n"
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl"])
+def test_the_length_of_a_value_does_not_decide_whether_a_file_is_read(desk, name):
+    events = lines(EVENTS) if name == "in.jsonl" else table(EVENTS)
+    desk.put(name, events.replace(str(EVENTS[7]["x"]).encode(), b"9" * (1 << 25), 1))
+    assert len(desk.run(name).splitlines()) == 8
