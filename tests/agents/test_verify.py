@@ -120,10 +120,11 @@ def test_what_a_file_run_ended_is_in_no_topic(ledger: Ledger) -> None:
 
 
 def test_two_values_for_one_id_are_found(ledger: Ledger) -> None:
-    # given a log whose constraint someone took away, to have a second value beside the first
+    # given a log whose constraint someone took away, and the view with it, to have a second value beside the first
     columns = 'app, metric, version, "group", seq, id, at, body, previous_hash, hash'
     tamper(
         ledger,
+        "DROP VIEW releases",
         "CREATE TABLE copy AS SELECT * FROM release",
         "DROP TABLE release",
         "ALTER TABLE copy RENAME TO release",

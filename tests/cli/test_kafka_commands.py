@@ -126,8 +126,9 @@ def test_check_says_all_that_needs_no_broker_before_it_says_that_there_is_none(d
 
 def test_check_warns_of_what_a_broken_disk_could_take_away(desk):
     desk.ok("topics")
-    (warning,) = orjson.loads(desk.ok("check", "--json"))["warnings"]
-    assert f"topics {desk.name}-sales, {desk.name}.* have one replica; what they hold is lost with its" in warning
+    warnings = orjson.loads(desk.ok("check", "--json"))["warnings"]
+    replicas = f"topics {desk.name}-sales, {desk.name}.* have one replica; what they hold is lost with its"
+    assert [warning for warning in warnings if replicas in warning]
     assert "shoal: warning: topics" in desk.shoal("check").stderr
 
 
