@@ -373,3 +373,24 @@ def test_a_registration_that_was_cut_off_locks_nobody_out(
     app.restore_log()
     with pytest.raises(KeyFileError, match="the log was restored from an older copy"):
         Run(app, VALUES)
+
+
+def test_two_apps_of_a_log_may_have_metrics_of_one_name(tmp_path: Path) -> None:
+    # given two apps with one log and key, each with a metric "m" that has parameters, and so noise, of its own
+    with app_of(tmp_path, MEAN, EVENTS) as app:
+        one = app.config.read_text()
+        two = one.replace("[[metric]]", 'app = "two"\n[[metric]]').replace("users = 10", "users = 11")
+        Run(app, EVENTS).finish()
+        app.config.write_text(two)
+        Run(app, HALF).finish()
+        app.copy_log()
+        # then each goes on, though one has released less than the other, and though workers own but one
+        Run(app, EVENTS).finish()
+        app.config.write_text(one)
+        Worker(app)
+        app.config.write_text(two)
+        Run(app, EVENTS).finish()
+        # and a log that lacks releases of the second is refused, though the first has as many
+        app.restore_log()
+        with pytest.raises(KeyFileError, match="m/1 has . releases, and the audit log has . of them"):
+            Run(app, EVENTS)
