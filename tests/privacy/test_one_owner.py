@@ -6,6 +6,7 @@ Every story ends with the same look: all that was ever shown or committed is wha
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 from sqlalchemy import func, select
 
@@ -238,6 +239,21 @@ def test_an_ended_version_logs_no_activation_of_another_input(tmp_path: Path, ur
         assert (after.heads, after.activated) == (before.heads, before.activated)
         with ledger.database.read() as connection:
             assert connection.scalar(select(func.count()).select_from(Activation)) == len(before.activated)
+
+
+def test_an_input_that_makes_all_releases_again_and_not_an_activation_is_another_one(tmp_path: Path) -> None:
+    # given a run over a part, and a log with an activation that it did not make
+    many = [event(f"user{n % 4}", 0.5, 3 * n) for n in range(48)]
+    with app_of(tmp_path, FULL, many) as app:
+        Run(app, many[:40]).finish()
+        ledger, published = app.session().ledger, app.rows
+        (group, _), *_ = ledger.standing("shoal").activated
+        fields = {**group._asdict(), "group": None, "level": 20, "at": "1970-01-01T00:00:09Z", "prior": 0}
+        ledger.append_activations("shoal", [orjson.dumps(fields)])
+        # then the input shows nothing new, as what is published is of another one
+        with pytest.raises(LedgerError, match="the activation of level 20 is in the audit log and this input does not"):
+            Run(app, many).finish()
+        assert app.rows == published
 
 
 # ---------------------------------------------------------------- restored copies
