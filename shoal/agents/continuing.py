@@ -32,6 +32,7 @@ class Continuation:
         self._published: dict[Group, int] = {}
         self._missing: dict[Group, int] = {}  # not yet made again
         self._activated: set[tuple[Group, int]] = set()
+        self._unmade: set[tuple[Group, int]] = set()  # activations not yet made again
         self._by_workers = False
         self._waiting: list[Output] = []
         self._holding = False  # something in `_waiting` is new
@@ -51,6 +52,8 @@ class Continuation:
         for group, seq in self._published.items():
             self._counts[group.metric, group.version] += seq
         self._activated = {one for one in standing.activated if one[0][:2] in self._versions}
+        # Those of workers may be in the log before their releases are, and nothing new follows them here.
+        self._unmade = set() if self._by_workers else set(self._activated)
         if self._by_workers and not self._published:
             raise self._not_ours()
 
@@ -80,7 +83,7 @@ class Continuation:
             self._holding = True
         if self._holding and self._by_workers:
             raise self._not_ours()
-        if self._holding and self._missing:
+        if self._holding and (self._missing or self._unmade):
             return []
         self._holding = False
         return self._write()
@@ -97,9 +100,16 @@ class Continuation:
                 f"{group}: release {seq} is in the audit log and this input does not make it; a version's input may be "
                 "repeated and continued, not replaced: raise its version"
             )
+        for group, level in sorted(self._unmade):
+            raise LedgerError(
+                f"{group}: the activation of level {level} is in the audit log and this input does not make it; a "
+                "version's input may be repeated and continued, not replaced: raise its version"
+            )
 
     def _look(self, output: Output) -> bool:
         """Note what was made again; whether anything is new."""
+        for row in output.activations:
+            self._unmade -= _activated_by(row)
         new = any(not self._is_logged(row) for row in output.activations)
         if not self._published:
             return new or bool(output.made)
@@ -111,9 +121,7 @@ class Continuation:
 
     def _is_logged(self, activation: bytes) -> bool:
         """Whether the log had this activation, of whatever value: it came with a release that is there, too."""
-        return all(
-            (group_of(said), said["level"]) in self._activated for _, said in read_records([activation], "level")
-        )
+        return _activated_by(activation) <= self._activated
 
     def _write(self) -> list[Output]:
         """What is repeated first: if it differs, nothing new is written."""
@@ -130,6 +138,10 @@ class Continuation:
                 self._ledger.append(self._app, some, activations=with_them, run=self._ledger.run)
         self._remember(self._counts)
         return done
+
+
+def _activated_by(row: bytes) -> set[tuple[Group, int]]:
+    return {(group_of(said), said["level"]) for _, said in read_records([row], "level")}
 
 
 def _places(output: Output) -> Iterator[tuple[Group, int, bytes]]:

@@ -1,10 +1,18 @@
 """Keeps workers of one app at one configuration, while a new file reaches one worker after the other.
 
 In come the ledger's metric versions, every few seconds; out comes nothing, as long as they are those of this worker's
+<<<<<<< HEAD
 file. A version that is active there and missing here was registered by a newer file, and a worker without that file
 must not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What
 can fail: just that, a fail-stop that names what the file lacks, or still has. A supervisor starts the worker again,
 with the newer file if that has arrived, and until then it is refused at its start.
+=======
+file. A version that is active there and missing here was registered by a newer file, and whoever has not that file must
+not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What can
+fail: just that, a fail-stop that names what the file lacks or has too much. A supervisor starts the worker again, with
+the newer file if that has arrived, and until then it is refused at its start. Versions that a file run owns are of
+topics that no worker has read: none of their messages can come, and who runs a file ends no worker.
+>>>>>>> rev1
 
 The worker never waits for the ledger: a database that is away, or slow, or says something odd, stops nobody.
 """
@@ -15,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from shoal.agents.ledger import Ledger
+from shoal.agents.owners import Version
 from shoal.agents.registration import version_name
 from shoal.agents.threads import in_thread
 from shoal.models.config import Config
@@ -39,11 +48,16 @@ class Deployment:
         """
         while True:
             with contextlib.suppress(LedgerError):
-                rows = await in_thread(self._ledger.versions, self._app)
-                self.judge({(row.metric, row.version): row.state for row in rows})
+                self.judge(await in_thread(self._states))
             await asyncio.sleep(LOOK_EVERY)
 
-    def judge(self, states: Mapping[tuple[str, int], str]) -> None:
+    def _states(self) -> dict[Version, str]:
+        """The states of all versions that workers own."""
+        owners = self._ledger.made_again(self._app)
+        rows = {(row.metric, row.version): row.state for row in self._ledger.versions(self._app)}
+        return {version: state for version, state in rows.items() if version in owners and owners[version].by_workers}
+
+    def judge(self, states: Mapping[Version, str]) -> None:
         """Compare the states of all versions with the configuration.
 
         Raises:

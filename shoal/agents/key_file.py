@@ -5,7 +5,8 @@ A key meets one stream: the same noise over two inputs would show their exact di
 it does not know a version that has used the key: it was restored from a copy that is older than the version. A version
 is announced before the log registers it and confirmed after, before anything is published: a crash between the two
 leaves an announcement, which locks nobody out. Of what file runs publish the number of releases is remembered, for
-their only other trace is the log; what workers publish is in Kafka.
+their only other trace is the log; what workers publish is in Kafka. Both are remembered by app, since two apps of a log
+may have metrics of one name.
 
 It cannot see a copied key file: two deployments must never share one.
 """
@@ -27,10 +28,11 @@ from shoal.models.errors import KeyFileError
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
 ANNOUNCED = "announced"  # behind the log's id: the version may be registered there, and has published nothing
-WORKERS = "workers"  # in its place: workers own the version
+WORKERS = "workers"  # behind the log's id, under the app's name for the version: workers own it
 
 Version = tuple[str, int]  # metric and version
-# What a log knows: the versions that are registered, each with the number of its releases where a file run owns it.
+# What a log knows: the versions that are registered, by whatever app. Each has the number of releases that file runs of
+# this app have put into the log, or None where this app's workers own it.
 Registered = Callable[[], Mapping[Version, int | None]]
 
 
@@ -81,7 +83,7 @@ def read(path: Path) -> Key:
     return Key(secret, fingerprint(secret))
 
 
-def announce(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
+def announce(path: Path, log_id: str, app: str, versions: Iterable[Version], registered: Registered) -> None:
     """Note that these metric versions are about to be registered in this log, which says what it knows.
 
     Raises:
@@ -89,26 +91,30 @@ def announce(path: Path, log_id: str, versions: Iterable[Version], registered: R
     """
     with _held(path, log_id) as used:
         # Asked now: what `used` has was in the log before it was written there.
-        unknown = _unknown(path, used, versions, registered())
+        unknown = _unknown(path, used, app, versions, registered())
         _replace_used(path, used, {name: f"{log_id} {ANNOUNCED}" for name in unknown})
 
 
-def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers: bool = False) -> None:
-    """Remember in `FILE.used` that these metric versions use the key in this log, or that workers own them there.
+def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers_of: str | None = None) -> None:
+    """Remember in `FILE.used` that these metric versions use the key in this log, and which app's workers own them.
 
     Raises:
         KeyFileError: the key belongs to another log.
     """
     with _held(path, log_id) as used:
-        names = [_name(version) for version in metric_versions]
-        new = [name for name in names if workers or name not in used or _note(used[name]) == ANNOUNCED]
-        _replace_used(path, used, dict.fromkeys(new, f"{log_id} {WORKERS}" if workers else log_id))
+        versions = list(metric_versions)
+        new = dict.fromkeys(
+            (name for name in map(_name, versions) if name not in used or _note(used[name]) == ANNOUNCED), log_id
+        )
+        if workers_of is not None:
+            new |= dict.fromkeys((_published_name(workers_of, version) for version in versions), f"{log_id} {WORKERS}")
+        _replace_used(path, used, new)
 
 
-def remember(path: Path, log_id: str, releases: Mapping[Version, int]) -> None:
+def remember(path: Path, log_id: str, app: str, releases: Mapping[Version, int]) -> None:
     """Remember that file runs have put so many releases of these versions into the log, before they are shown."""
     with _held(path, log_id) as used:
-        more = {_name(version): count for version, count in releases.items()}
+        more = {_published_name(app, version): count for version, count in releases.items()}
         less = [
             name for name in more if _note(used.get(name, "")) != WORKERS and _count(used.get(name, "")) < more[name]
         ]
@@ -117,10 +123,10 @@ def remember(path: Path, log_id: str, releases: Mapping[Version, int]) -> None:
         _replace_used(path, used, new, force=False)
 
 
-def compare(path: Path, log_id: str, versions: Iterable[Version], registered: Registered) -> None:
+def compare(path: Path, log_id: str, app: str, versions: Iterable[Version], registered: Registered) -> None:
     """Refuse what `announce` would; nothing is written."""
     with _held(path, log_id) as used:
-        _unknown(path, used, versions, registered())
+        _unknown(path, used, app, versions, registered())
 
 
 def _note(value: str) -> str:
@@ -136,6 +142,11 @@ def _count(value: str) -> int:
 
 def _name(version: Version) -> str:
     return f"{version[0]}/{version[1]}"
+
+
+def _published_name(app: str, version: Version) -> str:
+    """Under which is remembered what an app has published of a version."""
+    return f"{app}:{_name(version)}"
 
 
 @contextmanager
@@ -154,19 +165,26 @@ def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
 
 
 def _unknown(
-    path: Path, used: Mapping[str, str], versions: Iterable[Version], registered: Mapping[Version, int | None]
+    path: Path,
+    used: Mapping[str, str],
+    app: str,
+    versions: Iterable[Version],
+    registered: Mapping[Version, int | None],
 ) -> list[str]:
     """Names of the versions that the log does not know yet; refused where the key has met more than the log knows."""
     unknown = []
     for version in versions:
-        name, count = _name(version), registered.get(version)
+        name, count = _name(version), registered.get(version, 0)
         if version not in registered:
             unknown.append(name)
             if name in used and _note(used[name]) != ANNOUNCED:
                 raise _older(path, f"metric version {name} has used this key, and the audit log does not know it")
-        elif count is not None and _note(used.get(name, "")) == WORKERS:
+        if count is None:
+            continue
+        published = used.get(_published_name(app, version), "")
+        if _note(published) == WORKERS:
             raise _older(path, f"workers publish metric version {name}, and the audit log does not know it")
-        elif count is not None and count < (due := _count(used.get(name, ""))):
+        if count < (due := _count(published)):
             raise _older(path, f"metric version {name} has {due} releases, and the audit log has {count} of them")
     return unknown
 

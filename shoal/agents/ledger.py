@@ -150,12 +150,12 @@ class Ledger:
             return [row for row in registration.versions(connection) if row.app == app]
 
     def known_versions(self, app: str) -> dict[Version, int | None]:
-        """All registered versions, of every app; with the number of releases of those that the app's file runs own."""
+        """All registered versions, of any app, with what file runs of this one have released; None: workers own it."""
         with self.database.read() as connection:
             found: dict[Version, int | None]
-            found = {(row.metric, row.version): None for row in registration.versions(connection)}
+            found = {(row.metric, row.version): 0 for row in registration.versions(connection)}
             mine = owners.owners(connection, app).items()
-            return found | {version: owner.releases for version, owner in mine if not owner.by_workers}
+            return found | {version: None if owner.by_workers else owner.releases for version, owner in mine}
 
     def standing(self, app: str) -> Standing:
         """What is published and who owns it: to be read after a registration, which settles that.

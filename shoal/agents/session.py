@@ -44,20 +44,22 @@ class Session:
         request = self._request(partitions, file_run, topic)
         self.ledger.check(**request)
         key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
-        key_file.announce(key, log_id, versions, self._registered)
+        app = self.config.kafka.app
+        key_file.announce(key, log_id, app, versions, self._registered)
         agreement = self.ledger.register(**request)
-        key_file.bind(key, log_id, versions, workers=bool(partitions))
+        key_file.bind(key, log_id, versions, workers_of=app if partitions else None)
         return agreement
 
     def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
         """What `register` would do; nothing is written."""
         agreement = self.ledger.check(**self._request(partitions, file_run, topic=None))
-        key_file.compare(self.config.privacy.key_file, self.ledger.log_id, self._versions, self._registered)
+        app, key = self.config.kafka.app, self.config.privacy.key_file
+        key_file.compare(key, self.ledger.log_id, app, self._versions, self._registered)
         return agreement
 
     def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
         """Remember beside the key how many releases of its versions a file run has put into the log."""
-        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, releases)
+        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, self.config.kafka.app, releases)
 
     def _registered(self) -> dict[tuple[str, int], int | None]:
         return self.ledger.known_versions(self.config.kafka.app)

@@ -202,6 +202,7 @@ def check_beginning(changelog: TopicPartition, bounds: tuple[int, int]) -> None:
     """Refuse a changelog whose beginning was cut off: compaction keeps the last value of each key where it was."""
     if bounds[0] > 0:
         raise FailStop(
-            f"{changelog.topic}[{changelog.partition}]: offsets 0 to {bounds[0] - 1} were deleted, by retention or by "
-            f"hand, and the last values of keys may be among them; set cleanup.policy=compact, and {REMEDY}"
+            # Not up to which offset: that depends on values.
+            f"{changelog.topic}[{changelog.partition}]: its first records were deleted, by retention or by hand, and "
+            f"the last values of keys may be among them; set cleanup.policy=compact, and {REMEDY}"
         )

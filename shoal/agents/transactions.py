@@ -176,8 +176,9 @@ class Writer:
         if offset <= self.last_offsets.get(target, -1):
             topic = f"{target[0]}[{target[1]}]"
             raise FailStop(
-                f"{self.place}: {topic} was made anew, or lost records in an unclean leader election: offset {offset} "
-                f"was written before; {REMEDY}"
+                # No offset: that of a changelog depends on values.
+                f"{self.place}: {topic} was made anew, or lost records in an unclean leader election: it gave an "
+                f"offset that was written before; {REMEDY}"
             )
         self.last_offsets[target] = offset
 

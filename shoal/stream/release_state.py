@@ -32,6 +32,8 @@ KINDS = {
     CHUNK: "waiting sums",
     REACHED: "open closings",
 }
+# How many there are depends on values: sums fall into cells by their parts, and a window keeps no step whose sum is 0.
+UNTOLD = frozenset({CHUNK, KEPT})
 REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
 KIND = itemgetter(0)  # of a key: its first byte
 DIGEST_MASK = (1 << 64) - 1
@@ -178,9 +180,8 @@ class ReleaseChangelog:
         for kind, name in KINDS.items():
             there, must = (counts.get(kind.decode(), 0) for counts in (found, due))
             if there != must:
-                # How many sums wait depends on values: their number must not be told.
-                known = f"{there} {name} where {must} are due" if kind != CHUNK else f"other {name} than are due"
-                self._refuse(known)
+                told = kind not in UNTOLD
+                self._refuse(f"{there} {name} where {must} are due" if told else f"other {name} than are due")
         if found["digest"] != due["digest"]:
             self._refuse("as many records as are due, but not the same")
 

@@ -75,6 +75,22 @@ def test_a_worker_ends_when_what_it_publishes_is_retired(tmp_path):
     )
 
 
+def test_a_file_run_of_a_topic_that_no_worker_reads_ends_no_worker(tmp_path):
+    # given a worker, and a file run with a metric more, of another topic
+    secret = tmp_path / "shoal.key"
+    key = key_file.new(secret)
+    with Ledger.open(f"sqlite:///{tmp_path}/shoal.db") as ledger:
+        Session(FILE, config_of({"a": 1}, secret), key, ledger).register(partitions={"events": 2})
+        session = Session(FILE, config_of({"a": 1, "b": 1}, secret), key, ledger)
+        session.register(file_run=True, topic="more")
+        # then the worker goes on; when the newer file reaches another worker, it ends
+        with pytest.raises(TimeoutError):
+            watch(watching(a=1)(ledger), 0.2)
+        session.register(partitions={"events": 2, "more": 3})
+        with pytest.raises(FailStop, match="is active in the ledger and missing here"):
+            watch(watching(a=1)(ledger))
+
+
 class Away(Ledger):
     """A ledger that gives no answer at first."""
 

@@ -6,6 +6,7 @@ Every story ends with the same look: all that was ever shown or committed is wha
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 from sqlalchemy import func, select
 
@@ -240,6 +241,21 @@ def test_an_ended_version_logs_no_activation_of_another_input(tmp_path: Path, ur
             assert connection.scalar(select(func.count()).select_from(Activation)) == len(before.activated)
 
 
+def test_an_input_that_makes_all_releases_again_and_not_an_activation_is_another_one(tmp_path: Path) -> None:
+    # given a run over a part, and a log with an activation that it did not make
+    many = [event(f"user{n % 4}", 0.5, 3 * n) for n in range(48)]
+    with app_of(tmp_path, FULL, many) as app:
+        Run(app, many[:40]).finish()
+        ledger, published = app.session().ledger, app.rows
+        (group, _), *_ = ledger.standing("shoal").activated
+        fields = {**group._asdict(), "group": None, "level": 20, "at": "1970-01-01T00:00:09Z", "prior": 0}
+        ledger.append_activations("shoal", [orjson.dumps(fields)])
+        # then the input shows nothing new, as what is published is of another one
+        with pytest.raises(LedgerError, match="the activation of level 20 is in the audit log and this input does not"):
+            Run(app, many).finish()
+        assert app.rows == published
+
+
 # ---------------------------------------------------------------- restored copies
 
 
@@ -373,3 +389,24 @@ def test_a_registration_that_was_cut_off_locks_nobody_out(
     app.restore_log()
     with pytest.raises(KeyFileError, match="the log was restored from an older copy"):
         Run(app, VALUES)
+
+
+def test_two_apps_of_a_log_may_have_metrics_of_one_name(tmp_path: Path) -> None:
+    # given two apps with one log and key, each with a metric "m" that has parameters, and so noise, of its own
+    with app_of(tmp_path, MEAN, EVENTS) as app:
+        one = app.config.read_text()
+        two = one.replace("[[metric]]", 'app = "two"\n[[metric]]').replace("users = 10", "users = 11")
+        Run(app, EVENTS).finish()
+        app.config.write_text(two)
+        Run(app, HALF).finish()
+        app.copy_log()
+        # then each goes on, though one has released less than the other, and though workers own but one
+        Run(app, EVENTS).finish()
+        app.config.write_text(one)
+        Worker(app)
+        app.config.write_text(two)
+        Run(app, EVENTS).finish()
+        # and a log that lacks releases of the second is refused, though the first has as many
+        app.restore_log()
+        with pytest.raises(KeyFileError, match="m/1 has . releases, and the audit log has . of them"):
+            Run(app, EVENTS)

@@ -88,6 +88,16 @@ def test_each_key_that_is_lost_alone_is_noticed(kind: bytes) -> None:
     assert refused
 
 
+@pytest.mark.parametrize("kind", [KEPT, CHUNK])
+def test_how_many_there_are_of_what_values_decide_is_not_told(kind: bytes) -> None:
+    """A window keeps no step whose sum is 0, and sums fall into cells by their parts."""
+    for state in all_states():
+        for lost in [name for name in state if name.startswith(kind)]:
+            with pytest.raises(FailStop) as refused:
+                restored({name: value for name, value in state.items() if name != lost})
+            assert f"its changelog has other {KINDS[kind]} than are due; releases" in str(refused.value)
+
+
 @pytest.mark.parametrize("kind", [HEAD, KEPT, ROW, CHUNK])
 def test_a_key_in_the_place_of_another_is_noticed(kind: bytes) -> None:
     """As many as are due, but not the same."""

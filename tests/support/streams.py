@@ -171,7 +171,7 @@ class Run:
         self._app, self._session, self._end = app, app.session(), end
         plan = plan_of(self._session)
         ledger = self._session.ledger
-        self._continuation = Continuation(ledger, "shoal", plan, self._session.remember)
+        self._continuation = Continuation(ledger, self._session.config.kafka.app, plan, self._session.remember)
         self._session.register(file_run=True, topic="events")
         self._runner = FileRun(plan)
         self._outputs: Iterator[Output] | None = self._runner.outputs(lines(events), end=end)
@@ -201,7 +201,7 @@ class Run:
                     derive(metric.key, "input", b"events").hex())
                 for metric in self._runner.plan.metrics
             ]  # fmt: skip
-            self._session.ledger.append("shoal", [], ends=ends, run=self._session.ledger.run)
+            self._session.ledger.append(self._session.config.kafka.app, [], ends=ends, run=self._session.ledger.run)
 
     def finish(self) -> None:
         """All steps."""
