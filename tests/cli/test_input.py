@@ -554,3 +554,92 @@ def test_the_length_of_a_value_does_not_decide_whether_a_file_is_read(desk, name
     events = lines(EVENTS) if name == "in.jsonl" else table(EVENTS)
     desk.put(name, events.replace(str(EVENTS[7]["x"]).encode(), b"9" * (1 << 25), 1))
     assert len(desk.run(name).splitlines()) == 8
+
+
+@pytest.mark.parametrize("name", ["in.csv", "-"])
+def test_users_of_a_table_that_is_not_utf8_are_not_made_one(desk, name):
+    """Replaced letters would make one user of Jörg and Järg."""
+    content = table(changed(who=lambda event: f"J{'äö'[event['who'] == 'u1']}rg")).decode().encode("latin-1")
+    desk.put("in.csv", content)
+    refused = desk.call("--input", name, *OPTIONS, stdin=content)
+    assert isinstance(refused.exception, InputError)
+    assert "it is not UTF-8 text; write the file as UTF-8" in str(refused.exception)
+    assert desk.charged() == 0
+
+
+def test_a_column_that_no_metric_uses_may_hold_any_bytes(desk):
+    desk.put("in.csv", table(EVENTS))
+    expected = desk.run("in.csv")
+    desk.forget()
+    desk.put("noted.csv", table(changed(nöte=lambda _: "ö")).decode().encode("latin-1"))
+    assert desk.run("noted.csv") == expected
+    desk.put("shifted.csv", table(EVENTS).replace(b",b,", b",b,\xf6,", 1))
+    assert "not-json-object" in desk.refused("shifted.csv", "--max-refused", "0")
+
+
+@pytest.mark.parametrize("opened", [0, 100, 239])
+def test_a_quote_that_is_not_closed_swallows_no_rows_without_a_word(desk, opened):
+    rows = table(EVENTS).split(b"\n")
+    rows[1 + opened] = rows[1 + opened].replace(b",51.5", b',"51.5')
+    desk.put("in.csv", b"\n".join(rows))
+    assert f"row {2 + opened} is not CSV (a quote is not closed)" in desk.refused("in.csv")
+    assert desk.charged() == 0
+
+
+def test_a_row_may_say_what_ends_a_table(desk):
+    desk.put("in.csv", table(EVENTS).replace(b"\n", b"\nend\n"))
+    assert b"end" not in desk.run("in.csv")
+    desk.forget()
+    desk.put("cut.csv", table(EVENTS).rstrip(b"\n"))
+    assert len(desk.run("cut.csv").splitlines()) == 8
+
+
+@pytest.mark.parametrize("name", ["IN.JSONL", "IN.CSV", "In.Csv.GZ"])
+def test_a_name_in_capitals_says_the_same(desk, name):
+    content = lines(EVENTS) if "JSON" in name else table(EVENTS)
+    desk.put(name, gzip.compress(content) if name.endswith("GZ") else content)
+    assert len(desk.run(name).splitlines()) == 8
+
+
+@pytest.mark.parametrize("option", ["--output", "--dead-letters"])
+@pytest.mark.parametrize("place", ["", "no/out", ".", "o" * 300])
+def test_an_output_that_cannot_be_written_charges_nothing(desk, option, place):
+    desk.put("in.jsonl", lines(EVENTS))
+    others = ["--output", "out.jsonl"] if option != "--output" else []
+    refused = desk.call("--input", "in.jsonl", option, place, *others)
+    assert isinstance(refused.exception, InputError), refused.exception
+    assert desk.charged() == 0
+    assert sorted(one.name for one in desk.folder.iterdir() if "out" in one.name) == []
+
+
+def test_a_full_disk_is_told_as_what_it_is(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    full = desk.call("--input", "in.jsonl", "--output", "/dev/full")
+    assert isinstance(full.exception, InputError)
+    assert "No space left on device" in str(full.exception)
+    assert len(desk.run("in.jsonl").splitlines()) == 8
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_stream_is_told_as_what_it_is(desk, closed):
+    desk.put("in.jsonl", lines(EVENTS))
+    source = "-" if closed == "<&-" else "in.jsonl"
+    command = f'exec "$0" -m shoal run shoal.toml --input {source} --output - {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=desk.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "is closed; name a file" in done.stderr
+    assert desk.charged() == 0
+
+
+def test_the_result_of_a_dry_run_is_on_stdout_as_json(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    assert json.loads(desk.call("--input", "in.jsonl", "--dry-run", "--output", "-", "--json").stdout)["events"] == 240
+
+
+def test_an_input_that_is_still_empty_is_no_metrics_fault(desk):
+    desk.put("in.jsonl", b"")
+    said = desk.call("--input", "in.jsonl", *OPTIONS, "--open").stderr
+    assert "there is no event in it yet" in said
+    assert "metric" not in said
