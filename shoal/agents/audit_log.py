@@ -18,6 +18,7 @@ from shoal.models.chain import FIRST, chain
 from shoal.models.errors import AuditError
 from shoal.models.log import ENDED, Activation, Label, Release, escape
 
+REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
 ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
     "sqlite": """
         SELECT json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
@@ -146,7 +147,7 @@ def _continue(
     for seq, body, name, at in releases:
         if seq in known:
             if known[seq] != body:
-                raise Equivocation(f"{group}: release {seq} has two values; the log keeps the first", group)
+                raise Equivocation(f"{group}: release {seq} has two values; the log keeps the first: {REMEDY}", group)
             repeated += 1
         elif seq - 1 in digests and not waiting:
             known[seq], digests[seq] = body, chain(digests[seq - 1], body.encode())
@@ -252,7 +253,7 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
             elif stored == body:
                 done.repeated += 1
             else:
-                message = f"{group}: the activation of level {level} has two values; the log keeps the first"
+                message = f"{group}: the activation of level {level} has two values; the log keeps the first: {REMEDY}"
                 raise Equivocation(message, group)
         except Unwritten as fault:
             done.faults.append(fault)

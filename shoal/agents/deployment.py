@@ -1,18 +1,11 @@
 """Keeps workers of one app at one configuration, while a new file reaches one worker after the other.
 
 In come the ledger's metric versions, every few seconds; out comes nothing, as long as they are those of this worker's
-<<<<<<< HEAD
 file. A version that is active there and missing here was registered by a newer file, and a worker without that file
 must not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What
 can fail: just that, a fail-stop that names what the file lacks, or still has. A supervisor starts the worker again,
-with the newer file if that has arrived, and until then it is refused at its start.
-=======
-file. A version that is active there and missing here was registered by a newer file, and whoever has not that file must
-not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What can
-fail: just that, a fail-stop that names what the file lacks or has too much. A supervisor starts the worker again, with
-the newer file if that has arrived, and until then it is refused at its start. Versions that a file run owns are of
-topics that no worker has read: none of their messages can come, and who runs a file ends no worker.
->>>>>>> rev1
+with the newer file if that has arrived, and until then it is refused at its start. Versions that a
+file run owns belong to topics that no worker has read: none of their messages can arrive, and a file run ends no worker.
 
 The worker never waits for the ledger: a database that is away, or slow, or says something odd, stops nobody.
 """

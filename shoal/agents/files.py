@@ -10,6 +10,7 @@ field; a row with more cells than the header is no event.
 import csv
 import gzip
 import io
+import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from shoal.stream.runner import Line
 
 MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
 LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
+AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
 CHUNK = 1_000  # events that are read, and hashed, at once
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
 TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
@@ -105,38 +107,67 @@ class EventFile:
 
     def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         csv.field_size_limit(LONGEST_CELL)
-        text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
         first = text.readline(MAX_CELL)
-        delimiter = delimiter_of(
-            first, {path for metric in self._metrics for path in _fields(metric)}, usual=self._delimiter
-        )
-        rows = csv.reader(chain([first], text), delimiter=delimiter)
+        used = {path for metric in self._metrics for path in _fields(metric)}
+        delimiter = delimiter_of(first, used, usual=self._delimiter)
+        ended = []
+
+        def after_last() -> Iterator[str]:
+            ended.append(True)
+            yield AFTER_LAST
+
+        rows = csv.reader(chain([first], text, after_last()), delimiter=delimiter)
         try:
-            header = next(rows, [])
+            header = [_replaced(name) for name in next(rows, [])]
             if len(set(header)) != len(header):
                 raise InputError(f"{self.path}: the header names a column twice; rename one")
             faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
             self.fault = None if None in faults else faults[0]
-            names = [(b"%s:" % orjson.dumps(name), name in self._numeric) for name in header]
+            names = [(b"%s:" % orjson.dumps(name), name in self._numeric, name in used) for name in header]
+            began = rows.line_num + 1
             for row in rows:
-                if row:
+                if ended and row != [AFTER_LAST]:
+                    raise InputError(f"{self.path}: row {began} is not CSV (a quote is not closed); mend the file")
+                if row and not ended:
                     yield rows.line_num, self._event(names, row, rows.line_num)
+                began = rows.line_num + 1
         except csv.Error as error:
             raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); correct the file") from None
         finally:
             text.detach()  # who opened the file closes it
 
-    def _event(self, names: list[tuple[bytes, bool]], row: list[str], number: int) -> bytes:
+    def _event(self, names: list[tuple[bytes, bool, bool]], row: list[str], number: int) -> bytes:
         if any(row[len(names) :]):
-            return orjson.dumps(row)  # whose cells are shifted, say by a decimal comma: bound refuses a list
+            return orjson.dumps(
+                list(map(_replaced, row))
+            )  # whose cells are shifted, say by a decimal comma: bound refuses a list
         cells = []
-        for (name, numeric), cell in zip(names, row, strict=False):
+        for (name, numeric, is_used), cell in zip(names, row, strict=False):
             if cell != "":
                 if not numeric and len(cell) > MAX_CELL:
                     raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); correct the file")
                 found = json_number(cell) if numeric else None
-                cells.append(name + (orjson.dumps(cell) if found is None else found.encode()))
+                cells.append(name + (_json(cell, is_used=is_used) if found is None else found.encode()))
         return b"{%s}" % b",".join(cells)
+
+
+def _json(cell: str, *, is_used: bool) -> bytes:
+    """A text. One that is no UTF-8 stays so where a metric uses it, and bound refuses the record, as in JSON lines.
+
+    Replaced letters would make one user of two.
+    """
+    try:
+        return orjson.dumps(cell)
+    except orjson.JSONEncodeError:
+        if is_used:
+            return json.dumps(cell, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        return orjson.dumps(_replaced(cell))
+
+
+def _replaced(text: str) -> str:
+    """What no metric uses, whatever its bytes."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _fields(metric: MetricSection) -> set[str]:
@@ -146,7 +177,7 @@ def _fields(metric: MetricSection) -> set[str]:
 
 def _named(path: str) -> tuple[Form | None, str]:
     """What a file's name says of its form, and of what separates the cells of a table."""
-    name = path.removesuffix(".gz")
+    name = path.lower().removesuffix(".gz")
     if path == "-":
         return None, ","
     if name.endswith(JSON_NAMES):
@@ -179,7 +210,7 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         if head == GZIP:
             with gzip.open(raw) as unpacked:
                 yield raw, cast(BinaryIO, unpacked)
-        elif head and path.endswith(".gz"):
+        elif head and path.lower().endswith(".gz"):
             raise gzip.BadGzipFile("not gzip")
         else:
             yield raw, raw

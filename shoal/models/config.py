@@ -164,11 +164,15 @@ def load(path: Path) -> Config:
     """
     path = Path(path)
     try:
-        tree: dict[str, Any] = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+        tree: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); name an existing TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not valid TOML: it is not UTF-8 text; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {str(error).splitlines()[0]}") from None
+    except (ValueError, ArithmeticError):  # of what turns digits into numbers
+        raise ConfigError(f"{path}: not valid TOML: a number has too many digits; write a smaller one") from None
     for variable, (section, key) in ENVIRONMENT.items():
         if variable in os.environ and isinstance(tree.setdefault(section, {}), dict):
             tree[section][key] = os.environ[variable]

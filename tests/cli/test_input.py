@@ -291,3 +291,48 @@ def test_a_few_late_records_run_as_they_are_configured_and_are_told(desk):
     assert "0.41 %" in desk.refused("in.jsonl", "--max-late", "0.004")
     desk.put("in.jsonl", lines(shuffled(EVENTS)))
     assert desk.run("in.jsonl", "--max-late", "1") != b""
+
+
+@pytest.mark.parametrize("name", ["in.csv", "-"])
+def test_users_of_a_table_that_is_not_utf8_are_not_made_one(desk, name):
+    """Replaced letters would make one user of Jörg and Järg."""
+    content = table(changed(who=lambda event: f"J{'äö'[event['who'] == 'u1']}rg")).decode().encode("latin-1")
+    desk.put("in.csv", content)
+    refused = desk.call("--input", name, *OPTIONS, stdin=content)
+    assert isinstance(refused.exception, InputError)
+    assert "it is not UTF-8 text; write the file as UTF-8" in str(refused.exception)
+    assert desk.charged() == 0
+
+
+def test_a_column_that_no_metric_uses_may_hold_any_bytes(desk):
+    desk.put("in.csv", table(EVENTS))
+    expected = desk.run("in.csv")
+    desk.forget()
+    desk.put("noted.csv", table(changed(nöte=lambda _: "ö")).decode().encode("latin-1"))
+    assert desk.run("noted.csv") == expected
+    desk.put("shifted.csv", table(EVENTS).replace(b",b,", b",b,\xf6,", 1))
+    assert "not-json-object" in desk.refused("shifted.csv", "--max-refused", "0")
+
+
+@pytest.mark.parametrize("opened", [0, 100, 239])
+def test_a_quote_that_is_not_closed_swallows_no_rows_without_a_word(desk, opened):
+    rows = table(EVENTS).split(b"\n")
+    rows[1 + opened] = rows[1 + opened].replace(b",51.5", b',"51.5')
+    desk.put("in.csv", b"\n".join(rows))
+    assert f"row {2 + opened} is not CSV (a quote is not closed)" in desk.refused("in.csv")
+    assert desk.charged() == 0
+
+
+def test_a_row_may_say_what_ends_a_table(desk):
+    desk.put("in.csv", table(EVENTS).replace(b"\n", b"\nend\n"))
+    assert b"end" not in desk.run("in.csv")
+    desk.forget()
+    desk.put("cut.csv", table(EVENTS).rstrip(b"\n"))
+    assert len(desk.run("cut.csv").splitlines()) == 8
+
+
+@pytest.mark.parametrize("name", ["IN.JSONL", "IN.CSV", "In.Csv.GZ"])
+def test_a_name_in_capitals_says_the_same(desk, name):
+    content = lines(EVENTS) if "JSON" in name else table(EVENTS)
+    desk.put(name, gzip.compress(content) if name.endswith("GZ") else content)
+    assert len(desk.run(name).splitlines()) == 8

@@ -1,5 +1,6 @@
 """`shoal run` beside what it reads: outputs, registered versions, a run that is stopped, and very long values."""
 
+import json
 import os
 import signal
 import subprocess
@@ -162,3 +163,47 @@ def test_the_length_of_a_value_does_not_decide_whether_a_file_is_read(desk, name
     events = lines(EVENTS) if name == "in.jsonl" else table(EVENTS)
     desk.put(name, events.replace(str(EVENTS[7]["x"]).encode(), b"9" * (1 << 25), 1))
     assert len(desk.run(name).splitlines()) == 8
+
+
+@pytest.mark.parametrize("option", ["--output", "--dead-letters"])
+@pytest.mark.parametrize("place", ["", "no/out", ".", "o" * 300])
+def test_an_output_that_cannot_be_written_charges_nothing(desk, option, place):
+    desk.put("in.jsonl", lines(EVENTS))
+    others = ["--output", "out.jsonl"] if option != "--output" else []
+    refused = desk.call("--input", "in.jsonl", option, place, *others)
+    assert isinstance(refused.exception, InputError), refused.exception
+    assert desk.charged() == 0
+    assert sorted(one.name for one in desk.folder.iterdir() if "out" in one.name) == []
+
+
+def test_a_full_disk_is_told_as_what_it_is(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    full = desk.call("--input", "in.jsonl", "--output", "/dev/full")
+    assert isinstance(full.exception, InputError)
+    assert "No space left on device" in str(full.exception)
+    assert len(desk.run("in.jsonl").splitlines()) == 8
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_stream_is_told_as_what_it_is(desk, closed):
+    desk.put("in.jsonl", lines(EVENTS))
+    source = "-" if closed == "<&-" else "in.jsonl"
+    command = f'exec "$0" -m shoal run shoal.toml --input {source} --output - {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=desk.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "is closed; name a file" in done.stderr
+    assert desk.charged() == 0
+
+
+def test_the_result_of_a_dry_run_is_on_stdout_as_json(desk):
+    desk.put("in.jsonl", lines(EVENTS))
+    assert json.loads(desk.call("--input", "in.jsonl", "--dry-run", "--output", "-", "--json").stdout)["events"] == 240
+
+
+def test_an_input_that_is_still_empty_is_no_metrics_fault(desk):
+    desk.put("in.jsonl", b"")
+    said = desk.call("--input", "in.jsonl", *OPTIONS, "--open").stderr
+    assert "there is no event in it yet" in said
+    assert "metric" not in said

@@ -333,3 +333,22 @@ def test_a_file_that_is_none(tmp_path):
         load(tmp_path / "absent.toml")
     with pytest.raises(ConfigError, match="not valid TOML"):
         load(written(tmp_path, "a = "))
+
+
+def test_a_file_that_an_editor_saved_in_its_way(tmp_path):
+    assert load(written(tmp_path, "\ufeff" + GOOD)).metric == load(written(tmp_path, GOOD)).metric
+    (tmp_path / "latin.toml").write_bytes("# Köln\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match="it is not UTF-8 text; save it as UTF-8"):
+        load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("number", ['"1e999999999"', "1e999999999", "1e-999999999", '"1E+0999999999"'])
+def test_an_astronomic_number_is_refused_before_it_fills_the_memory(tmp_path, number):
+    with pytest.raises(ConfigError, match="epsilon must be 0 or a number between 1e-999 and 1e999"):
+        load(written(tmp_path, GOOD.replace("epsilon = 4.0", f"epsilon = {number}")))
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "1e99999999999999999999"])
+def test_a_number_that_toml_cannot_hold(tmp_path, number):
+    with pytest.raises(ConfigError, match="a number has too many digits"):
+        load(written(tmp_path, GOOD.replace("epsilon = 4.0", f"epsilon = {number}")))

@@ -76,7 +76,11 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
         InputError: the file cannot be written.
     """
     if path == "-":
+        if sys.stdout is None:
+            raise InputError("standard output is closed; name a file")
         return sys.stdout.buffer
+    if not path:
+        raise InputError("an output has an empty name; name a file, or - for stdout")
     try:
         is_new_or_file = not os.path.exists(path) or os.path.isfile(path)
         return files.enter_context(_replaced(os.path.realpath(path)) if is_new_or_file else Path(path).open("wb"))
@@ -85,9 +89,28 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
 
 
 @contextmanager
+def writing(*paths: str | None) -> Iterator[None]:
+    """What is inside writes to these outputs.
+
+    Raises:
+        InputError: one of them takes no more, say because the disk is full.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader has gone, and knows it
+        raise
+    except OSError as error:
+        names = " or ".join("standard output" if path == "-" else path for path in paths if path is not None)
+        raise InputError(
+            f"{names}: cannot be written ({error.strerror}); make room or choose another place, and run the same "
+            "command again: it makes again what is in the audit log, and goes on"
+        ) from None
+
+
+@contextmanager
 def _replaced(path: str) -> Iterator[BinaryIO]:
     """Written beside the file, under another name, and renamed at the end."""
-    if os.path.exists(path) and not os.access(path, os.W_OK):
+    if _exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     folder, name = os.path.split(path)
     handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder)
@@ -99,6 +122,15 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def _exists(path: str) -> bool:
+    """Whether there is a file; an `OSError` where there can be none, say because the name is too long."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _mode_of(path: str) -> int:

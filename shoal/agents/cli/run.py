@@ -11,11 +11,11 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.continuing import Continuation
 from shoal.agents.files import EventFile, size_of
-from shoal.agents.input.first_pass import Limits, judge, remarks, survey_file
+from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
@@ -82,10 +82,12 @@ def run(
         session.check(file_run=True)  # what the ledger refuses needs no reading
         file, survey = _look_through(files, session.config, file, plan, sort=sort)
         is_nothing_yet = open_ and not survey.records
-        if not is_nothing_yet:
+        if is_nothing_yet:
+            say(f"shoal: {file.path}: there is no event in it yet; {NOTHING_DONE}")
+        else:
             judge(survey, file, Limits(max_refused, max_late))
-        for remark in remarks(survey, file):
-            say(f"shoal: {remark}")
+            for remark in remarks(survey, file):
+                say(f"shoal: {remark}")
         if output is None or dry_run:
             fields = _would_do(session, survey)
         elif is_nothing_yet:
@@ -93,7 +95,7 @@ def run(
         else:
             fields = _publish(session, plan, file, output, dead_letters, end=not open_)
     text = _dry_summary if dry_run else _summary
-    result(fields, as_json=as_json, text=lambda: text(fields), to_stderr=output == "-" or not as_json)
+    result(fields, as_json=as_json, text=lambda: text(fields), to_stderr=not as_json or (output == "-" and not dry_run))
 
 
 def _look_through(
@@ -115,10 +117,11 @@ def _publish(
 ) -> dict[str, Any]:
     """Register, run and write; the outputs appear when all is done."""
     continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
-    session.register(file_run=True, topic=plan.topic)
-    with ExitStack() as outputs:
+    names = (output, None if dead_letters is None else str(dead_letters))
+    with writing(*names), ExitStack() as outputs:
         out = open_output(outputs, output)
         refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
+        session.register(file_run=True, topic=plan.topic)
         runner = FileRun(plan)
         releases = _run(runner, continuation, file, out, refused, end=end)
         if end and not continuation.repeats_only:

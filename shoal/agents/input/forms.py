@@ -44,6 +44,8 @@ TEXTS_OF_TIMES = (
 
 def describe(trouble: Trouble) -> str:
     """What is wrong with a record."""
+    if trouble.reason == "not-json" and not _is_utf8(trouble.raw):
+        return "it is not UTF-8 text; write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
     if trouble.reason in WHOLE:
         return WHOLE[trouble.reason]
     try:
@@ -55,6 +57,14 @@ def describe(trouble: Trouble) -> str:
     if kind == "no":
         return f"there is no field {path!r}"
     return f"field {path!r} is {_form(found, role)}"
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[str, Any]:
@@ -71,7 +81,7 @@ def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[st
 def _form(found: Any, role: str) -> str:
     match found:
         case None:
-            return "null, or NaN or Infinity, which are no numbers"
+            return "null" if role in ("user", "group") else "null, or NaN or Infinity, which are no numbers"
         case bool():
             return "a boolean"
         case list():

@@ -35,10 +35,12 @@ def refuse_same(config_path: Path, config: Config, source: str, written: Mapping
             raise InputError(f"{name} and {other_name} are one file; write to another one, for this one would be lost")
 
 
-def _identity(path: str, stream: TextIO) -> object:
+def _identity(path: str, stream: TextIO | None) -> object:
     """Equal for what is one file, whatever it is called; None for a terminal, a pipe or the like."""
+    if path == "-" and stream is None:  # it was closed before the command began
+        return None
     try:
-        found = os.fstat(stream.fileno()) if path == "-" else os.stat(path)
+        found = os.fstat(stream.fileno()) if path == "-" and stream is not None else os.stat(path)
     except (OSError, ValueError):  # there is none yet, or a stream without a file
         return None if path == "-" else os.path.realpath(path)
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None

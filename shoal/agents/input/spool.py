@@ -22,6 +22,8 @@ def spooled(path: str) -> Iterator[str]:
     if path != "-" and not _is_pipe(Path(path)):
         yield path
         return
+    if path == "-" and sys.stdin is None:
+        raise InputError("standard input is closed; name a file, or send the events into a pipe")
     with NamedTemporaryFile(prefix="shoal-input-") as copy:  # its mode is 0600
         try:
             if path == "-":
