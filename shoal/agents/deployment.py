@@ -5,7 +5,7 @@ file. A version that is active there and missing here was registered by a newer 
 must not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What
 can fail: just that, a fail-stop that names what the file lacks, or still has. A supervisor starts the worker again,
 with the newer file if that has arrived, and until then it is refused at its start. Versions that a
-file run owns belong to topics that no worker has read: none of their messages can arrive, and a file run ends no worker.
+file run owns belong to topics that no worker has read: none of their messages can arrive, so a file run ends no worker.
 
 The worker never waits for the ledger: a database that is away, or slow, or says something odd, stops nobody.
 """

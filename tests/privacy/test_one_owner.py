@@ -3,28 +3,35 @@
 Every story ends with the same look: all that was ever shown or committed is what one input makes.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
 from sqlalchemy import func, select
 
-from shoal.agents import key_file
 from shoal.agents.database import Unavailable
 from shoal.agents.ledger import Ledger, NotOwner
-from shoal.models.errors import AuditError, FailStop, KeyFileError, LedgerError
+from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.log import Activation
-from shoal.models.records import record_key
 from shoal.stream import runner
-from shoal.stream.partitioning import PARTITIONERS
-from tests.support.streams import CELLS, FULL, GROUPS, MEAN, OFTEN, App, Run, Worker, event
+from tests.support.streams import (
+    CELLS,
+    ELSEWHERE,
+    EVENTS,
+    FULL,
+    GROUPS,
+    HALF,
+    MEAN,
+    OFTEN,
+    VALUES,
+    Run,
+    Worker,
+    app_of,
+    event,
+    home_of,
+    of_one_stream,
+)
 
-PEOPLE = [(f"user{n % 4}", 0.25 * (n % 5), 3 * n, "ab"[n % 2]) for n in range(14)]
-EVENTS = [event(*one) for one in PEOPLE]
-HALF = EVENTS[:8]
-VALUES = [event(user, 1 - value, time, group) for user, value, time, group in PEOPLE]
-ELSEWHERE = [event(user, value, time, "c") for user, value, time, _ in PEOPLE]
 METRICS = {"groups": GROUPS, "cells": CELLS, "plain": MEAN, "often": OFTEN}
 
 
@@ -37,20 +44,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def url(database_url: str) -> str:
     Ledger.open(database_url, migrate=True).close()
     return database_url
-
-
-def app_of(folder: Path, metric: str, topic: list[bytes], url: str = "") -> App:
-    return App(folder, metric, topic, url=url)
-
-
-def home_of(group: str) -> int:
-    """The contributions partition of a group, of two."""
-    return PARTITIONERS["murmur2"](record_key("m", group).encode(), 2)
-
-
-def of_one_stream(app: App, *inputs: list[bytes]) -> None:
-    assert app.rows
-    assert any(app.rows <= app.stream_of(events) for events in inputs or (EVENTS, VALUES, ELSEWHERE))
 
 
 # ---------------------------------------------------------------- runs and workers
@@ -254,159 +247,3 @@ def test_an_input_that_makes_all_releases_again_and_not_an_activation_is_another
         with pytest.raises(LedgerError, match="the activation of level 20 is in the audit log and this input does not"):
             Run(app, many).finish()
         assert app.rows == published
-
-
-# ---------------------------------------------------------------- restored copies
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[App]:
-    with app_of(tmp_path, GROUPS, EVENTS) as made:
-        made.session()  # makes the log
-        yield made
-
-
-def test_a_log_that_was_copied_before_a_version_was_registered_is_refused(app: App) -> None:
-    app.copy_log()
-    Run(app, EVENTS).finish()
-    app.restore_log()
-    for start in (
-        lambda: Run(app, VALUES),
-        lambda: Run(app, EVENTS),
-        lambda: Worker(app),
-        lambda: app.session().check(),
-    ):
-        with pytest.raises(
-            KeyFileError, match="m/1 has used this key, and the audit log does not know it.*raise the ver"
-        ):
-            start()
-    # the way on
-    app.config.write_text(app.config.read_text() + "version = 2\n")
-    Run(app, VALUES).finish()
-
-
-@pytest.mark.parametrize("steps", [0, 4])
-def test_a_log_that_was_copied_while_a_run_was_under_way_is_refused(app: App, steps: int) -> None:
-    run = Run(app, EVENTS)
-    for _ in range(steps):
-        run.step()
-    app.copy_log()
-    copied = len(app.rows)
-    while len(app.rows) == copied:
-        run.step()
-    run.kill()
-    app.restore_log()
-    for start in (lambda: Run(app, VALUES), lambda: Worker(app)):
-        with pytest.raises(
-            KeyFileError, match="m/1 has . releases, and the audit log has . of them: the log was restored"
-        ):
-            start()
-
-
-def test_a_log_that_was_copied_before_workers_took_over_is_refused(app: App) -> None:
-    """A run would find what the file had published, make it again, and go on beside what is in Kafka."""
-    Run(app, HALF).finish()
-    app.copy_log()
-    Worker(app).finish()
-    app.restore_log()
-    for start in (lambda: Run(app, [*HALF, *VALUES[8:]]), lambda: Worker(app)):
-        with pytest.raises(
-            KeyFileError, match="workers publish metric version m/1, and the audit log does not know it"
-        ):
-            start()
-
-
-def test_a_log_that_workers_had_already_catches_up(app: App) -> None:
-    Run(app, HALF).finish()
-    worker = Worker(app)
-    app.copy_log()
-    worker.finish()
-    app.restore_log()
-    app.topics.audited.clear()  # the group's offsets are set back with the log
-    Worker(app).finish()
-    assert app.rows == app.stream_of(EVENTS, end=False)
-    standing = app.session().ledger.standing("shoal")
-    assert sum(head.seq for head in standing.heads.values()) == len(app.rows)
-
-
-def test_topics_that_are_older_than_the_log_make_again_what_the_log_has(app: App) -> None:
-    worker = Worker(app)
-    worker.finish()
-    # given topics that lost everything but the events, and then other events in other groups
-    app.topics.states.clear()
-    for logs in (app.topics.contributions, app.topics.releases, app.topics.activations):
-        for log in logs:
-            log.clear()
-    app.topics.audited.clear()
-    kept = app.topics.events[:]
-    app.topics.events[:] = [type(one)(one.offset, raw) for one, raw in zip(kept, ELSEWHERE, strict=True)]
-    # then the partition that has lost releases adds none of another group
-    Worker(app, [home_of("b")]).finish()
-    of_one_stream(app, EVENTS)
-
-
-# ---------------------------------------------------------------- crashes of a registration
-
-POINTS = {
-    "before the announcement": (key_file, "announce", False),
-    "after the announcement": (key_file, "announce", True),
-    "before the ledger": (Ledger, "register", False),
-    "after the ledger": (Ledger, "register", True),
-    "before the confirmation": (key_file, "bind", False),
-    "after the confirmation": (key_file, "bind", True),
-}
-
-
-class Killed(BaseException):
-    """The process ended here."""
-
-
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("restores", [False, True])
-def test_a_registration_that_was_cut_off_locks_nobody_out(
-    app: App, monkeypatch: pytest.MonkeyPatch, point: str, restores: bool
-) -> None:
-    app.copy_log()
-    place, name, after = POINTS[point]
-    call = getattr(place, name)
-
-    def killed(*arguments: object, **named: object) -> None:
-        if after:
-            call(*arguments, **named)
-        raise Killed
-
-    # given a process that was killed there; it has published nothing, so its log may even be restored
-    with monkeypatch.context() as during:
-        during.setattr(place, name, killed)
-        with pytest.raises(Killed):
-            Run(app, VALUES)
-    if restores and point != "after the confirmation":
-        app.restore_log()
-    # then the next one goes on, with whatever input
-    Run(app, EVENTS).finish()
-    assert app.rows == app.stream_of(EVENTS, end=False)
-    # and from then on the log is the one
-    app.restore_log()
-    with pytest.raises(KeyFileError, match="the log was restored from an older copy"):
-        Run(app, VALUES)
-
-
-def test_two_apps_of_a_log_may_have_metrics_of_one_name(tmp_path: Path) -> None:
-    # given two apps with one log and key, each with a metric "m" that has parameters, and so noise, of its own
-    with app_of(tmp_path, MEAN, EVENTS) as app:
-        one = app.config.read_text()
-        two = one.replace("[[metric]]", 'app = "two"\n[[metric]]').replace("users = 10", "users = 11")
-        Run(app, EVENTS).finish()
-        app.config.write_text(two)
-        Run(app, HALF).finish()
-        app.copy_log()
-        # then each goes on, though one has released less than the other, and though workers own but one
-        Run(app, EVENTS).finish()
-        app.config.write_text(one)
-        Worker(app)
-        app.config.write_text(two)
-        Run(app, EVENTS).finish()
-        # and a log that lacks releases of the second is refused, though the first has as many
-        app.restore_log()
-        with pytest.raises(KeyFileError, match="m/1 has . releases, and the audit log has . of them"):
-            Run(app, EVENTS)

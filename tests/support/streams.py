@@ -25,7 +25,9 @@ from shoal.agents.session import Session, open_session
 from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.topics import Verified
 from shoal.mechanisms.keyed import derive
+from shoal.models.records import record_key
 from shoal.models.times import iso
+from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.plan import TopicPlan, plan_topic
 from shoal.stream.runner import FileRun, Line, Output
 
@@ -322,3 +324,24 @@ class Worker:
     def withheld(self) -> set[str]:
         """Metrics that wait."""
         return self.domain.withheld
+
+
+PEOPLE = [(f"user{n % 4}", 0.25 * (n % 5), 3 * n, "ab"[n % 2]) for n in range(14)]
+EVENTS = [event(*one) for one in PEOPLE]
+HALF = EVENTS[:8]
+VALUES = [event(user, 1 - value, time, group) for user, value, time, group in PEOPLE]
+ELSEWHERE = [event(user, value, time, "c") for user, value, time, _ in PEOPLE]
+
+
+def app_of(folder: Path, metric: str, topic: list[bytes], url: str = "") -> App:
+    return App(folder, metric, topic, url=url)
+
+
+def home_of(group: str) -> int:
+    """The contributions partition of a group, of two."""
+    return PARTITIONERS["murmur2"](record_key("m", group).encode(), 2)
+
+
+def of_one_stream(app: App, *inputs: list[bytes]) -> None:
+    assert app.rows
+    assert any(app.rows <= app.stream_of(events) for events in inputs or (EVENTS, VALUES, ELSEWHERE))
