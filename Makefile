@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-with-kafka tests-without check lint doctest fix lock clean
+.PHONY: help install demo demo-geo test tests-of-kafka tests-of-agents tests-without check lint doctest fix lock clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -73,22 +73,24 @@ doctest: install
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
 	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs=2 --keep-going tests-with-kafka tests-without
+	$(MAKE) --no-print-directory --jobs=3 --keep-going tests-of-kafka tests-of-agents tests-without
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
 	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
-# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What the first say
+# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What the former say
 # is shown when they end.
-WITH_KAFKA := tests/kafka tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
+KAFKA_TESTS := tests/kafka
+AGENT_TESTS := tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
-tests-with-kafka:
-	$(PYTEST) $(WITH_KAFKA) >.coverage-kafka-tests 2>&1; status=$$?; cat .coverage-kafka-tests; rm .coverage-kafka-tests; exit $$status
+tests-of-kafka tests-of-agents: tests-of-%:
+	$(PYTEST) $($(if $(filter kafka,$*),KAFKA,AGENT)_TESTS) >.coverage-$*-tests 2>&1; status=$$?; \
+		cat .coverage-$*-tests; rm .coverage-$*-tests; exit $$status
 
 tests-without:
-	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(WITH_KAFKA:%=--ignore=%) shoal tests
+	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(patsubst %,--ignore=%,$(KAFKA_TESTS) $(AGENT_TESTS)) shoal tests
 
 # What takes long, in files that plain pytest does not collect.
 # Three brokers under workers, killed, frozen and restarted; other versions of Kafka; compaction.

@@ -287,8 +287,8 @@ class Worker:
             if name == "dead-letters":
                 continue
             log: list[Record] = getattr(self._topics, name)[partition]
-            for record_key, body, headers in records:
-                log.append(Record(len(log), body, record_key, headers))
+            for name_of_group, body, headers in records:
+                log.append(Record(len(log), body, name_of_group, headers))
             if name == "releases":
                 self._app.publish([body for _, body, _ in records])
 
