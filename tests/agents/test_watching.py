@@ -117,7 +117,7 @@ def test_a_tick_that_waits_for_long_names_its_partitions(monkeypatch: pytest.Mon
     assert stage.readiness.reasons() == []
     assert stage.readiness.waits_for() == {("m0", 1)}
     # when that lasts, then the worker is not ready any more
-    monkeypatch.setattr(time, "monotonic", lambda: now + 100)
+    monkeypatch.setattr(stage.readiness, "_now", lambda: now + 100)
     assert stage.readiness.reasons() == ["metric m0: its open tick has waited for events[1] for more than 60 s"]
     assert stage.readiness.seconds_since_tick()["m0"] > 90
     # and once it has passed, it is
@@ -152,7 +152,7 @@ def test_a_worker_that_owns_nothing_for_a_minute_says_so_once(monkeypatch: pytes
     with structlog.testing.capture_logs() as said:
         watching.look(400)
         now = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now + 100)
+        monkeypatch.setattr(watching._readiness, "_now", lambda: now + 100)
         watching.look(500)
         watching.look(505)
     assert [(line["event"], line["reason"][:9]) for line in said] == [("tick_waits", "metric m0")]
