@@ -5,9 +5,10 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
+PARTS := kafka agents mathematics
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-of-kafka tests-of-agents tests-without check lint doctest fix lock clean
+.PHONY: help install demo demo-geo test tests-of-kafka tests-of-agents tests-of-mathematics tests-of-the-rest check lint doctest fix lock clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -73,24 +74,29 @@ doctest: install
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
 	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs=3 --keep-going tests-of-kafka tests-of-agents tests-without
+	$(MAKE) --no-print-directory --jobs=4 --keep-going $(PARTS:%=tests-of-%) tests-of-the-rest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
 	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
-# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What the former say
-# is shown when they end.
+# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What each says is
+# shown when it ends, but for the last.
 KAFKA_TESTS := tests/kafka
 AGENT_TESTS := tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
+MATHEMATICS_TESTS := tests/mechanisms
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
-tests-of-kafka tests-of-agents: tests-of-%:
-	$(PYTEST) $($(if $(filter kafka,$*),KAFKA,AGENT)_TESTS) >.coverage-$*-tests 2>&1; status=$$?; \
-		cat .coverage-$*-tests; rm .coverage-$*-tests; exit $$status
+tests-of-kafka: TESTS = $(KAFKA_TESTS)
+tests-of-agents: TESTS = $(AGENT_TESTS)
+tests-of-mathematics: TESTS = $(MATHEMATICS_TESTS)
+tests-of-mathematics: PYTEST := nice -n 10 $(PYTEST)
+$(PARTS:%=tests-of-%): tests-of-%:
+	$(PYTEST) $(TESTS) >.coverage-$*-tests 2>&1; status=$$?; cat .coverage-$*-tests; rm .coverage-$*-tests; exit $$status
 
-tests-without:
-	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(patsubst %,--ignore=%,$(KAFKA_TESTS) $(AGENT_TESTS)) shoal tests
+tests-of-the-rest:
+	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(patsubst %,--ignore=%,$(KAFKA_TESTS) $(AGENT_TESTS) $(MATHEMATICS_TESTS)) \
+		shoal tests
 
 # What takes long, in files that plain pytest does not collect.
 # Three brokers under workers, killed, frozen and restarted; other versions of Kafka; compaction.
