@@ -120,9 +120,10 @@ def load_config(path: Path) -> Config:
 
 
 @contextmanager
-def open_session(path: Path) -> Iterator[Session]:
-    """Open all three; the ledger is closed afterwards."""
-    config = load_config(path)
+def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
+    """Open all three, `config` being that of `path` where it is loaded already; the ledger is closed afterwards."""
+    if config is None:
+        config = load_config(path)
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
         yield Session(path, config.read_as(readings_of(ledger, config.kafka.app)), key, ledger)

@@ -73,7 +73,7 @@ def run(
     refuse_same(
         config, said, input, {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)}
     )
-    with open_session(config) as session, ExitStack() as files, ending_in_words():
+    with open_session(config, said) as session, ExitStack() as files, ending_in_words():
         name = choose_topic(session.config, topic)
         _check_times(session.config, name)
         plan = plan_topic(session.config, name, session.key.secret, source_partitions=1, contributions_partitions=1)
