@@ -34,6 +34,11 @@ class Record(Protocol):
     """What is used of a Kafka record."""
 
     @property
+    def key(self) -> bytes | None:
+        """The record key; that of a contributions message names the source partition that sent it."""
+        ...
+
+    @property
     def value(self) -> bytes | None:
         """The event; None with a clock header."""
         ...

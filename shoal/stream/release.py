@@ -23,6 +23,7 @@ from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
+from shoal.stream.bound import Record
 from shoal.stream.clocks import Clocks, TopicClocks
 from shoal.stream.closing import Closings
 from shoal.stream.guard import Guard, Published, Unmade, check_last
@@ -31,7 +32,7 @@ from shoal.stream.plan import Metric, TopicPlan
 from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
 from shoal.stream.rereading import Rereading
-from shoal.stream.strays import Record, Strays, read_message
+from shoal.stream.strays import Strays, read_message
 from shoal.stream.waiting import Waiting
 
 RELEASES_PER_TRANSACTION = 50_000

@@ -39,7 +39,7 @@ class Rereading:
         return cls(mark.get("reread", mark["offset"] if begins else 0))
 
     def position(self, mark: Mapping[str, Any]) -> int:
-        """Where to read on."""
+        """The offset at which the partition reads on: the mark's, or 0 where all is read again."""
         return 0 if self._until and "reread" not in mark else int(mark["offset"])
 
     def skips(self, offset: int, message: Message, source: SourceClock) -> bool:

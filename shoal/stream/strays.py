@@ -8,32 +8,14 @@ fail-stop.
 
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
+from shoal.stream.bound import Record
 
 OURS = re.compile(rb".+\|[0-9]+", re.DOTALL)
 ROW, PARTIAL, CELL = 6, 2, 3  # fields
-
-
-class Record(Protocol):
-    """What is used of a Kafka record."""
-
-    @property
-    def key(self) -> bytes | None:
-        """Names the sender."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """The message."""
-        ...
-
-    @property
-    def offset(self) -> int:
-        """Its place in its partition."""
-        ...
 
 
 @dataclass(slots=True)
