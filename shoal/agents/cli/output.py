@@ -59,7 +59,7 @@ class _Lines:
         self._reported = time.monotonic()
 
     def advance(self, done: int) -> None:
-        """So much is done."""
+        """Write a line with how much is done, if the last one is ten seconds old."""
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
