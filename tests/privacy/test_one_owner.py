@@ -13,7 +13,6 @@ from shoal.agents.database import Unavailable
 from shoal.agents.ledger import Ledger, NotOwner
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.log import Activation
-from shoal.stream import runner
 from tests.support.streams import (
     CELLS,
     ELSEWHERE,
@@ -35,9 +34,7 @@ from tests.support.streams import (
 METRICS = {"groups": GROUPS, "cells": CELLS, "plain": MEAN, "often": OFTEN}
 
 
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "CHUNK", 2)
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from shoal.agents import key_file
 from shoal.agents.ledger import Ledger
 from shoal.models.errors import KeyFileError
-from shoal.stream import runner
 from tests.support.streams import (
     ELSEWHERE,
     EVENTS,
@@ -24,16 +23,7 @@ from tests.support.streams import (
     of_one_stream,
 )
 
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "CHUNK", 2)
-
-
-@pytest.fixture
-def url(database_url: str) -> str:
-    Ledger.open(database_url, migrate=True).close()
-    return database_url
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 # ---------------------------------------------------------------- restored copies

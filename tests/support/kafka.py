@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -35,15 +36,15 @@ class Read(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Brokers:
+class Brokers(ABC):
     """The few things that tests do with brokers, each in a call that returns when it is done."""
 
     replication = 1
 
     @property
+    @abstractmethod
     def bootstrap(self) -> str:
         """What clients connect to."""
-        raise NotImplementedError
 
     def name(self, prefix: str = "test") -> str:
         """A name that no other test uses, for a topic, an app or a consumer group."""

@@ -1,0 +1,11 @@
+"""What several stories about file runs share."""
+
+import pytest
+
+from shoal.stream import runner
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file run appends to the audit log after every second record."""
+    monkeypatch.setattr(runner, "CHUNK", 2)
