@@ -61,7 +61,7 @@ class DescribeQuorumRequest(Request[DescribeQuorumRequest1]):  # type: ignore[mi
     API_KEY = 55
 
     def build(self, request_struct_class: type[DescribeQuorumRequest1]) -> DescribeQuorumRequest1:
-        """The request."""
+        """The request as aiokafka encodes it."""
         return request_struct_class([(METADATA, [(0, {})], {})], {})
 
 
@@ -73,7 +73,7 @@ async def seconds_ahead(settings: KafkaSettings, now: Callable[[], float] = time
             response = await client._send_request(DescribeQuorumRequest())
             after = now()
     except (ClientError, KafkaError, NotImplementedError, TimeoutError):
-        return None
+        return None  # NotImplementedError: aiokafka's answer where the broker does not know the request
     theirs: list[float] = [
         replica[3] / 1000
         for _, partitions, *_ in response.topics

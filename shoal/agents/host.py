@@ -310,6 +310,6 @@ class HostGroup:
         return self._host.revocations != self._revocations
 
     async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
-        """The group's offsets."""
+        """The consumer group's committed offset of each partition; None where it has none."""
         found: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
         return found

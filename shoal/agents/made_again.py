@@ -45,7 +45,7 @@ class MadeAgain:
 
     @property
     def open(self) -> set[Version]:
-        """Versions that wait."""
+        """Versions of which new releases are withheld, since some partition has not made all again."""
         return set(self._open)
 
     def is_clear(self, label: str) -> bool:

@@ -18,12 +18,12 @@ class Uuid(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka is untyped
 
     @classmethod
     def encode(cls, value: bytes) -> bytes:
-        """As they are."""
+        """The bytes unchanged: a uuid has no length before it."""
         return value
 
     @classmethod
     def decode(cls, data: BytesIO) -> bytes:
-        """The next sixteen."""
+        """Take the next sixteen bytes of the response."""
         return data.read(16)
 
 
@@ -80,5 +80,5 @@ class MetadataRequest(Request[MetadataRequest10]):  # type: ignore[misc]  # aiok
         self._topics: list[tuple[bytes, str, dict[int, bytes]]] = [(NO_ID, name, {}) for name in topics]
 
     def build(self, request_struct_class: type[MetadataRequest10]) -> MetadataRequest10:
-        """The request."""
+        """The request as aiokafka encodes it."""
         return request_struct_class(self._topics, False, False, self._operations, {})

@@ -34,7 +34,7 @@ class Ownership:
 
     @property
     def by_workers(self) -> bool:
-        """Whether workers publish it."""
+        """Whether the workers of the app own the version, and no file run."""
         return self.kind == WORKERS
 
     def refuses(self, run: str) -> str | None:

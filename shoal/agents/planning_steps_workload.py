@@ -92,7 +92,7 @@ class Steady:
 
     @property
     def others(self) -> Mapping[str, Source]:
-        """They are alike."""
+        """No other groups: a stated workload describes one group, and all groups are like it."""
         return {}
 
 

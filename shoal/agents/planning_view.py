@@ -64,7 +64,7 @@ def as_json(plan: MetricPlan) -> dict[str, Any]:
 
 
 def groups_as_json(groups: GroupsOutlook | None) -> dict[str, Any] | None:
-    """What becomes of groups."""
+    """The plan's outlook on groups, for the JSON; None where the metric has none."""
     if groups is None:
         return None
     shown = {"typical": groups.typical, "worst": groups.worst}

@@ -36,7 +36,7 @@ class WrongPolicy(NamedTuple):
         return f"topic {self.topic}: {self.key} is {self.found}, must be {self.must}; change it with kafka-configs"
 
     def command(self, brokers: str) -> str:
-        """What sets it right."""
+        """The kafka-configs command that restores the required value."""
         alter = f"--alter --entity-type topics --entity-name {self.topic} --add-config {self.key}={self.must}"
         return f"kafka-configs --bootstrap-server {brokers} {alter}"
 

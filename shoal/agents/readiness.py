@@ -29,7 +29,7 @@ class Readiness:
 
     @property
     def settings(self) -> KafkaSettings:
-        """The Kafka layer's."""
+        """The worker's Kafka settings."""
         return self.host.settings
 
     # -- why not
