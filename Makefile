@@ -46,12 +46,12 @@ help:
 install: $(INSTALLED)
 
 # Last of all comes the stamp: whatever is interrupted is done again, whatever is done is instant.
-$(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/*.lock)
+$(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.lock)
 	@test -n '$(PYTHON)' || { echo 'shoal needs Python 3.11 or newer: install one, or name it: make install PYTHON=/path/to/python3'; exit 1; }
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'shoal needs Python 3.11 or newer; $(PYTHON) is older'; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
-	$(BIN)/python -m shoal.agents.jars
+	$(BIN)/python -m shoal.agents.broker.jars
 	touch $@
 
 demo: install

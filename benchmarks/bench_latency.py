@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import figures
 from benchmarks.workload import Workload, configure, create_topic
-from shoal.agents.broker import Broker
+from shoal.agents.broker.process import Broker
 
 PARTITIONS = 4
 USERS = 200_000

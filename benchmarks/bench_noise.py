@@ -9,9 +9,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from benchmarks import figures
-from shoal.mechanisms.gaussian import DiscreteGaussian
-from shoal.mechanisms.laplace import DiscreteLaplace
-from shoal.mechanisms.square_root import SquareRoot, draws, prefixes
+from shoal.mechanisms.counters.square_root import SquareRoot, draws, prefixes
+from shoal.mechanisms.noise.gaussian import DiscreteGaussian
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
 
 KEY = bytes(range(32))
 SAMPLERS: dict[str, DiscreteLaplace | DiscreteGaussian] = {

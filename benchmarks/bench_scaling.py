@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks import figures
 from benchmarks.workload import Workload, configure
-from shoal.agents.broker import Broker
+from shoal.agents.broker.process import Broker
 
 PARTITIONS = 4
 EVERY = 100_000

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import figures
 from benchmarks.workload import WINDOW, Workload, configure
-from shoal.agents.broker import Broker
+from shoal.agents.broker.process import Broker
 
 PARTITIONS = 4
 TOPIC = "events"

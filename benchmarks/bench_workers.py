@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import figures
 from benchmarks.workload import Workload, configure
-from shoal.agents.broker import Broker
+from shoal.agents.broker.process import Broker
 
 PARTITIONS = 4
 COUNTS = (1, 2, 4)

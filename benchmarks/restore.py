@@ -11,14 +11,14 @@ from pathlib import Path
 
 from aiokafka import TopicPartition
 
+from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.kafka import settings_of
-from shoal.agents.machines import BoundMachine
-from shoal.agents.restore import Reader
-from shoal.agents.session import Session, open_session
-from shoal.agents.settings import BOUND
-from shoal.agents.tuning import tune_garbage_collector
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.settings import BOUND
+from shoal.agents.worker.outbox import BoundMachine
+from shoal.agents.worker.tuning import tune_garbage_collector
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import plan_topic
+from shoal.stream.topic import plan_topic
 
 
 async def restore(session: Session, topic: str, partitions: int) -> list[dict[str, float]]:

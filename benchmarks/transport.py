@@ -16,10 +16,10 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from shoal.agents import fastpath
-from shoal.agents.broker import Broker
-from shoal.agents.restore import Reader
-from shoal.agents.settings import KafkaSettings
+from shoal.agents.broker.process import Broker
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.settings import KafkaSettings
 from tests.kafka.kafka_tools import Toy, produce
 
 PARTITIONS = 4
@@ -31,7 +31,7 @@ async def raw(brokers: str, topic: str, events: int, fast: bool) -> float:
         bootstrap_servers=brokers,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
-        **fastpath.consumer_arguments(fast),
+        **fast_records.consumer_arguments(fast),
     )
     await consumer.start()
     consumer.assign([TopicPartition(topic, p) for p in range(PARTITIONS)])

@@ -19,15 +19,15 @@ from typing import Any
 import structlog
 from faust.types.tuples import TP
 
-from shoal.agents.app import ShoalApp
+from shoal.agents.audit.session import open_session
 from shoal.agents.cli.kafka import settings_of
-from shoal.agents.domain import Statistics
-from shoal.agents.health import Health
-from shoal.agents.host import Host
-from shoal.agents.partition import Partition
-from shoal.agents.session import open_session
-from shoal.agents.settings import BOUND, RELEASE
-from shoal.agents.worker import run_worker
+from shoal.agents.kafka.settings import BOUND, RELEASE
+from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.partition import Partition
+from shoal.agents.worker.process import run_worker
+from shoal.agents.worker.stages import Statistics
 
 LOOK = 0.002  # seconds between two looks at the partitions
 

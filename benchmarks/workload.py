@@ -10,8 +10,9 @@ import numpy as np
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from shoal.agents import fastpath, key_file
-from shoal.agents.machine import Headers
+from shoal.agents.audit import key_file
+from shoal.agents.kafka import fast_records
+from shoal.stream.machine import Headers
 from shoal.stream.partitioning import PARTITIONERS
 
 FIRST = 1_700_000_000_000  # ms: the first event's time
@@ -101,7 +102,7 @@ class Workload:
             sent = [
                 await producer.send_batch(batch, topic, partition=home)
                 for home, records in enumerate(by_home)
-                for batch in fastpath.build_batches(producer, records, BATCH_BYTES, fast=True)
+                for batch in fast_records.build_batches(producer, records, BATCH_BYTES, fast=True)
             ]
             await asyncio.gather(*sent)
         await producer.stop()

@@ -17,13 +17,13 @@ from benchmarks.accuracy.bounding import bound, ticks
 from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
 from benchmarks.accuracy.scoring import Curve, clamped_square, score
-from shoal.mechanisms.blue import BlueTree
-from shoal.mechanisms.keyed import derive
-from shoal.mechanisms.laplace import variance
+from shoal.mechanisms.counters.blue import BlueTree
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.noise.laplace import variance
 from shoal.mechanisms.statistic import MeanParameters
-from shoal.models.metric import WITH_PRIOR
-from shoal.stream.plan import Metric, plan_topic
-from shoal.stream.published import GroupState
+from shoal.models.config.metric import WITH_PRIOR
+from shoal.stream.group import GroupState
+from shoal.stream.topic import Metric, plan_topic
 from tests.stream.simulation import SECRET, config, event, run_file
 
 USERS, CAP, EVENTS = 40, 150, 5_000

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from shoal.models.config import load
+from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "shoal" / "data"

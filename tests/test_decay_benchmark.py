@@ -30,12 +30,12 @@ from benchmarks.decay.contenders import (
 )
 from benchmarks.decay.measuring import Draws, Measured, Ratio, Steps, Window, measure, subkeys
 from benchmarks.decay.report import Report, Row, from_json, verdicts
-from shoal.mechanisms.all_windows import AllWindowSum
-from shoal.mechanisms.decayed_steps import DecayedSteps
-from shoal.mechanisms.decays import Exponential
-from shoal.mechanisms.exponentials import Exponentials
-from shoal.mechanisms.running_sum import RunningSum
-from shoal.mechanisms.window import WindowSum
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.decays import Exponential
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
+from shoal.mechanisms.sums.running import RunningSum
+from shoal.mechanisms.sums.window import WindowSum
 
 FOUND = Measured(mean=100.0, most=120.0, ratio=1.01, error=0.02, keys=50, looks=500)
 SPEEDS = [speed.Speed("window", HATS, [speed.State(10, 1.5, 7, 10, 80.0)] * 2)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from shoal.agents import jars
-from shoal.models.config import load
+from shoal.agents.broker import jars
+from shoal.models.config.file import load
 
 DOCKER = Path(__file__).parent.parent / "docker"
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text("utf-8"))

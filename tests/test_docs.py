@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from shoal.agents import config_reference
 from shoal.agents.cli.main import app
-from shoal.models.config import load
+from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docker/*.md")])

@@ -57,11 +57,11 @@ HALVED: Mutant = next(mutant for mutant in MUTANTS if mutant.name == "halved sca
         ({"new": HALVED.old + "  # the same"}, SURVIVED, "1 tests passed"),
         ({"new": "return self.no_such_thing"}, BROKEN, "ended with AttributeError"),
         ({"new": "return ("}, BROKEN, "collection"),
-        ({"tests": ("mechanisms/test_counters.py::test_no_such_test",)}, BROKEN, "not found"),
+        ({"tests": ("mechanisms/counters/test_counters.py::test_no_such_test",)}, BROKEN, "not found"),
         (
             {"tests": ("models/test_log_values.py::test_nothing_stays_nothing",)},
             BROKEN,
-            "no test imported shoal.mechanisms.binary",
+            "no test imported shoal.mechanisms.counters.binary",
         ),
     ],
 )

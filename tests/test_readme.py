@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.models.config import load
+from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -13,12 +13,12 @@ from alembic.operations import Operations
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.database import Database
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
-from shoal.agents.database import Database
-from shoal.agents.ledger import Ledger
 from shoal.migrations.versions import v003_releases
-from shoal.models.log import Table
+from shoal.models.tables import Table
 from tests.support.kafka import Kafka, Record
 
 PAGE = (Path(__file__).parent.parent / "docs" / "releases.md").read_text("utf-8")

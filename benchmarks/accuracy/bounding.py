@@ -135,7 +135,7 @@ def ticks(
 ) -> Iterator[tuple[int, list[Contribution]]]:
     """(tick, its contributions in canonical order), for each tick that has some.
 
-    Blocks with a part are summed over units, as outgoing.py and waiting.py do.
+    Blocks with a part are summed over units, as contributions.py and tick_queue.py do.
     """
     effective = time[found.at]
     alone = found.part == NONE if found.merges else np.ones(found.count, dtype=np.bool_)

@@ -20,7 +20,7 @@ from benchmarks.accuracy.bounding import Contributions
 from benchmarks.accuracy.driving import EPSILON, Runs
 from benchmarks.accuracy.inputs import Floats, Input, Ints
 from benchmarks.accuracy.scoring import Curve, of_normal, of_runs
-from shoal.mechanisms.blue import BlueTree
+from shoal.mechanisms.counters.blue import BlueTree
 
 DELTA = 1e-6
 BY_ELEMENT, BY_RELEASE = "naive + BLUE, by element", "naive + BLUE, by release"

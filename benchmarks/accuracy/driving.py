@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.accuracy.bounding import Contributions, bound, ticks
 from benchmarks.accuracy.inputs import Cadence, Floats, Input, Ints
-from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution, Estimate, MeanParameters, Releaser
 
 EPSILON = Fraction(1)

@@ -7,19 +7,19 @@ from itertools import product
 
 from benchmarks.decay import textbook
 from benchmarks.decay.measuring import Draws, Looking, Steps, Window
-from shoal.mechanisms import decays
-from shoal.mechanisms.blue_steps import BlueSteps
-from shoal.mechanisms.decay import DecayedSum
-from shoal.mechanisms.decayed_steps import DecayedSteps
-from shoal.mechanisms.decays import AllWindows, Exponential, Polynomial
-from shoal.mechanisms.exponentials import Exponentials
-from shoal.mechanisms.hat_steps import HatSteps
-from shoal.mechanisms.hat_variance import best_ratios
-from shoal.mechanisms.laplace_steps import LaplaceSteps
-from shoal.mechanisms.noised_steps import NoisedSteps
-from shoal.mechanisms.root_window import RootWindow
-from shoal.mechanisms.rows import LARGEST
-from shoal.mechanisms.window import WindowSum
+from shoal.mechanisms.counters.tree_row import LARGEST
+from shoal.mechanisms.sums import decays
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.gaussian_window import RootWindow
+from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.hat_variance import best_ratios
+from shoal.mechanisms.sums.steps.hats import HatSteps
+from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.steps.steps import NoisedSteps
+from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.window import WindowSum
 
 WIDTH = 1 << 20  # grid steps that a unit is worth: noise is then as good as continuous
 EPSILON = Fraction(1)

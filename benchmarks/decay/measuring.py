@@ -8,13 +8,13 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from shoal.mechanisms.all_windows import answer
-from shoal.mechanisms.counter import Subkeys
-from shoal.mechanisms.decay import DecayedSum
-from shoal.mechanisms.decayed_steps import DecayedSteps
-from shoal.mechanisms.decays import AnyWindow
-from shoal.mechanisms.keyed import derive
-from shoal.mechanisms.laplace import DiscreteLaplace
+from shoal.mechanisms.counters.counter import Subkeys
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.decays import AnyWindow
+from shoal.mechanisms.sums.patent.all_window_sum import answer
+from shoal.mechanisms.sums.sums import DecayedSum
 
 KEY = bytes(range(32))
 FEWEST, MOST = 40, 100_000  # keys: fewer say too little of the standard error

@@ -20,16 +20,16 @@ from benchmarks.decay.contenders import (
     window_trees,
 )
 from benchmarks.decay.measuring import subkeys
-from shoal.mechanisms import decays
-from shoal.mechanisms.decay import DecayedSum, Summer
-from shoal.mechanisms.decayed_steps import DecayedSteps
-from shoal.mechanisms.decays import AllWindows, Exponential, Polynomial
-from shoal.mechanisms.exponentials import Exponentials
-from shoal.mechanisms.hat_steps import HatSteps
-from shoal.mechanisms.hat_variance import best_ratios
-from shoal.mechanisms.laplace_steps import LaplaceSteps
-from shoal.mechanisms.root_window import RootWindow
-from shoal.mechanisms.window import WindowSum
+from shoal.mechanisms.sums import decays
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.gaussian_window import RootWindow
+from shoal.mechanisms.sums.steps.hat_variance import best_ratios
+from shoal.mechanisms.sums.steps.hats import HatSteps
+from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.sums import DecayedSum, Summer
+from shoal.mechanisms.sums.window import WindowSum
 
 LENGTH, ALPHA, EXPONENT, HORIZON = 1024, Fraction(999, 1000), Fraction(3, 2), 1000
 FEW, FAR = 10_000, 1_000_000  # steps

@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Protocol
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Users
-from shoal.mechanisms.median import median_bin
-from shoal.mechanisms.slots import array_averaging, baseline, clipping, levy, quantile, registry
-from shoal.mechanisms.slots.cell import Cap, CellParameters, Counts, Draws
-from shoal.mechanisms.slots.clipping import BITS
-from shoal.mechanisms.slots.linear import Weighting
+from shoal.mechanisms.selection.median import median_bin
+from shoal.mechanisms.slot import algorithms, array_averaging, baseline, clipping, levy, quantile
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
+from shoal.mechanisms.slot.clipping import BITS
+from shoal.mechanisms.slot.linear import Weighting
 
 LINEAR = {"baseline": baseline.weighting, "array-averaging": array_averaging.weighting}
 LOWER = {"fixed-quantile": quantile.fixed, "epsilon-quantile": quantile.dependent}
@@ -110,7 +110,7 @@ def arm_of(name: str, cap: Cap, counts: Counts, epsilon: Fraction) -> Arm:
 
 def real_error(name: str, cap: Cap, users: Users, epsilon: Fraction, draws: Draws) -> float:
     """Of one release."""
-    found = registry.MEANS[name][0](users, replace(parameters(epsilon), cap=cap), draws)
+    found = algorithms.MEANS[name][0](users, replace(parameters(epsilon), cap=cap), draws)
     return abs(float(found.value) - HIGH * true_mean(users))
 
 

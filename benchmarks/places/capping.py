@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.arms import parameters
-from shoal.mechanisms.slots import array_averaging, caps, clipping
-from shoal.mechanisms.slots.worst import mean_error
+from shoal.mechanisms.slot import array_averaging, clipping
+from shoal.mechanisms.slot import cap as caps
+from shoal.mechanisms.slot.worst_error import mean_error
 
 MOST = 150  # users
 FORMULA, PACKED, RELEASED = (

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from shoal.agents.simulating.events import Trips, batches
+from shoal.agents.simulate.events import Trips, batches
 from shoal.mechanisms.grid import Grid
 
 HIGH = 65.0  # km/h

@@ -9,8 +9,9 @@ import numpy as np
 
 from benchmarks.places.arms import NAMES, parameters
 from benchmarks.places.inputs import Users, grid_steps, heavy_counts
-from shoal.mechanisms.slots import caps, registry
-from shoal.mechanisms.slots.cell import Draws
+from shoal.mechanisms.slot import algorithms
+from shoal.mechanisms.slot import cap as caps
+from shoal.mechanisms.slot.cell import Draws
 
 EPSILON = Fraction(2)
 LAW = (30.0, 10.0)
@@ -79,6 +80,6 @@ def _noise(scaled: str, factor: int, draws: int) -> dict[str, float]:
         users = cell_of(scaled, factor, number)
         for name in NAMES:
             at = everything if name == "baseline" else of
-            found = registry.MEANS[name][0](users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number))
+            found = algorithms.MEANS[name][0](users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number))
             squares[name] += float(found.noise_sd) ** 2
     return {name: math.sqrt(square / len(numbers)) for name, square in squares.items()}

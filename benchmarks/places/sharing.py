@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Slot, grid_steps, trips
-from shoal.mechanisms.slots import many_cells
-from shoal.mechanisms.slots.many_cells import Allotment, result_of
-from shoal.mechanisms.slots.statistic import Slotted
+from shoal.mechanisms.slot import allotment
+from shoal.mechanisms.slot.allotment import Allotment, result_of
+from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Contribution
 
 EPSILON = Fraction(1)
@@ -57,7 +57,7 @@ def measure(name: str, slot: Slot, algorithms: Sequence[str], draws: int) -> Sce
     """All ways, on one slot."""
     counts = {cell: {user: len(samples) for user, samples in users.items()} for cell, users in slot.items()}
     per_user = Counter(user for users in counts.values() for user in users)
-    before, stops = max(per_user.values()), result_of(many_cells.recommended(counts, EPSILON))
+    before, stops = max(per_user.values()), result_of(allotment.recommended(counts, EPSILON))
     ways = [_way(f"split, ε / {before}", slot, counts, before, True, algorithms, draws)]
     for most in sorted({1, 2, 4, 8, stops, before}):
         if most <= before:
@@ -72,9 +72,9 @@ def measure(name: str, slot: Slot, algorithms: Sequence[str], draws: int) -> Sce
 
 
 def _way(
-    name: str, slot: Slot, counts: many_cells.Cells, most: int, splits: bool, algorithms: Sequence[str], draws: int
+    name: str, slot: Slot, counts: allotment.Cells, most: int, splits: bool, algorithms: Sequence[str], draws: int
 ) -> Way:
-    share = many_cells.split if splits else many_cells.chop
+    share = allotment.split if splits else allotment.chop
     found: Allotment = result_of(share(counts, most, EPSILON))
     errors = sorted(found.errors.values())
     samples = sum(sum(users.values()) for users in counts.values())

@@ -14,7 +14,7 @@ import orjson
 
 from benchmarks import figures
 from benchmarks.places.inputs import SPEEDS, STEPS
-from shoal.mechanisms.slots.statistic import Slotted
+from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.records import Message, Row
 

@@ -2,8 +2,8 @@
 
     python -m shoal.agents.config_reference > docs/configuration.md
 
-Keys, types, bounds, defaults and meanings come from `shoal.models.config`; only the prose between the tables stands
-here. A test compares the page with what this module prints. Nothing here can fail.
+Keys, types, bounds, defaults and meanings come from `shoal.models.config.file`; only the prose between the tables
+stands here. A test compares the page with what this module prints. Nothing here can fail.
 """
 
 import types
@@ -17,12 +17,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from shoal.agents.config_slots import SLOTS, SLOTS_TAIL
-from shoal.models.config import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
-from shoal.models.decay import DecaySection
-from shoal.models.durations import format_duration
+from shoal.models.config.cell import CellSection
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.durations import format_duration
+from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
+from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text
-from shoal.models.metric import MetricSection
-from shoal.models.slot import CellSection
 
 DURATIONS = frozenset(
     {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}

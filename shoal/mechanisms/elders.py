@@ -18,8 +18,8 @@ from typing import Self
 
 from shoal.mechanisms import check
 from shoal.mechanisms.kary import MOST
-from shoal.mechanisms.keyed import MAX_INDEX
 from shoal.mechanisms.nodes import NodeTree
+from shoal.mechanisms.noise.keyed import MAX_INDEX
 
 _ARITIES = range(3, 65, 2)  # to choose from; the best for long streams is 19
 

@@ -8,7 +8,7 @@ Noise        discrete Laplace, scale b = width * levels / epsilon, on every node
              are exact fractions, rounded once
 Capacity     none: a full tree is followed by a new one (epoch), with new noise, and is from then on one number
 Variance     of release t, in squared grid steps: sum over t's digits d_i, to base k, of d_i k**i / lambda_i * v(b) with
-             lambda_i = 1 + k + ... + k**i, v(b) = 2p / (1 - p)**2, p = exp(-1 / b); past trees as in rows.py
+             lambda_i = 1 + k + ... + k**i, v(b) = 2p / (1 - p)**2, p = exp(-1 / b); past trees as in tree_row.py
 Source       Honaker (2015), Efficient Use of Differentially Private Binary Trees, estimate from below
 """
 
@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Self
 
 from shoal.mechanisms import check
-from shoal.mechanisms.complete import Coefficients, Complete, Draw, NodeSums
+from shoal.mechanisms.counters.complete_tree import Coefficients, Complete, Draw, NodeSums
+from shoal.mechanisms.counters.tree_row import Rows, Stretch, best_shape, check_shape
 from shoal.mechanisms.kary import level_sum
-from shoal.mechanisms.rows import Rows, Stretch, best_shape, check_shape
 
 
 class BottomUp(Complete):

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
-from shoal.mechanisms import check, laplace
-from shoal.mechanisms.blue import BlueTree
-from shoal.mechanisms.counter import Counter, Scales, Subkeys, Tree
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.blue import BlueTree
+from shoal.mechanisms.counters.counter import Counter, Scales, Subkeys, Tree
+from shoal.mechanisms.noise import laplace
 
 _EXPECTED = 1 << 20  # elements, where no horizon is stated
 _SHARES = tuple(Fraction(part, 64) for part in range(1, 64))

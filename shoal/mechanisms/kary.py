@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Self
 
 from shoal.mechanisms import check
-from shoal.mechanisms.keyed import MAX_INDEX
 from shoal.mechanisms.nodes import NodeTree
+from shoal.mechanisms.noise.keyed import MAX_INDEX
 
 MOST = 1 << 40  # elements that a tree is made for; whoever expects more gets several
 _ARITIES = range(2, 65)  # to choose from; (k - 1) / log(k)**3 is least near 17

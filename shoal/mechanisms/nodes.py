@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from shoal.mechanisms import check, laplace
-from shoal.mechanisms.counter import Scales, Subkeys
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.counter import Scales, Subkeys
+from shoal.mechanisms.noise import laplace
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Schema of the audit log, from the first table on; `shoal.agents.database` runs the steps."""
+"""Schema of the audit log, from the first table on; `shoal.agents.audit.database` runs the steps."""

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from shoal.models.log import Table
+from shoal.models.tables import Table
 
 context.configure(
     connection=context.config.attributes["connection"],

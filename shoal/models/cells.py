@@ -9,10 +9,10 @@ from typing import Any
 
 import h3
 
+from shoal.models.config.cell import CellSection
+from shoal.models.config.reading import FIRST
 from shoal.models.events import MISSING, Refused, getter, read_group
 from shoal.models.numerals import json_number
-from shoal.models.reading import FIRST
-from shoal.models.slot import CellSection
 
 Reader = Callable[[dict[str, Any], bytes], str]  # event and its bytes -> name of the cell
 ANYWHERE = ""  # the cell of what has neither coordinates nor a group

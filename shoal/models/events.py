@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from shoal.models.reading import FIRST
+from shoal.models.config.reading import FIRST
 from shoal.models.times import time_of_field_text, time_of_number, time_of_text, time_since_epoch
 
 MAX_NAME_BYTES = 256

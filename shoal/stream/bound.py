@@ -1,7 +1,7 @@
 """Bound: one source partition's events in, capped and pseudonymous contributions out.
 
 `BoundPartition` decides, record by record and from the log alone: whether the record is accepted (by form only), its
-effective time (`progress.py`), whether its unit's cap is reached, and which blocks close (`intake.py`,
+effective time (`event_time.py`), whether its unit's cap is reached, and which blocks close (`intake.py`,
 `step_intake.py`). It keeps accounts, the partition's watermarks and the message numbers. Everything it does between two
 calls of `take` becomes one transaction.
 """
@@ -13,17 +13,17 @@ from typing import Any, Protocol
 
 import orjson
 
+from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse
-from shoal.models.reading import NEWEST
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
+from shoal.stream.contributions import Outgoing
+from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
 from shoal.stream.intakes import intake_of
-from shoal.stream.mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
-from shoal.stream.outgoing import Outgoing
-from shoal.stream.plan import TopicPlan
-from shoal.stream.progress import Progress
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
+from shoal.stream.topic import TopicPlan
 
 DROPPED = (
     50_000  # records of closed periods that one transaction drops; more where it writes more, else they would pile up

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from shoal.mechanisms.slots.statistic import CellRelease, Slotted
+from shoal.mechanisms.slot.statistic import CellRelease, Slotted
 from shoal.mechanisms.statistic import Contribution
-from shoal.stream.plan import Metric
+from shoal.stream.topic import Metric
 
 REACHED = b"s"  # first byte of names in the changelog
 

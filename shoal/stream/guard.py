@@ -18,7 +18,7 @@ from typing import NoReturn
 import orjson
 
 from shoal.models.errors import FailStop
-from shoal.stream.published import Activated, GroupState
+from shoal.stream.group import Activated, GroupState
 
 MAX_WITHHELD = 500_000  # releases; a transaction of so many takes some seconds
 # What the ledger or topic already holds for (label, group, seq); None: nothing.

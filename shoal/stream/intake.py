@@ -9,8 +9,8 @@ from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_MASK
 from shoal.models.events import Refused, read_user, read_value
-from shoal.stream.outgoing import Outlet
-from shoal.stream.plan import Metric, TopicPlan
+from shoal.stream.contributions import Outlet
+from shoal.stream.topic import Metric, TopicPlan
 
 GROUPS_BYTES = 4
 

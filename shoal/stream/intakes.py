@@ -2,12 +2,12 @@
 
 from collections import Counter
 
+from shoal.stream.contributions import Outlet
+from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
-from shoal.stream.outgoing import Outlet
-from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.progress import Progress
 from shoal.stream.slot_intake import SlotIntake
 from shoal.stream.step_intake import EventIntake, StepIntake
+from shoal.stream.topic import Metric, TopicPlan
 
 
 def intake_of(

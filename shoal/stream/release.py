@@ -18,22 +18,22 @@ from typing import Any
 
 import orjson
 
-from shoal.mechanisms.slots.statistic import CellReleaser
+from shoal.mechanisms.slot.statistic import CellReleaser
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.bound import Record
-from shoal.stream.clocks import Clocks, TopicClocks
+from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.closing import Closings
+from shoal.stream.foreign_records import Strays, read_message
+from shoal.stream.group import Activated, GroupState, Release, Released
 from shoal.stream.guard import Guard, Published, Unmade, check_last
-from shoal.stream.mark import lacks
-from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.published import Activated, GroupState, Release, Released
 from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
-from shoal.stream.rereading import Rereading
-from shoal.stream.strays import Strays, read_message
-from shoal.stream.waiting import Waiting
+from shoal.stream.state_mark import lacks
+from shoal.stream.state_repair import Rereading
+from shoal.stream.tick_queue import Waiting
+from shoal.stream.topic import Metric, TopicPlan
 
 RELEASES_PER_TRANSACTION = 50_000
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back

@@ -20,9 +20,9 @@ import orjson
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.errors import FailStop
 from shoal.stream.closing import REACHED
-from shoal.stream.mark import FORMAT, MARK, REMEDY, check_mark
-from shoal.stream.published import GroupState
-from shoal.stream.waiting import CHUNK, ROW
+from shoal.stream.group import GroupState
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark
+from shoal.stream.tick_queue import CHUNK, ROW
 
 HEAD, KEPT = b"h", b"k"
 KINDS = {

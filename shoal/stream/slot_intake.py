@@ -24,11 +24,11 @@ import orjson
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, new_block
 from shoal.models.cells import ANYWHERE
 from shoal.models.events import MAX_NAME_BYTES, Refused
-from shoal.stream.books import ACCOUNT_BYTES, PERIOD_BYTES, Books, Changes
+from shoal.stream.accounts import ACCOUNT_BYTES, PERIOD_BYTES, Books, Changes
+from shoal.stream.contributions import SAMPLE_BYTES, Outlet
+from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
-from shoal.stream.outgoing import SAMPLE_BYTES, Outlet
-from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.progress import Progress
+from shoal.stream.topic import Metric, TopicPlan
 
 MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
 KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction

@@ -16,11 +16,11 @@ from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_MASK
 from shoal.models.events import Refused
-from shoal.stream.books import ACCOUNT_BYTES, ONE_GROUP, Book, Books, Changes
+from shoal.stream.accounts import ACCOUNT_BYTES, ONE_GROUP, Book, Books, Changes
+from shoal.stream.contributions import Outlet
+from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
-from shoal.stream.outgoing import Outlet
-from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.progress import Progress
+from shoal.stream.topic import Metric, TopicPlan
 
 
 class EventIntake(Intake):

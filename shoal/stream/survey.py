@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from shoal.models.events import Refused, parse, read_user, read_value
-from shoal.stream.plan import Metric, TopicPlan
-from shoal.stream.progress import Progress
+from shoal.stream.event_time import Progress
+from shoal.stream.topic import Metric, TopicPlan
 
 KEPT = 3  # troubles
 FAR = 10  # a lag of more than one part in so many of the file's time is no lateness that a configuration meant

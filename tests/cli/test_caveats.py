@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
 from shoal.agents.cli import check, plan
 
 HEAD = """

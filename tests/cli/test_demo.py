@@ -18,7 +18,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from shoal.agents import jars
+from shoal.agents.audit.session import load_config
+from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
 from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.processes import Audited
@@ -29,7 +30,6 @@ from shoal.agents.demo.shop.scene import Shop
 from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import PlainView, TerminalView
-from shoal.agents.session import load_config
 from shoal.models.errors import AuditError, ConfigError, InputError, KafkaError
 
 SHOAL = (sys.executable, "-m", "shoal")

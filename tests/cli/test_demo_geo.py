@@ -12,14 +12,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli.main import app
 from shoal.agents.demo.places.outcome import found_in
 from shoal.agents.demo.places.scene import Places
 from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import PlainView
-from shoal.agents.mapping import FIRST
-from shoal.agents.session import load_config
+from shoal.agents.map import FIRST
 from shoal.models.times import iso
 
 SMALL = partial(Places.open, users=600, hours=2)

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from shoal.agents import key_file
-from shoal.agents.ledger import Ledger
-from shoal.agents.session import load_config, registered_readings, registration_of
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.session import load_config, registered_readings, registration_of
+from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import InputError, LedgerError
-from shoal.models.reading import FIRST, NEWEST
 from tests.support.desk import CONFIG, EVENTS, OPTIONS, changed, lines, table
 
 # ---------------------------------------------------------------- one file, two things

@@ -7,11 +7,11 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli import worker
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.main import app
-from shoal.agents.session import load_config
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.kafka import Kafka

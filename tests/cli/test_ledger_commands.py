@@ -13,11 +13,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli import budget, key, migrate
-from shoal.agents.ledger import Ledger
 from shoal.models.errors import KeyFileError, LedgerError
-from tests.agents.audit_examples import register, version
+from tests.agents.audit.audit_examples import register, version
 
 CONFIG = """
 [audit]

@@ -14,9 +14,9 @@ import typer
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
 from shoal.agents.cli import check
-from shoal.models.config import MODELS, load
+from shoal.models.config.file import MODELS, load
 from shoal.models.errors import ConfigError, ShoalError
 
 SAID = tomllib.loads(Path(__file__).with_name("messages.toml").read_text("utf-8"))

@@ -12,15 +12,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.agents.planning import plan_metric
-from shoal.agents.planning_stated import Stated
-from shoal.agents.planning_values import NOT_PRIVATE, read_values
-from shoal.agents.planning_view import recommended
-from shoal.models.config import load
+from shoal.agents.plan.mean import plan_metric
+from shoal.agents.plan.mean_view import recommended
+from shoal.agents.plan.observed import NOT_PRIVATE, read_values
+from shoal.agents.plan.workload import Stated
+from shoal.models.config.file import load
+from shoal.models.config.metric import MEANS
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.metric import MEANS
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import plan_topic
 
 PRIVACY = "[privacy]\nepsilon = 100\n"
 METRIC = """

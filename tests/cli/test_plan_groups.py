@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.agents.planning_groups import MOST_GROUPS
-from shoal.models.config import load
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.agents.plan.groups import MOST_GROUPS
+from shoal.models.config.file import load
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import plan_topic
 
 DAYS, GROUPS = 4, 8
 DAY = 86_400_000

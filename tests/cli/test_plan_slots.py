@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.agents.planning_slots_workload import MOST_PLACES, MOST_SLOTS
-from shoal.agents.planning_values import NOT_PRIVATE
-from shoal.models.config import load
+from shoal.agents.plan.observed import NOT_PRIVATE
+from shoal.agents.plan.slot_workload import MOST_PLACES, MOST_SLOTS
+from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import plan_topic
 from tests.cli.test_plan import METRIC as MEAN
 from tests.cli.test_plan_steps import BEGIN, planned, shoal
 

@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.agents.planning_steps_workload import MOST_STEPS
-from shoal.agents.planning_values import NOT_PRIVATE
+from shoal.agents.plan.observed import NOT_PRIVATE
+from shoal.agents.plan.sums_workload import MOST_STEPS
+from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.statistic import Contribution
-from shoal.mechanisms.stepped import Stepped
-from shoal.models.config import load
+from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
-from shoal.stream.plan import mechanism_of, plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import mechanism_of, plan_topic
 from tests.cli.test_plan import METRIC as MEAN
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000

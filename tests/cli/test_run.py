@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import select
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
-from shoal.agents.ledger import Ledger
 from shoal.models.errors import AuditError, ConfigError, InputError, KeyFileError, LedgerError, ShoalError
-from shoal.models.log import Activation
+from shoal.models.tables import Activation
 
 CONFIG = """
 [audit]

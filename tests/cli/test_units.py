@@ -8,13 +8,13 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.session import open_session
 from shoal.agents.cli import budget, check, migrate
-from shoal.agents.guarantees import together
-from shoal.agents.ledger import Ledger
-from shoal.agents.session import open_session
-from shoal.mechanisms.accounting import Loss
-from shoal.models.config import Config
+from shoal.agents.guarantee import together
+from shoal.mechanisms.privacy.accounting import Loss
+from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import delete, text, update
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.database import Database
 from shoal.agents.cli.main import app
-from shoal.agents.database import Database
 from shoal.models.errors import ConfigError, InputError, LedgerError, ShoalError
-from shoal.models.log import Release
+from shoal.models.tables import Release
 from shoal.models.times import iso
 
 USUAL = """

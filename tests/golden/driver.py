@@ -12,20 +12,20 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from shoal.agents.audit.replay.bound_again import BoundAgain
+from shoal.agents.audit.replay.contributions import Sent, compare
+from shoal.agents.audit.replay.matching import ActivationMatcher, Expected, Findings, Found, ReleaseMatcher, name_of
 from shoal.agents.cli.main import app
-from shoal.agents.replaying.bound_again import BoundAgain
-from shoal.agents.replaying.matching import ActivationMatcher, Expected, Findings, Found, ReleaseMatcher, name_of
-from shoal.agents.replaying.origins import Sent, compare
-from shoal.mechanisms.stepped import Stepped
-from shoal.models.config import Config
-from shoal.models.decay import NEEDS
-from shoal.models.metric import ALGORITHMS, STATISTICS
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.models.config.decay import NEEDS
+from shoal.models.config.file import Config
+from shoal.models.config.metric import ALGORITHMS, STATISTICS
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
+from shoal.stream.file_run import FileRun, Line
 from shoal.stream.partitioning import PARTITIONERS
-from shoal.stream.plan import TopicPlan, mechanism_of, parameters_of, plan_topic
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.topic import TopicPlan, mechanism_of, parameters_of, plan_topic
 from tests.golden.configurations import USUAL, Case
 from tests.golden.events import Event, events_of
 

@@ -17,7 +17,7 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from shoal.agents.identities import STATE_KEY
+from shoal.agents.kafka.topic_ids import STATE_KEY
 from tests.kafka.toy_machine import MARK, ONE, PAIR
 
 HERE = Path(__file__).parent

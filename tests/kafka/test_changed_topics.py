@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
-from shoal.agents.policies import COMPACT
+from shoal.agents.kafka.topic_policies import COMPACT
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka, Record
 from tests.support.people import visits

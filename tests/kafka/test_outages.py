@@ -9,7 +9,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from shoal.agents.broker import Broker
+from shoal.agents.broker.process import Broker
 from tests.kafka.kafka_tools import Toy, make_topics, read_all, run
 from tests.support.kafka import Kafka
 

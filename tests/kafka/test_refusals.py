@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents.session import open_session
-from shoal.agents.settings import KafkaSettings
+from shoal.agents.audit.session import open_session
+from shoal.agents.kafka.settings import KafkaSettings
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import shoal

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.agents.connecting import why_not
-from shoal.agents.rights import find_rights
-from shoal.agents.topics import verify_topics
+from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.rights import find_rights
+from shoal.agents.kafka.topics import verify_topics
 from shoal.models.errors import KafkaError
 from tests.support.deployment import Deployment
 from tests.support.kafka import Record
@@ -18,7 +18,7 @@ from tests.support.secured import Acl, SecuredKafka, documented
 from tests.support.workers import shoal
 
 from shoal.agents.cli.kafka import settings_of  # isort: skip
-from shoal.agents.session import load_config  # isort: skip
+from shoal.agents.audit.session import load_config  # isort: skip
 
 
 @pytest.fixture(scope="module")

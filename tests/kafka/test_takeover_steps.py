@@ -12,14 +12,14 @@ from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.errors import NodeNotReadyError, ProducerFenced
 from faust.types.tuples import TP
 
-from shoal.agents.identities import Identities
-from shoal.agents.machine import Outbox, OutRecord, Place
-from shoal.agents.reach import Reach
-from shoal.agents.restore import Reader
-from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.takeover import Overtaken, Taken, Takeover
-from shoal.agents.transactions import TransactionGivenUp, Writer
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.reachability import Reach
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.topic_ids import Identities
+from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
+from shoal.agents.worker.takeover import Overtaken, Taken, Takeover
 from shoal.models.errors import FailStop
+from shoal.stream.machine import Outbox, OutRecord, Place
 from tests.kafka.kafka_tools import make_topics, run
 from tests.kafka.toy_machine import MARK, ONE, PAIR, ToyDomain
 from tests.support.kafka import Kafka, Record
@@ -95,8 +95,8 @@ class App:
 
 @pytest.fixture
 def app(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr("shoal.agents.restore.STABLE_LIMIT", 0.3)
-    monkeypatch.setattr("shoal.agents.takeover.SECOND_LOOK", 0.1)
+    monkeypatch.setattr("shoal.agents.kafka.changelog.STABLE_LIMIT", 0.3)
+    monkeypatch.setattr("shoal.agents.worker.takeover.SECOND_LOOK", 0.1)
     return App(kafka)
 
 
@@ -273,7 +273,7 @@ def test_what_was_given_up_is_never_sent_later(app: App, monkeypatch: pytest.Mon
         owner = await app.work(1, published=1)
         writer = owner.partitions[app.places[0]].writer
         monkeypatch.setattr(writer._started, "commit_transaction", asyncio.Event().wait)
-        monkeypatch.setattr("shoal.agents.transactions.Writer._limited", impatient)
+        monkeypatch.setattr("shoal.agents.kafka.transactions.Writer._limited", impatient)
         with pytest.raises(TransactionGivenUp, match="did not commit within"):
             await writer.write(Outbox(7, [(MARK, ONE.pack(7))]))
         await writer.give_up()

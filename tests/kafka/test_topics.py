@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.topics import verify_topics
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topics import verify_topics
 from shoal.models.errors import KafkaError
 from tests.support.kafka import Kafka, Record
 

@@ -11,13 +11,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents import fastpath
-from shoal.agents.machine import Outbox, OutRecord, Place
-from shoal.agents.reach import Reach
-from shoal.agents.restore import Reader, last_committed_record
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.transactions import Writer
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.changelog import Reader, last_committed_record
+from shoal.agents.kafka.reachability import Reach
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import Writer
 from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.machine import Outbox, OutRecord, Place
 from tests.kafka.kafka_tools import make_topics, read_all
 from tests.support.kafka import Kafka
 
@@ -34,25 +34,25 @@ def test_both_ways_build_the_same_batches(content: list[OutRecord]) -> None:
 
 async def build_both(content: list[OutRecord]) -> list[list[tuple[int, int]]]:
     producer = AIOKafkaProducer(max_batch_size=2_000)
-    built = [fastpath.build_batches(producer, content, 900_000, fast) for fast in (True, False)]
+    built = [fast_records.build_batches(producer, content, 900_000, fast) for fast in (True, False)]
     producer._closed = True  # it never started
     return [[(batch.record_count(), batch.size()) for batch in batches] for batches in built]
 
 
 def test_the_fast_path_is_in_use_here() -> None:
-    assert fastpath.available()
-    assert fastpath.consumer_arguments(fast=False) == {}
+    assert fast_records.available()
+    assert fast_records.consumer_arguments(fast=False) == {}
 
 
 def test_a_missing_name_is_refused_with_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fastpath, "REQUIRED", (*fastpath.REQUIRED, (AIOKafkaProducer, "_gone")))
+    monkeypatch.setattr(fast_records, "REQUIRED", (*fast_records.REQUIRED, (AIOKafkaProducer, "_gone")))
     with pytest.raises(KafkaError, match=r"lack .*_gone; install faust-streaming==0\.15\.3"):
-        fastpath.verify()
+        fast_records.verify()
 
 
 def test_other_versions_take_the_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fastpath, "VERSIONS", {"aiokafka": "0.15.0"})
-    assert not fastpath.available()
+    monkeypatch.setattr(fast_records, "VERSIONS", {"aiokafka": "0.15.0"})
+    assert not fast_records.available()
 
 
 class Bench:
@@ -214,7 +214,7 @@ def test_fast_and_slow_records_say_the_same(kafka: Kafka) -> None:
 
     async def seen(fast: bool) -> list[tuple[object, ...]]:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest", **fastpath.consumer_arguments(fast)
+            bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest", **fast_records.consumer_arguments(fast)
         )
         await consumer.start()
         consumer.assign([TopicPartition(bench.out, 0)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from shoal.stream.mark import MARK
+from shoal.stream.state_mark import MARK
 from tests.support.audit import audit, replay
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka

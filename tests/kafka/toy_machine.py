@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shoal.agents.machine import Outbox, OutRecord, Place, Record
 from shoal.models.errors import FailStop
+from shoal.stream.machine import Outbox, OutRecord, Place, Record
 
 MARK = b"\x00mark"
 PAIR, ONE = struct.Struct(">qq"), struct.Struct(">q")

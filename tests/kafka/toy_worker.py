@@ -11,13 +11,13 @@ from typing import Any
 
 import structlog
 
-from shoal.agents import topics
-from shoal.agents.app import ShoalApp
-from shoal.agents.host import Host
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.sink import Unavailable
-from shoal.agents.transactions import Writer
-from shoal.agents.worker import run_worker
+from shoal.agents.kafka import topics
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import Writer
+from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.audit_feed import Unavailable
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.process import run_worker
 from shoal.models.errors import ShoalError
 from tests.kafka.toy_machine import ToyBound, ToyDomain
 

@@ -5,9 +5,9 @@ import time
 
 from aiokafka import TopicPartition
 
-from shoal.agents.policies import COMPACT
-from shoal.agents.restore import Reader
-from shoal.agents.settings import KafkaSettings
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topic_policies import COMPACT
 from tests.support.kafka import Kafka, Record
 from tests.support.workers import wait_until
 

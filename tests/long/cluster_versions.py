@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents import jars
+from shoal.agents.broker import jars
 from tests.support.cluster import Cluster, Stream
 from tests.support.deployment import Deployment
 from tests.support.people import visits

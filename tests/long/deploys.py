@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.agents import verify
-from shoal.agents.deployment import LOOK_EVERY
+from shoal.agents.audit import verify
+from shoal.agents.worker.deployment import LOOK_EVERY
 from tests.support.deployment import Deployment, in_order, opened_ledger, usual
 from tests.support.hosts import Hosts
 from tests.support.kafka import Kafka

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import shoal.mechanisms
-from shoal.mechanisms import laplace
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.keyed import derive
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Activation, Block, Contribution, Estimate, MeanParameters, Releaser
 
 KEY = bytes(range(32))

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.mechanisms import full, keyed
-from shoal.mechanisms.laplace import DiscreteLaplace
-from shoal.mechanisms.least_squares import LeastSquares
-from shoal.mechanisms.root import Root
-from shoal.mechanisms.square_root import prefixes
+from shoal.mechanisms.continual_mean import full
+from shoal.mechanisms.counters.least_squares import LeastSquares
+from shoal.mechanisms.counters.square_root import prefixes
+from shoal.mechanisms.counters.square_root_coefficients import Root
+from shoal.mechanisms.noise import keyed
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution
-from tests.mechanisms.counter_cases import given
+from tests.mechanisms.counters.counter_cases import given
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
 
 plain = pytest.mark.parametrize("name", ["naive", "full"])

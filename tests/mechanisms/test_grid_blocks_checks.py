@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.mechanisms import blocks, check
+from shoal.mechanisms import check
+from shoal.mechanisms.continual_mean import blocks
+from shoal.mechanisms.error_bars import estimate, noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
-from shoal.mechanisms.interval import estimate, noise_quantile, noise_sd, six_digits
-from shoal.mechanisms.laplace import variance
+from shoal.mechanisms.noise.laplace import variance
 from tests.mechanisms.mechanism_cases import modules
 
 GRID = Grid(Fraction(-1), Fraction("2.5"), 1000)

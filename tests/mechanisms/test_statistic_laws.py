@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms import blocks, keyed
-from shoal.mechanisms.full import Full
-from shoal.mechanisms.keyed import derive
-from shoal.mechanisms.sharp import Sharp
+from shoal.mechanisms.continual_mean import blocks
+from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.wishful import Wishful
+from shoal.mechanisms.noise import keyed
+from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import ALGORITHMS, Contribution, MeanParameters, Releaser
-from shoal.mechanisms.wishful import Wishful
-from tests.mechanisms.counter_cases import noise_in_release
+from tests.mechanisms.counters.counter_cases import noise_in_release
 from tests.mechanisms.mechanism_cases import (
     KEY,
     Sample,

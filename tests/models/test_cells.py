@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.cells import cell_reader
+from shoal.models.config.cell import CellSection
 from shoal.models.events import Refused, parse
-from shoal.models.slot import CellSection
 
 WHERE = CellSection(h3=9, lat="at.lat", lon="at.lon")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.models.durations import format_duration, parse_duration
+from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.events import MISSING, Refused, exact_field, getter, parse, read_group, read_time, read_user
 from shoal.models.times import EARLIEST, EPOCH, LATEST, iso, time_of_number, time_of_text
 

@@ -8,7 +8,7 @@ from sqlalchemy import make_url
 
 from shoal.models.chain import FIRST, chain
 from shoal.models.exact import exact_text
-from shoal.models.log import Exact, Label, Table, escape, unescape
+from shoal.models.tables import Exact, Label, Table, escape, unescape
 
 DIALECTS = [make_url(url).get_dialect()() for url in ("sqlite://", "postgresql+psycopg://")]
 

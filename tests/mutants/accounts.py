@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-ACCOUNTING = "mechanisms/test_accounting.py::"
+ACCOUNTING = "mechanisms/privacy/test_accounting.py::"
 GROUP = ACCOUNTING + "test_the_delta_of_a_group_is_the_sum_and_a_little_more"
 SHARE = ACCOUNTING + "test_a_share_is_as_much_as_so_many_events_may_lose"
 CHAIN = ACCOUNTING + "test_a_chain_reaches_the_delta_of_its_group"
@@ -13,7 +13,7 @@ WORST = ACCOUNTING + "test_rho_of_epsilon_bounds_what_is_worst[1.001-0.01]"
 
 def mutant(name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False) -> Mutant:
     """One of the module of accounting."""
-    file = "mechanisms/accounting.py"
+    file = "mechanisms/privacy/accounting.py"
     return Mutant(name=name, family="accounts", file=file, old=old, new=new, breach=breach, tests=tests, quick=quick)
 
 
@@ -38,7 +38,7 @@ MUTANTS = (
         "times = ((count * rate).exp() - 1) / (rate.exp() - 1)",
         "times = Decimal(count)",
         "delta of several units grows with e**epsilon, not with their number",
-        "models/test_units.py::test_several_units_lose_epsilon_so_often_and_delta_by_group_privacy",
+        "models/config/test_unit.py::test_several_units_lose_epsilon_so_often_and_delta_by_group_privacy",
         CHAIN,
     ),
     mutant(
@@ -69,7 +69,7 @@ MUTANTS = (
         "type(self)(max(self.epsilon, other.epsilon), self.delta + other.delta)",
         "mechanisms on the same data are not parallel",
         ACCOUNTING + "test_losses_add_up_exactly_in_any_order",
-        "agents/test_ledger.py::test_tenths_add_up_exactly[sqlite]",
+        "agents/audit/test_ledger.py::test_tenths_add_up_exactly[sqlite]",
         quick=True,
     ),
     mutant(
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="epsilon of rho without its order",
         family="accounts",
-        file="mechanisms/zcdp.py",
+        file="mechanisms/privacy/zcdp.py",
         old="_CEILING.subtract(_CEILING.multiply(most, rho), ",
         new="_CEILING.subtract(_CEILING.multiply(beta, rho), ",
         breach="an epsilon that is less than what rho may lose",

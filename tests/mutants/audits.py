@@ -8,7 +8,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of sums halved",
         family="scale",
-        file="mechanisms/stepped.py",
+        file="mechanisms/decayed_sum/statistic.py",
         old="epsilon = Fraction(self.epsilon) if self.epsilon",
         new="epsilon = 2 * Fraction(self.epsilon) if self.epsilon",
         breach="all sums and decayed means cost twice what is declared",
@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         name="audited: sums for one sample less",
         family="scale",
-        file="mechanisms/stepped.py",
+        file="mechanisms/decayed_sum/statistic.py",
         old="width = self.max_contributions * self.grid.steps",
         new="width = max(1, self.max_contributions - 1) * self.grid.steps",
         breach="a unit with all its samples moves the sums by one range more than the noise is made for",
@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of means halved",
         family="scale",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self.max_contributions * self.grid.steps, self.group_epsilon)",
         new="self.max_contributions * self.grid.steps, 2 * self.group_epsilon)",
         breach="a naive mean costs twice what is declared",
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         name="audited: means for one sample less",
         family="scale",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self.max_contributions * self.grid.steps, self.group_epsilon)",
         new="max(1, self.max_contributions - 1) * self.grid.steps, self.group_epsilon)",
         breach="a unit with all its samples moves the mean by one range more than the noise is made for",
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of sharp halved",
         family="scale",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="return GrowingBlue(width, self.group_epsilon * self.counter_share(beginning)",
         new="return GrowingBlue(width, 2 * self.group_epsilon * self.counter_share(beginning)",
         breach="the counter of sharp costs twice what is left for it",
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         name="audited: sharp for one sample less",
         family="scale",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="return single * beginning.cap",
         new="return single * max(1, beginning.cap - 1)",
         breach="a unit at its cap moves the sum by one clip range more than the noise is made for",
@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of full a third",
         family="scale",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="return self.group_epsilon / (2 * (self.top + 1))",
         new="return 3 * self.group_epsilon / (2 * (self.top + 1))",
         breach="the counters of full cost three halves of epsilon together, and its first estimates half of it",
@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant(
         name="audited: full for a level less",
         family="scale",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="return Level(index, weight, 0, BinaryTree(self.users, self.grid.steps, self.tree_epsilon))",
         new="return Level(index, weight, 0, BinaryTree(self.users, self.grid.steps, self.group_epsilon * 2))",
         breach="the levels without clipping are given more than all of epsilon each",
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of slots halved",
         family="scale",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="scale = weighting.heaviest * of.grid.steps / of.epsilon",
         new="scale = weighting.heaviest * of.grid.steps / (2 * of.epsilon)",
         breach="weighted means of cells cost twice what is declared",
@@ -89,7 +89,7 @@ MUTANTS = (
     Mutant(
         name="audited: slots for one sample less",
         family="scale",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="scale = weighting.heaviest * of.grid.steps / of.epsilon",
         new="scale = max(1, weighting.heaviest - 1) * of.grid.steps / of.epsilon",
         breach="a unit with as many samples as its cap moves the mean by one more than the noise is made for",
@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         name="audited: cells with twice their share",
         family="scale",
-        file="mechanisms/slots/statistic.py",
+        file="mechanisms/slot/statistic.py",
         old="of = replace(of, epsilon=of.epsilon / divisor,",
         new="of = replace(of, epsilon=2 * of.epsilon / divisor,",
         breach="the cells that a unit is in cost twice the epsilon of their slot together",

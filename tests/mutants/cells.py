@@ -2,10 +2,10 @@
 
 from tests.mutants.mutant import Mutant
 
-LAW = "mechanisms/test_many_cells.py::test_the_shares_of_a_users_cells_sum_to_epsilon_at_most"
-SPLIT = "mechanisms/test_many_cells.py::test_a_split_leaves_nobody_out"
-MODULE = "mechanisms/slots/many_cells.py"
-LOOP = "mechanisms/slots/chopping.py"
+LAW = "mechanisms/slot/test_allotment.py::test_the_shares_of_a_users_cells_sum_to_epsilon_at_most"
+SPLIT = "mechanisms/slot/test_allotment.py::test_a_split_leaves_nobody_out"
+MODULE = "mechanisms/slot/allotment.py"
+LOOP = "mechanisms/slot/chop_users.py"
 
 MUTANTS = (
     Mutant(
@@ -34,7 +34,7 @@ MUTANTS = (
         old="reached = max(reached, _most_cells(portion, out, sizes, highest))",
         new="reached = _most_cells(portion, out, sizes, highest)",
         breach="in a cell of very many users, one of the first who is in many cells meets more than epsilon",
-        tests=("mechanisms/test_many_cells.py::test_it_pauses_often_and_what_comes_of_it_is_the_same",),
+        tests=("mechanisms/slot/test_allotment.py::test_it_pauses_often_and_what_comes_of_it_is_the_same",),
     ),
     Mutant(
         name="one round too few",
@@ -53,7 +53,7 @@ MUTANTS = (
         old="self._left[cell].append(user)",
         new="self._left[cell - 1].append(user)",
         breach="a user stays in the cells that it was counted out of",
-        tests=("mechanisms/test_many_cells.py::test_one_who_is_everywhere_with_many_samples_costs_all_the_others",),
+        tests=("mechanisms/slot/test_allotment.py::test_one_who_is_everywhere_with_many_samples_costs_all_the_others",),
     ),
     Mutant(
         name="users leave in the order in which they came",
@@ -62,7 +62,7 @@ MUTANTS = (
         old="runs.append(sorted(names[begin : begin + USERS]))",
         new="runs.append(names[begin : begin + USERS])",
         breach="a slot that is computed again leaves out others: two releases whose difference tells",
-        tests=("mechanisms/test_many_cells.py::test_the_order_in_which_counts_came_has_no_say",),
+        tests=("mechanisms/slot/test_allotment.py::test_the_order_in_which_counts_came_has_no_say",),
     ),
     Mutant(
         name="old errors are never forgotten",
@@ -71,7 +71,7 @@ MUTANTS = (
         old="if alive[top[cell]] <= 1:",
         new="if alive[top[cell]] < 1:",
         breach="none, but it is not the published algorithm any more: other users are left out, and errors are larger",
-        tests=("mechanisms/test_many_cells.py::test_so_it_does_with_more_users_and_cells",),
+        tests=("mechanisms/slot/test_allotment.py::test_so_it_does_with_more_users_and_cells",),
     ),
     Mutant(
         name="split among more cells than were allowed for",

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-LAWS = "mechanisms/test_counters.py::"
+LAWS = "mechanisms/counters/test_counters.py::"
 WORST = LAWS + "test_the_worst_element_costs_epsilon_exactly"
 PREFIX = LAWS + "test_noise_times_nodes_is_the_prefix_sums"
 
@@ -10,7 +10,7 @@ BLUE = (
     Mutant(
         name="scale without the root's level",
         family="counters",
-        file="mechanisms/rows.py",
+        file="mechanisms/counters/tree_row.py",
         old="return self.width * (tree.height + 1) / Fraction(self.epsilon)",
         new="return self.width * max(1, tree.height) / Fraction(self.epsilon)",
         breach="the noise is made for one node less than an element is in",
@@ -19,7 +19,7 @@ BLUE = (
     Mutant(
         name="weights of the prefix are wrong",
         family="counters",
-        file="mechanisms/least_squares.py",
+        file="mechanisms/counters/least_squares.py",
         old="between(i, first, first + tree.arity) * parent_rest)",
         new="between(i, first, first + tree.arity) * rest)",
         breach="L R is not A: a release holds noise that no node's sum was paid with",
@@ -29,7 +29,7 @@ BLUE = (
     Mutant(
         name="weights of a whole tree are wrong",
         family="counters",
-        file="mechanisms/complete.py",
+        file="mechanisms/counters/complete_tree.py",
         old="self.sizes[i] * sum(values[self.first(i)",
         new="sum(values[self.first(i)",
         breach="the total of a full tree is not what its nodes pay for",
@@ -38,7 +38,7 @@ BLUE = (
     Mutant(
         name="rounded before the prefix",
         family="counters",
-        file="mechanisms/least_squares.py",
+        file="mechanisms/counters/least_squares.py",
         old="noise = self._sums.root * t * (tree.denominator // (tree.leaves * tree.nodes))",
         new="noise = self._sums.root * t // (tree.leaves * tree.nodes) * tree.denominator",
         breach="a part of the noise is rounded on its own, so moving the draws does not move the release by the sums",
@@ -47,7 +47,7 @@ BLUE = (
     Mutant(
         name="rounded half to even",
         family="counters",
-        file="mechanisms/counter.py",
+        file="mechanisms/counters/counter.py",
         old="return (2 * numerator + denominator) // (2 * denominator)",
         new="return round(Fraction(numerator, denominator))",
         breach="where halves go depends on the sum, so neighbours' releases have other probabilities",
@@ -56,7 +56,7 @@ BLUE = (
     Mutant(
         name="epochs of BLUE share noise",
         family="counters",
-        file="mechanisms/rows.py",
+        file="mechanisms/counters/tree_row.py",
         old="laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch))",
         new="laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(0))",
         breach="a full tree and the next have the same draws",
@@ -65,7 +65,7 @@ BLUE = (
     Mutant(
         name="sums of draws overflow",
         family="counters",
-        file="mechanisms/complete.py",
+        file="mechanisms/counters/complete_tree.py",
         old=">= 1 << 62 else",
         new=">= 1 << 162 else",
         breach="noise wraps around at 64 bits: it is no longer the sum of its draws",
@@ -74,12 +74,12 @@ BLUE = (
     Mutant(
         name="subtrees that share noise",
         family="counters",
-        file="mechanisms/complete.py",
+        file="mechanisms/counters/complete_tree.py",
         old="self._drawn(i, number * sizes[self._cut - i], sizes[self._cut - i])",
         new="self._drawn(i, 0, sizes[self._cut - i])",
         breach="every subtree has the draws of the first: the difference of their sums is exact",
         tests=(
-            "mechanisms/test_counters_blue.py::"
+            "mechanisms/counters/test_counters_blue.py::"
             "test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes[2-7-LeastSquares]",
         ),
     ),

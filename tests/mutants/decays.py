@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-LAWS = "mechanisms/test_decay_laws.py::"
-ACCURACY = "mechanisms/test_decay_accuracy.py::"
+LAWS = "mechanisms/sums/test_decay_laws.py::"
+ACCURACY = "mechanisms/sums/test_decay_accuracy.py::"
 FUNCTION = LAWS + "test_what_is_released_is_a_function_of_noised_numbers"
 WORST = LAWS + "test_the_worst_step_costs_epsilon"
 
@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         name="a step in one node of its trees",
         family="decays",
-        file="mechanisms/noised_steps.py",
+        file="mechanisms/sums/steps/steps.py",
         old="return self.width * self.levels",
         new="return self.width",
         breach="the noise of one level for the nodes of all: levels times epsilon",
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         name="one height less",
         family="decays",
-        file="mechanisms/dyadic_window.py",
+        file="mechanisms/sums/patent/window_sum.py",
         old="return self.width * (self.height + 1)",
         new="return self.width * max(self.height, 1)",
         breach="a step is in a node more than the noise is made for",
@@ -30,7 +30,7 @@ MUTANTS = (
     Mutant(
         name="hats as quiet as half of them",
         family="decays",
-        file="mechanisms/hat_steps.py",
+        file="mechanisms/sums/steps/hats.py",
         old="scales = (self.scale, *(2 * stride * self.scale for",
         new="scales = (self.scale, *(stride * self.scale for",
         breach="hats have half the noise that their weights need",
@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         name="hats that lean",
         family="decays",
-        file="mechanisms/hat_steps.py",
+        file="mechanisms/sums/steps/hats.py",
         old="(2 * np.arange(stride) + 1)",
         new="(2 * np.arange(stride))",
         breach="what is estimated from moves with the steps: more is released than the noised numbers",
@@ -49,7 +49,7 @@ MUTANTS = (
     Mutant(
         name="noise of the first steps again",
         family="decays",
-        file="mechanisms/decayed_steps.py",
+        file="mechanisms/sums/decayed.py",
         old="        self.t = head[0]",
         new="        self.t = 0",
         breach="a restart noises new steps with draws that old ones had: their difference is exact",
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         name="noise of the first steps after silence",
         family="decays",
-        file="mechanisms/decayed_steps.py",
+        file="mechanisms/sums/decayed.py",
         old="        self._rest(end)",
         new="        self._rest(end)\n        self.t = 0",
         breach="steps after a rest have the draws that steps before it had",
@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         name="trees that share noise",
         family="decays",
-        file="mechanisms/blue_steps.py",
+        file="mechanisms/sums/steps/blue.py",
         old="laplace.DiscreteLaplace(self.scale, subkey(number))",
         new="laplace.DiscreteLaplace(self.scale, subkey(number % 2))",
         breach="every second tree has the same draws: the difference of their steps is exact",
@@ -77,16 +77,16 @@ MUTANTS = (
     Mutant(
         name="epochs of Gaussian windows that share noise",
         family="decays",
-        file="mechanisms/root_window.py",
+        file="mechanisms/sums/gaussian_window.py",
         old="RootPrefixes(self.tree, subkey(epoch))",
         new="RootPrefixes(self.tree, subkey(0))",
         breach="every epoch has the same draws: the difference of their steps is exact",
-        tests=("mechanisms/test_root_window.py::test_the_noise_of_a_window_is_that_of_its_steps_over_epochs",),
+        tests=("mechanisms/sums/test_gaussian_window.py::test_the_noise_of_a_window_is_that_of_its_steps_over_epochs",),
     ),
     Mutant(
         name="a weight left out of the sensitivity",
         family="decays",
-        file="mechanisms/exponential_sum.py",
+        file="mechanisms/sums/patent/exponential_sum.py",
         old="self.weight((1 << k) - 1) for k in range(_HEIGHTS)",
         new="self.weight((1 << k) - 1) for k in range(1, _HEIGHTS)",
         breach="the leaf, where a step weighs most, is not paid for",
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         name="steps that weigh more than was said",
         family="decays",
-        file="mechanisms/exponential_sum.py",
+        file="mechanisms/sums/patent/exponential_sum.py",
         old="self._nodes[height] = node, weight * x +",
         new="self._nodes[height] = node, UNIT * x +",
         breach="a node holds whole steps, the noise is made for decayed ones",
@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         name="zeta without its tail",
         family="decays",
-        file="mechanisms/all_windows.py",
+        file="mechanisms/sums/patent/all_window_sum.py",
         old="return series + most(power(_TERMS + Fraction(1, 2), 1 - exponent)) / (exponent - 1)",
         new="return series",
         breach="the budgets of the heights sum to more than epsilon",
@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant(
         name="heights with one budget",
         family="decays",
-        file="mechanisms/all_windows.py",
+        file="mechanisms/sums/patent/all_window_sum.py",
         old="zeta(self.exponent) * most(power(j, self.exponent)) for j",
         new="zeta(self.exponent) * most(power(j, Fraction(0))) for j",
         breach="every height costs what the first may",
@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         name="windows that pay as if alone",
         family="decays",
-        file="mechanisms/polynomial_sum.py",
+        file="mechanisms/sums/patent/polynomial_sum.py",
         old="self.epsilon * Fraction(part, total)",
         new="self.epsilon * Fraction(part, max(parts))",
         breach="the budgets of the windows sum to more than epsilon",
@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         name="windows that share noise",
         family="decays",
-        file="mechanisms/polynomial_sum.py",
+        file="mechanisms/sums/patent/polynomial_sum.py",
         old="return window * MAX_INDEX + block",
         new="return block",
         breach="two windows have one draw: their difference is exact",
@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         name="noise of the step before",
         family="decays",
-        file="mechanisms/laplace_steps.py",
+        file="mechanisms/sums/steps/laplace.py",
         old="sum(map(self.draws.draw, range(start + 1, end + 1)))",
         new="sum(map(self.draws.draw, range(start, end)))",
         breach="a step has the draw that was said to be another's; drawn as a block it has its own",
@@ -149,21 +149,21 @@ MUTANTS = (
     Mutant(
         name="sums of groups that share noise",
         family="decays",
-        file="mechanisms/stepped.py",
+        file="mechanisms/decayed_sum/statistic.py",
         old='derive(key, group, "tree", "step"',
         new='derive(key, b"", "tree", "step"',
         breach="two groups have one draw: their difference is exact",
-        tests=("mechanisms/test_stepped.py::test_groups_and_keys_have_noise_of_their_own",),
+        tests=("mechanisms/decayed_sum/test_statistic.py::test_groups_and_keys_have_noise_of_their_own",),
     ),
     Mutant(
         name="noise for one sample of a unit",
         family="decays",
-        file="mechanisms/stepped.py",
+        file="mechanisms/decayed_sum/statistic.py",
         old="width = self.max_contributions * self.grid.steps",
         new="width = self.grid.steps",
         breach="a unit with all the samples that it may have moves the sums by as many widths",
         tests=(
-            "mechanisms/test_stepped.py::test_the_noise_is_made_for_all_that_a_unit_may_change_in_all_groups_together",
+            "mechanisms/decayed_sum/test_statistic.py::test_the_noise_is_made_for_all_that_a_unit_may_change_in_all_groups_together",
         ),
     ),
 )

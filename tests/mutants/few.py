@@ -2,14 +2,14 @@
 
 from tests.mutants.mutant import Mutant
 
-COVERAGE = "mechanisms/slots/test_coverage.py::"
+COVERAGE = "mechanisms/slot/test_few_users_point.py::"
 LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
-AVERAGE = "mechanisms/slots/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
-PART = "mechanisms/slots/test_few_users_part.py::"
-DISTRIBUTION = "mechanisms/slots/test_distribution.py::"
+AVERAGE = "mechanisms/slot/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
+PART = "mechanisms/slot/test_few_users_part.py::"
+DISTRIBUTION = "mechanisms/slot/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
-CHOICE, FEW = "mechanisms/slots/coverage.py", "mechanisms/slots/few_users.py"
-TREE, BINS = "mechanisms/slots/bin_tree.py", "mechanisms/slots/distribution.py"
+CHOICE, FEW = "mechanisms/slot/few_users_point.py", "mechanisms/slot/few_users.py"
+TREE, BINS = "mechanisms/slot/bin_tree.py", "mechanisms/slot/distribution.py"
 
 POINTS = (
     Mutant(
@@ -189,7 +189,7 @@ TREES = (
         old="Fraction(math.floor(root",
         new="Fraction(math.ceil(root",
         breach="the levels together use more than epsilon",
-        tests=("mechanisms/slots/test_bin_tree.py::test_the_shares_are_all_of_epsilon_and_no_more",),
+        tests=("mechanisms/slot/test_bin_tree.py::test_the_shares_are_all_of_epsilon_and_no_more",),
     ),
 )
 

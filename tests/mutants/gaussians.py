@@ -2,15 +2,15 @@
 
 from tests.mutants.mutant import Mutant
 
-GAUSSIAN = "mechanisms/test_gaussian.py::"
-ROOT = "mechanisms/test_square_root.py::"
-COORDINATES = "mechanisms/test_coordinates.py::"
+GAUSSIAN = "mechanisms/noise/test_gaussian.py::"
+ROOT = "mechanisms/counters/test_square_root.py::"
+COORDINATES = "mechanisms/continual_mean/test_coordinates.py::"
 
 NOISE = (
     Mutant(
         name="sigma too small for rho",
         family="samplers",
-        file="mechanisms/zcdp.py",
+        file="mechanisms/privacy/zcdp.py",
         old="return squared_sensitivity / (2 * Fraction(rho))",
         new="return squared_sensitivity / (4 * Fraction(rho))",
         breach="twice the rho claimed",
@@ -20,7 +20,7 @@ NOISE = (
     Mutant(
         name="proposals kept too seldom",
         family="samplers",
-        file="mechanisms/gaussian.py",
+        file="mechanisms/noise/gaussian.py",
         old="denominator = 2 * p * q << 2 * self._log",
         new="denominator = p * q << 2 * self._log",
         breach="the tails are too thin: noise of a smaller sigma",
@@ -29,7 +29,7 @@ NOISE = (
     Mutant(
         name="proposals around zero",
         family="samplers",
-        file="mechanisms/gaussian.py",
+        file="mechanisms/noise/gaussian.py",
         old="((abs(proposal) * q << self._log) - p) ** 2",
         new="(abs(proposal) * q << self._log) ** 2",
         breach="the law is not Gaussian but Gaussian times Laplace",
@@ -38,7 +38,7 @@ NOISE = (
     Mutant(
         name="exponents without slack",
         family="samplers",
-        file="mechanisms/gaussian.py",
+        file="mechanisms/noise/gaussian.py",
         old="np.maximum(distance - 1, 0).astype(np.uint64), (distance + 1).astype(np.uint64)",
         new="distance.astype(np.uint64), distance.astype(np.uint64)",
         breach="what is rounded decides: a block's draws are not those that are drawn one by one",
@@ -47,7 +47,7 @@ NOISE = (
     Mutant(
         name="rho rounded up",
         family="samplers",
-        file="mechanisms/zcdp.py",
+        file="mechanisms/privacy/zcdp.py",
         old="return _FLOOR.divide(_FLOOR.add(epsilon, _FLOOR.divide(excess, beta)), most)",
         new="return _CEILING.divide(_CEILING.add(epsilon, _CEILING.divide(excess, beta)), least).next_plus(_CEILING)",
         breach="a rho that is a little more than (epsilon, delta) allow",
@@ -56,7 +56,7 @@ NOISE = (
     Mutant(
         name="rho of twice the epsilon",
         family="samplers",
-        file="mechanisms/zcdp.py",
+        file="mechanisms/privacy/zcdp.py",
         old="_FLOOR.add(epsilon, _FLOOR.divide(excess, beta))",
         new="_FLOOR.add(2 * epsilon, _FLOOR.divide(excess, beta))",
         breach="more rho than (epsilon, delta) allow",
@@ -68,7 +68,7 @@ ROOTS = (
     Mutant(
         name="width not squared",
         family="counters",
-        file="mechanisms/square_root.py",
+        file="mechanisms/counters/square_root.py",
         old="return self.width**2 * self.root.squared_column",
         new="return self.width * self.root.squared_column",
         breach="the noise is made for units that move by the root of their width",
@@ -78,7 +78,7 @@ ROOTS = (
     Mutant(
         name="columns longer than the first",
         family="counters",
-        file="mechanisms/root.py",
+        file="mechanisms/counters/square_root_coefficients.py",
         old="yield math.isqrt((self._squares << 2 * WEIGHT_BITS) // left)",
         new="yield 1 + math.isqrt((self._squares << 2 * WEIGHT_BITS) // left)",
         breach="later elements move more than the noise is made for",
@@ -87,7 +87,7 @@ ROOTS = (
     Mutant(
         name="epochs of the root share noise",
         family="counters",
-        file="mechanisms/square_root.py",
+        file="mechanisms/counters/square_root.py",
         old="draws(self.tree, self.subkey(epoch))",
         new="draws(self.tree, self.subkey(0))",
         breach="a full matrix and the next have the same draws",
@@ -96,7 +96,7 @@ ROOTS = (
     Mutant(
         name="elements in floats",
         family="counters",
-        file="mechanisms/square_root.py",
+        file="mechanisms/counters/square_root.py",
         old="element = rounded(z - before, root.values[0] * weight)",
         new="element = rounded(int(float(z - before)), root.values[0] * weight)",
         breach="r(z + R d) is not r(z) + A d: a release is no function of what the noise was paid for",
@@ -105,7 +105,7 @@ ROOTS = (
     Mutant(
         name="Gaussian of another sigma",
         family="counters",
-        file="mechanisms/square_root.py",
+        file="mechanisms/counters/square_root.py",
         old="noise = DiscreteGaussian(tree.sigma2, subkey)",
         new="noise = DiscreteGaussian(tree.sigma2 / 2, subkey)",
         breach="twice the rho claimed",
@@ -117,7 +117,7 @@ SEVERAL = (
     Mutant(
         name="coordinates share noise",
         family="coordinates",
-        file="mechanisms/coordinates.py",
+        file="mechanisms/continual_mean/coordinates.py",
         old="part.releaser(key, group, index)",
         new="part.releaser(key, group, 0)",
         breach="the difference of two coordinates is exact",
@@ -127,7 +127,7 @@ SEVERAL = (
     Mutant(
         name="coordinates not divided",
         family="coordinates",
-        file="stream/plan.py",
+        file="stream/topic.py",
         old="epsilon=metric.epsilon / len(metric.values)",
         new="epsilon=metric.epsilon",
         breach="a user who has d coordinates loses d times epsilon",
@@ -137,7 +137,7 @@ SEVERAL = (
     Mutant(
         name="lanes carry",
         family="coordinates",
-        file="mechanisms/coordinates.py",
+        file="mechanisms/continual_mean/coordinates.py",
         old="if samples * self.largest >= LIMIT:",
         new="if samples < 0:",
         breach="one coordinate's sum spills into the next, by more than its width",

@@ -16,7 +16,7 @@ NOISE = (
     Mutant(
         name="a subkey by another name",
         family="golden",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old='derive(key, group, "tree", "mean", coordinate, 0, epoch)',
         new='derive(key, group, "tree", "means", coordinate, 0, epoch)',
         breach="after an upgrade a metric goes on with other noise: releases made again are not those published",
@@ -34,7 +34,7 @@ NOISE = (
     Mutant(
         name="a field of a decayed sum by another name",
         family="golden",
-        file="mechanisms/window.py",
+        file="mechanisms/sums/window.py",
         old="    length: int\n    steps: NoisedSteps\n",
         new="    span: int\n    steps: NoisedSteps\n    length = property(lambda self: self.span)\n",
         breach="the parameters have another digest: every ledger refuses the metric, and its key is another one",
@@ -44,7 +44,7 @@ NOISE = (
     Mutant(
         name="one more key in the parameters",
         family="golden",
-        file="stream/plan.py",
+        file="stream/topic.py",
         old='"revision": REVISION,',
         new='"revision": REVISION, "new": 1,',
         breach="all metrics have another digest: every ledger refuses them, and their keys are other ones",
@@ -56,7 +56,7 @@ RECORDS = (
     Mutant(
         name="two fields of a release in another order",
         family="golden",
-        file="stream/published.py",
+        file="stream/group.py",
         old='            "group": self.group,\n            "seq": self.seq,\n',
         new='            "seq": self.seq,\n            "group": self.group,\n',
         breach="every release has other bytes than the one that is published",
@@ -101,7 +101,7 @@ RECORDS = (
     Mutant(
         name="another reason in dead letters",
         family="golden",
-        file="stream/progress.py",
+        file="stream/event_time.py",
         old='raise Refused("late")',
         new='raise Refused("too-late")',
         breach="whoever reads dead letters by their reasons misses these",
@@ -113,7 +113,7 @@ STREAM = (
     Mutant(
         name="a message cut one row later",
         family="golden",
-        file="stream/outgoing.py",
+        file="stream/contributions.py",
         old="most = MESSAGE_BYTES // each",
         new="most = MESSAGE_BYTES // each + 1",
         breach="a transaction made again has other messages than those that are in the topic",
@@ -122,7 +122,7 @@ STREAM = (
     Mutant(
         name="a late event a microsecond later",
         family="golden",
-        file="stream/progress.py",
+        file="stream/event_time.py",
         old="        return horizon\n",
         new="        return horizon + 1\n",
         breach="after an upgrade late events count at other times, some of them in another tick",
@@ -140,7 +140,7 @@ STREAM = (
     Mutant(
         name="contributions under another key",
         family="golden",
-        file="stream/outgoing.py",
+        file="stream/contributions.py",
         old='''key = f"{self._metric.label}|{group or ''}"''',
         new='''key = f"{self._metric.label}||{group or ''}"''',
         breach="what waits in the topic at an upgrade is of other groups than what comes after it",
@@ -149,7 +149,7 @@ STREAM = (
     Mutant(
         name="rows of a tick in the order of their arrival",
         family="golden",
-        file="stream/waiting.py",
+        file="stream/tick_queue.py",
         old="        rows.sort(key=CANONICAL)\n",
         new="",
         breach="activations and state follow the order in which partitions were read, which no two runs share",
@@ -181,7 +181,7 @@ STATE = (
     Mutant(
         name="waiting contributions under another key",
         family="golden",
-        file="stream/waiting.py",
+        file="stream/tick_queue.py",
         old='ROW, CHUNK = b"w", b"p"',
         new='ROW, CHUNK = b"w", b"q"',
         breach="after an upgrade what waited for its tick is lost, or taken for something else",
@@ -190,7 +190,7 @@ STATE = (
     Mutant(
         name="a replay that calls nothing confirmed",
         family="golden",
-        file="agents/replaying/matching.py",
+        file="agents/audit/replay/matching.py",
         old="self.confirmed += not problems",
         new="self.confirmed += bool(problems)",
         breach="an audit's report of a sound log says that it is not",
@@ -202,7 +202,7 @@ ANSWERS = (
     Mutant(
         name="a key of a plan by another name",
         family="golden",
-        file="agents/planning_view.py",
+        file="agents/plan/mean_view.py",
         old='"half_the_error": {',
         new='"half_error": {',
         breach="programs that read a plan's JSON end with an error",

@@ -3,16 +3,16 @@
 from tests.mutants.mutant import Mutant
 
 MEANS = "mechanisms/test_statistic_laws.py::TestMean::"
-FULL = "mechanisms/test_full_mean.py::"
+FULL = "mechanisms/continual_mean/test_full.py::"
 SENSITIVITY = "privacy/test_sensitivity.py::"
-GIVEN_LOSS = "mechanisms/test_given_prior.py::test_no_neighbours_differ_by_more_than_epsilon"
+GIVEN_LOSS = "mechanisms/continual_mean/test_given_prior.py::test_no_neighbours_differ_by_more_than_epsilon"
 SHARES = SENSITIVITY + "test_the_shares_of_a_user_who_is_everywhere_sum_to_epsilon_exactly"
 
 LEVELS = (
     Mutant(
         name="ln for log2 of the levels",
         family="levels",
-        file="mechanisms/blocks.py",
+        file="mechanisms/continual_mean/blocks.py",
         old="return (max_contributions - 1).bit_length()",
         new="return -int(-__import__('math').log(max_contributions) // 1)",
         breach="the budget is shared by ceil(ln m) levels, and a unit is in ceil(log2 m) of them",
@@ -21,7 +21,7 @@ LEVELS = (
     Mutant(
         name="levels off by one",
         family="levels",
-        file="mechanisms/blocks.py",
+        file="mechanisms/continual_mean/blocks.py",
         old="return (max_contributions - 1).bit_length()",
         new="return max_contributions.bit_length() - 1",
         breach="the top level is not paid for where m is no power of two",
@@ -30,7 +30,7 @@ LEVELS = (
     Mutant(
         name="shares of the levels sum to more than epsilon",
         family="levels",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="return self.group_epsilon / (2 * (self.top + 1))",
         new="return self.group_epsilon / (2 * self.top)",
         breach="L + 1 counters, each with one L-th of the half",
@@ -39,7 +39,7 @@ LEVELS = (
     Mutant(
         name="prior not charged",
         family="levels",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="return self.group_epsilon / (2 * (self.top + 1))",
         new="return self.group_epsilon / (self.top + 1)",
         breach="the counters use up epsilon, and the priors come on top",
@@ -49,7 +49,7 @@ LEVELS = (
     Mutant(
         name="each prior has what is for all",
         family="levels",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="return self.group_epsilon / (2 * self.top)",
         new="return self.group_epsilon / 2",
         breach="the priors of the levels sum to L times their share",
@@ -58,7 +58,7 @@ LEVELS = (
     Mutant(
         name="priors share their randomness",
         family="levels",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="words = Bits(self._prior_key(level.index, 0)).draw(0)",
         new="words = Bits(self._prior_key(0, 0)).draw(0)",
         breach="the choices of all levels hang on one another, their losses do not add up as stated",
@@ -70,7 +70,7 @@ CLIPS = (
     Mutant(
         name="clip missing",
         family="clipping",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="self._sums[level] += low if total < low else high if total > high else total",
         new="self._sums[level] += total",
         breach="a block moves the sum by all its samples, the noise is for the interval",
@@ -80,7 +80,7 @@ CLIPS = (
     Mutant(
         name="one-sided clip",
         family="clipping",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="self._sums[level] += low if total < low else high if total > high else total",
         new="self._sums[level] += high if total > high else total",
         breach="a block far below the interval moves the sum by more than its width",
@@ -89,7 +89,7 @@ CLIPS = (
     Mutant(
         name="clip after the sum",
         family="clipping",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="self._sums[index] = sum(min(max(total, low), high) for _, total in waiting)",
         new="self._sums[index] = min(max(sum(t for _, t in waiting), low * len(waiting)), high * len(waiting))",
         breach="one of the blocks that waited moves the sum by the widths of all of them",
@@ -99,7 +99,7 @@ CLIPS = (
     Mutant(
         name="noise for half the interval",
         family="clipping",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="BinaryTree(self.users, 2 * half_width, self.tree_epsilon)",
         new="BinaryTree(self.users, half_width, self.tree_epsilon)",
         breach="a block moves by 2 D, the noise is for D",
@@ -111,7 +111,7 @@ PRIORS = (
     Mutant(
         name="several numbers of a user in one median",
         family="prior",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="yield Unit(samples, first[pseudonym][0], pseudonym, total)",
         new="""for below in range(samples.bit_length()):
                     weight = blocks.weight(below)
@@ -123,7 +123,7 @@ PRIORS = (
     Mutant(
         name="a prior may be late",
         family="prior",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="run = min((~mask & (mask + 1)).bit_length() - 1, level)",
         new="run = min(mask.bit_count(), level)",
         breach="a unit offers samples that are not there: its arrays hold other blocks than were counted",
@@ -135,7 +135,7 @@ RESTARTS = (
     Mutant(
         name="kept block counted twice after a restart",
         family="state",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="""            for contribution in kept:
                 self._keep(contribution)""",
         new="""            for contribution in kept:
@@ -147,7 +147,7 @@ RESTARTS = (
     Mutant(
         name="a block that comes twice counts twice",
         family="state",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="if pseudonym in kept:",
         new="if pseudonym is None:",
         breach="a unit is two elements of a level's counter",
@@ -159,7 +159,7 @@ GIVEN = (
     Mutant(
         name="interval twice as wide as its noise",
         family="levels",
-        file="mechanisms/wishful.py",
+        file="mechanisms/continual_mean/wishful.py",
         old="self.around(self.max_contributions, self.tree.width // 2)",
         new="self.around(self.max_contributions, self.tree.width)",
         breach="a unit moves by 4 D, the noise is for 2 D",
@@ -168,7 +168,7 @@ GIVEN = (
     Mutant(
         name="no clip around a given prior",
         family="levels",
-        file="mechanisms/clipped.py",
+        file="mechanisms/continual_mean/given_prior.py",
         old="self._sums[counter] += low if total < low else high if total > high else total",
         new="self._sums[counter] += total",
         breach="a block moves the sum by all its samples, the noise is for the interval",
@@ -177,7 +177,7 @@ GIVEN = (
     Mutant(
         name="single tree for one element of a unit",
         family="levels",
-        file="mechanisms/single_tree.py",
+        file="mechanisms/continual_mean/single_tree.py",
         old="2 * self.half_widths[-1] * elements",
         new="2 * self.half_widths[-1]",
         breach="a unit is in the tree L + 1 times, the noise is for once",
@@ -187,7 +187,7 @@ GIVEN = (
     Mutant(
         name="multi-tree gives each level all",
         family="levels",
-        file="mechanisms/multi_tree.py",
+        file="mechanisms/continual_mean/multi_tree.py",
         old="self.group_epsilon / (self.top + 1)",
         new="self.group_epsilon",
         breach="the levels sum to L + 1 times epsilon",
@@ -199,7 +199,7 @@ DETAILS = (
     Mutant(
         name="interval one step too wide",
         family="clipping",
-        file="mechanisms/levels.py",
+        file="mechanisms/continual_mean/levels.py",
         old="return middle - half_width, middle + half_width",
         new="return middle - half_width, middle + half_width + 1",
         breach="a block moves by 2 D + 1 steps, the noise is for 2 D",
@@ -208,7 +208,7 @@ DETAILS = (
     Mutant(
         name="prior made with the whole epsilon",
         family="prior",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="level.bins, mean.prior_epsilon, words)",
         new="level.bins, mean.group_epsilon, words)",
         breach="each prior costs what is for all priors and counters",

@@ -2,16 +2,16 @@
 
 from tests.mutants.mutant import Mutant
 
-LAWS = "mechanisms/test_counters.py::"
+LAWS = "mechanisms/counters/test_counters.py::"
 WORST = LAWS + "test_the_worst_element_costs_epsilon_exactly"
 PREFIX = LAWS + "test_noise_times_nodes_is_the_prefix_sums"
-KEYED = "mechanisms/test_keyed_noise.py::"
+KEYED = "mechanisms/noise/test_keyed.py::"
 
 SCALE = (
     Mutant(
         name="ln for log2",
         family="scale",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="return self.width * self.height",
         new="return self.width * (1 + int(__import__('math').log(self.size)))",
         breach="an element is in 1 + log2 N nodes; noise for 1 + ln N of them is too small for the epsilon claimed",
@@ -21,7 +21,7 @@ SCALE = (
     Mutant(
         name="tree one element too large",
         family="scale",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="return (1 << self.height) - 1",
         new="return 1 << self.height",
         breach="the last element of a tree is in one node more than the noise is made for",
@@ -30,7 +30,7 @@ SCALE = (
     Mutant(
         name="noise of one level only",
         family="scale",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="return self.width * self.height",
         new="return self.width",
         breach="each level is given the whole epsilon, so the levels sum to h times epsilon",
@@ -39,7 +39,7 @@ SCALE = (
     Mutant(
         name="halved scale",
         family="scale",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="return self.l1_sensitivity / Fraction(self.epsilon)",
         new="return self.l1_sensitivity / (2 * Fraction(self.epsilon))",
         breach="twice the epsilon claimed",
@@ -48,7 +48,7 @@ SCALE = (
     Mutant(
         name="scale rounded down",
         family="scale",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="self._step = math.floor(",
         new="self._step = math.ceil(",
         breach="the sampler's own rounding makes the noise smaller than asked for",
@@ -70,7 +70,7 @@ TREES = (
     Mutant(
         name="tree extended in place",
         family="noise",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="epoch = (t - 1) // self.size if t else 0",
         new="epoch = 0",
         breach="past its capacity a tree gets nodes of new levels, which nobody paid for",
@@ -80,7 +80,7 @@ TREES = (
     Mutant(
         name="noise drawn anew at every release",
         family="noise",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="noise += self._draw(node)",
         new="noise += self._draw(node + (t << 32))",
         breach="an element is covered by fresh draws in every release; averaging releases removes the noise",
@@ -90,7 +90,7 @@ TREES = (
     Mutant(
         name="epochs share noise",
         family="noise",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="laplace.DiscreteLaplace(self.tree.scale, self.subkey(epoch))",
         new="laplace.DiscreteLaplace(self.tree.scale, self.subkey(0))",
         breach="a full tree and the next have the same draws: their difference is exact",
@@ -99,7 +99,7 @@ TREES = (
     Mutant(
         name="noise of past trees left out",
         family="noise",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="return self._total(epoch) + self._prefix(epoch, within)",
         new="return self._prefix(epoch, within)",
         breach="the sum over a full tree is released without noise",
@@ -108,7 +108,7 @@ TREES = (
     Mutant(
         name="no noise where a tree is full",
         family="noise",
-        file="mechanisms/binary.py",
+        file="mechanisms/counters/binary.py",
         old="while node < t:",
         new="while node < t < self.tree.size:",
         breach="a total goes out without noise",
@@ -120,7 +120,7 @@ LAST = (
     Mutant(
         name="last sample without noise",
         family="noise",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self._total + self._counter.noise(t)",
         new="self._total + self._counter.noise(t - 1)",
         breach="the nodes of the last sample are not in its release",
@@ -129,7 +129,7 @@ LAST = (
     Mutant(
         name="last block without noise",
         family="noise",
-        file="mechanisms/full.py",
+        file="mechanisms/continual_mean/full.py",
         old="total += clipped + counter.noise(count)",
         new="total += clipped + counter.noise(count - 1)",
         breach="the nodes of the last block are not in its release",
@@ -140,7 +140,7 @@ LAST = (
     Mutant(
         name="last tick without noise",
         family="noise",
-        file="mechanisms/sharp_releaser.py",
+        file="mechanisms/continual_mean/sharp/releaser.py",
         old="noisy = self._total + self._counter.noise(t)",
         new="noisy = self._total + self._counter.noise(t - 1)",
         breach="the nodes of the last tick are not in its release",
@@ -154,7 +154,7 @@ STREAMS = (
     Mutant(
         name="noise without the key",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old="info=encode(*parts)).derive(key)",
         new="info=encode(*parts)).derive(bytes(32))",
         breach="who knows the configuration computes the noise",
@@ -163,7 +163,7 @@ STREAMS = (
     Mutant(
         name="one stream for all subkeys",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old="algorithms.AES(subkey)",
         new="algorithms.AES(bytes(32))",
         breach="all groups, levels and epochs have the same noise",
@@ -175,7 +175,7 @@ SAMPLERS = (
     Mutant(
         name="noise is zero",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="return -magnitude if word & 1 else magnitude",
         new="return 0",
         breach="sums go out as they are",
@@ -184,7 +184,7 @@ SAMPLERS = (
     Mutant(
         name="one-sided noise",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="return -magnitude if word & 1 else magnitude",
         new="return magnitude",
         breach="no release is below the truth: one that is rules a neighbour out",
@@ -193,7 +193,7 @@ SAMPLERS = (
     Mutant(
         name="two zeros",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="if magnitude or not word & 1:",
         new="if True:",
         breach="zero noise comes twice as often as the law has it: ln 2 more loss than claimed",
@@ -202,7 +202,7 @@ SAMPLERS = (
     Mutant(
         name="float noise",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="magnitude = (uniform + (whole << size)) // self._step",
         new="magnitude = int((uniform + (whole << size)) / self._step)",
         breach="large noise has only 53 bits; the low digits of a sum show through its gaps",
@@ -212,7 +212,7 @@ SAMPLERS = (
     Mutant(
         name="probabilities cut off after 64 bits",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="if word != digit:",
         new="if word >= 0:",
         breach="probabilities are off by up to 2**-64, so no bound on their ratio is exact",
@@ -221,7 +221,7 @@ SAMPLERS = (
     Mutant(
         name="exp of the whole part forgotten",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="for _ in range(whole):",
         new="for _ in range(min(whole, 1)):",
         breach="unlikely outcomes of the exponential mechanism and of the noise are as likely as exp(-2)",
@@ -233,7 +233,7 @@ KEYS = (
     Mutant(
         name="overflow words shared",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old='derive(self._subkey, "overflow", index)',
         new='derive(self._subkey, "overflow")',
         breach="draws that read beyond their own words read the same ones",
@@ -243,7 +243,7 @@ KEYS = (
     Mutant(
         name="draws overlap",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old="(start * self.words // 2)",
         new="(start * self.words // 4)",
         breach="half of each draw's words are those of the next",
@@ -252,7 +252,7 @@ KEYS = (
     Mutant(
         name="names without lengths",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old='return tag + struct.pack(">Q", len(body)) + body',
         new="return tag + body",
         breach="two names may have one encoding, and then one noise",
@@ -261,7 +261,7 @@ KEYS = (
     Mutant(
         name="digest not in the key",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old='derive(master, "metric", name, version, digest)',
         new='derive(master, "metric", name, version)',
         breach="changed parameters meet the same noise: the difference of two runs is exact",
@@ -271,7 +271,7 @@ KEYS = (
     Mutant(
         name="version not in the key",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old='derive(master, "metric", name, version, digest)',
         new='derive(master, "metric", name, digest)',
         breach="a new version, over other data, meets the noise of the old one",
@@ -280,7 +280,7 @@ KEYS = (
     Mutant(
         name="epsilon not in the digest",
         family="keys",
-        file="stream/plan.py",
+        file="stream/topic.py",
         old='if name not in ("name", "version")',
         new='if name not in ("name", "version", "epsilon")',
         breach="the same noise at two scales: their difference is a multiple of the noise, which is then known",
@@ -289,7 +289,7 @@ KEYS = (
     Mutant(
         name="group not in the subkey",
         family="keys",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old='derive(key, group, "tree", "mean", coordinate, 0, epoch)',
         new='derive(key, b"", "tree", "mean", coordinate, 0, epoch)',
         breach="two groups have the same noise: the difference of their sums is exact",
@@ -300,7 +300,7 @@ KEYS = (
     Mutant(
         name="epoch not in the subkey",
         family="keys",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old='derive(key, group, "tree", "mean", coordinate, 0, epoch)',
         new='derive(key, group, "tree", "mean", coordinate, 0, 0)',
         breach="a full tree and the next have the same draws",
@@ -309,7 +309,7 @@ KEYS = (
     Mutant(
         name="level not in the subkey",
         family="keys",
-        file="mechanisms/levels.py",
+        file="mechanisms/continual_mean/levels.py",
         old='"tree", "mean", self.coordinate, self.level, epoch)',
         new='"tree", "mean", self.coordinate, 0, epoch)',
         breach="the counters of two levels have the same noise",
@@ -318,7 +318,7 @@ KEYS = (
     Mutant(
         name="pseudonym without a key",
         family="keys",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old='key=derive(metric_key, "pseudonym")',
         new='key=b"pseudonym"',
         breach="whoever reads the contributions finds a user by hashing the id",
@@ -330,30 +330,30 @@ LANES = (
     Mutant(
         name="block draws of another sign",
         family="samplers",
-        file="mechanisms/laplace.py",
+        file="mechanisms/noise/laplace.py",
         old="(word & 1).astype(np.bool_))",
         new="(word & 2).astype(np.bool_))",
         breach="a node has another draw where it is drawn in a block: two draws for one node",
-        tests=("mechanisms/test_noise_blocks.py::test_a_block_is_its_draws_one_by_one",),
+        tests=("mechanisms/noise/test_batch.py::test_a_block_is_its_draws_one_by_one",),
         quick=True,
     ),
     Mutant(
         name="lanes decide what is open",
         family="samplers",
-        file="mechanisms/lanes.py",
+        file="mechanisms/noise/batch.py",
         old="lanes.leave(chosen[going[unclear]])",
         new="pass",
         breach="comparisons of more than 64 bits are guessed",
-        tests=("mechanisms/test_noise_blocks.py::test_words_that_tie_change_nothing",),
+        tests=("mechanisms/noise/test_batch.py::test_words_that_tie_change_nothing",),
     ),
     Mutant(
         name="lanes read each other's words",
         family="samplers",
-        file="mechanisms/lanes.py",
+        file="mechanisms/noise/batch.py",
         old="np.flatnonzero(self._open | (self._at > self._end))",
         new="np.flatnonzero(self._open)",
         breach="draws that read past their own words read those of the next",
-        tests=("mechanisms/test_noise_blocks.py::test_words_that_tie_change_nothing",),
+        tests=("mechanisms/noise/test_batch.py::test_words_that_tie_change_nothing",),
     ),
 )
 

@@ -3,8 +3,8 @@
 from tests.mutants.mutant import Mutant
 
 MEANS = "mechanisms/test_statistic_laws.py::TestMean::"
-MEDIAN = "mechanisms/test_private_median.py::"
-EXPONENTIAL = "mechanisms/test_keyed_noise.py::test_the_exponential_mechanism_has_its_exact_law"
+MEDIAN = "mechanisms/selection/test_median.py::"
+EXPONENTIAL = "mechanisms/noise/test_keyed.py::test_the_exponential_mechanism_has_its_exact_law"
 BOUND = "stream/test_bound.py::"
 SENSITIVITY = "privacy/test_sensitivity.py::"
 
@@ -52,7 +52,7 @@ CAPS = (
     Mutant(
         name="bounder without a cap",
         family="caps",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="if count > self.max_contributions:",
         new="if count > 1 << 31:",
         breach="the second line of defence is gone: a bug in intake would cost privacy, not stop",
@@ -62,7 +62,7 @@ CAPS = (
     Mutant(
         name="cap off by one",
         family="caps",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="if count > self.max_contributions:",
         new="if count > self.max_contributions + 1:",
         breach="a user moves the sum by one value more than the noise is for",
@@ -71,7 +71,7 @@ CAPS = (
     Mutant(
         name="width for one value",
         family="caps",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self.max_contributions * self.grid.steps",
         new="self.grid.steps",
         breach="the noise hides one value of a user, not all m",
@@ -111,7 +111,7 @@ PRIORS = (
     Mutant(
         name="rate doubled",
         family="prior",
-        file="mechanisms/median.py",
+        file="mechanisms/selection/median.py",
         old="epsilon / 4, words)",
         new="epsilon / 2, words)",
         breach="the exponential mechanism loses twice what was charged",
@@ -120,7 +120,7 @@ PRIORS = (
     Mutant(
         name="costs of sensitivity 2",
         family="prior",
-        file="mechanisms/median.py",
+        file="mechanisms/selection/median.py",
         old="return [max(upto[i] - histogram[i], upto[-1] - upto[i]) for i in range(count)]",
         new="return [abs(upto[i] - histogram[i] - upto[-1] + upto[i]) for i in range(count)]",
         breach="one array moves a cost by 2, the rate is for 1",
@@ -129,7 +129,7 @@ PRIORS = (
     Mutant(
         name="arrays filled in the order of values",
         family="prior",
-        file="mechanisms/median.py",
+        file="mechanisms/selection/median.py",
         old="(-unit.samples, unit.effective, unit.pseudonym)",
         new="(-unit.samples, unit.total, unit.pseudonym)",
         breach="one user's values decide who lies in which array: many array means move, not one",
@@ -139,7 +139,7 @@ PRIORS = (
     Mutant(
         name="the best candidate too often",
         family="prior",
-        file="mechanisms/exponential.py",
+        file="mechanisms/selection/exponential.py",
         old="rate.numerator * (costs[index] - least)",
         new="2 * rate.numerator * (costs[index] - least)",
         breach="the exponential mechanism at twice its rate",
@@ -148,7 +148,7 @@ PRIORS = (
     Mutant(
         name="no chance for the worst candidates",
         family="prior",
-        file="mechanisms/exponential.py",
+        file="mechanisms/selection/exponential.py",
         old="index = uniform(len(costs), words)",
         new="index = min(uniform(len(costs), words), len(costs) - 2 + (len(costs) < 3))",
         breach="an outcome that a neighbour could give is impossible: unbounded loss",
@@ -179,7 +179,7 @@ VALUES = (
     Mutant(
         name="nothing released where all values are equal",
         family="values decide",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="if not t:",
         new="if not t or self._total in (0, t * self._grid.steps):",
         breach="that there is no release says what the values are",
@@ -189,7 +189,7 @@ VALUES = (
     Mutant(
         name="no noise over a sum of zero",
         family="values decide",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self._total + self._counter.noise(t)",
         new="self._total + (self._total and self._counter.noise(t))",
         breach="an exact zero says that all values are the least",
@@ -198,11 +198,11 @@ VALUES = (
     Mutant(
         name="a tick ordered by values",
         family="values decide",
-        file="stream/waiting.py",
+        file="stream/tick_queue.py",
         old="CANONICAL = itemgetter(0, 1, 2, 3)",
         new="CANONICAL = itemgetter(0, 5, 1, 2, 3)",
         breach="values decide whose block activates a level, hence what counts",
-        tests=("stream/test_waiting.py::test_values_have_no_say_in_the_order_of_a_tick",),
+        tests=("stream/test_tick_queue.py::test_values_have_no_say_in_the_order_of_a_tick",),
     ),
 )
 
@@ -222,7 +222,7 @@ SHOWN = (
     Mutant(
         name="messages cut by filled cells",
         family="values decide",
-        file="stream/outgoing.py",
+        file="stream/contributions.py",
         old="most_cells(samples, self._metric.parts) *",
         new="len(flat) // 3 *",
         breach="the number of messages, which a worker's metrics and errors tell, shows how many buckets values are in",
@@ -231,7 +231,7 @@ SHOWN = (
     Mutant(
         name="sources paced by filled cells",
         family="values decide",
-        file="stream/waiting.py",
+        file="stream/tick_queue.py",
         old="add_samples(self.samples, flat)",
         new="self.samples = {0: len(self.held.keys() | set(flat[::3]))}",
         breach="when a source is held back, hence its lag, shows how many buckets values are in",
@@ -249,20 +249,20 @@ SHOWN = (
     Mutant(
         name="key in what is shown",
         family="keys",
-        file="agents/key_file.py",
+        file="agents/audit/key_file.py",
         old="secret: bytes = field(repr=False)",
         new="secret: bytes = field(repr=True)",
         breach="a log line or an error holds the key, and with it the exact values of every sum",
-        tests=("agents/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
+        tests=("agents/audit/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
     ),
     Mutant(
         name="fingerprint is a part of the key",
         family="keys",
-        file="agents/key_file.py",
+        file="agents/audit/key_file.py",
         old="return sha256(FINGERPRINT_DOMAIN + secret).hexdigest()[:16]",
         new="return secret.hex()[:16]",
         breach="SQL and logs hold a quarter of the key",
-        tests=("agents/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
+        tests=("agents/audit/test_key_file.py::test_the_key_is_not_in_what_is_shown_of_it",),
     ),
 )
 
@@ -270,7 +270,7 @@ SUMS = (
     Mutant(
         name="float sum",
         family="sums",
-        file="mechanisms/naive.py",
+        file="mechanisms/continual_mean/naive.py",
         old="self._total += contribution.total",
         new="self._total = int(float(self._total) + contribution.total)",
         breach="rounding depends on the sum so far: one value moves it by more than its width, or not at all",
@@ -290,11 +290,11 @@ SUMS = (
     Mutant(
         name="merged samples counted twice",
         family="sums",
-        file="stream/waiting.py",
+        file="stream/tick_queue.py",
         old="old[0] += samples",
         new="old[0] += 2 * samples",
         breach="where blocks of a tick are merged a sample is two elements of the counter",
-        tests=("stream/test_waiting.py::test_partials_add_up_to_their_exact_sums",),
+        tests=("stream/test_tick_queue.py::test_partials_add_up_to_their_exact_sums",),
     ),
 )
 

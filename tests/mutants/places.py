@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         name="all of epsilon in each slot",
         family="places",
-        file="mechanisms/slots/statistic.py",
+        file="mechanisms/slot/statistic.py",
         old="return self.epsilon / self.max_slots",
         new="return self.epsilon",
         breach="a unit in S slots loses S times epsilon",
@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         name="all of a slot in each cell",
         family="places",
-        file="mechanisms/slots/statistic.py",
+        file="mechanisms/slot/statistic.py",
         old="of = replace(of, epsilon=of.epsilon / divisor, delta=of.delta / divisor, dropped=dropped)",
         new="of = replace(of, delta=of.delta / divisor, dropped=dropped)",
         breach="a unit in K cells loses K times the slot's epsilon",
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(
         name="who is left out counts",
         family="places",
-        file="mechanisms/slots/statistic.py",
+        file="mechanisms/slot/statistic.py",
         old="users = [samples for user, samples in members.items() if user not in out]",
         new="users = list(members.values())",
         breach="a unit moves cells that it was left out of, and that had no share of epsilon for it",
@@ -95,11 +95,11 @@ MUTANTS = (
     Mutant(
         name="another slot, the same noise",
         family="places",
-        file="mechanisms/slots/cell.py",
+        file="mechanisms/slot/cell.py",
         old='return derive(self._key, self._cell, purpose, "slot", part, 0, self._slot)',
         new='return derive(self._key, self._cell, purpose, "slot", part, 0, 0)',
         breach="the difference of a cell's releases in two slots is exact",
-        tests=("mechanisms/slots/test_statistic.py::test_no_two_cells_slots_or_purposes_share_a_draw",),
+        tests=("mechanisms/slot/test_statistic.py::test_no_two_cells_slots_or_purposes_share_a_draw",),
     ),
     Mutant(
         name="a slot forgotten before it is closed",
@@ -113,10 +113,10 @@ MUTANTS = (
     Mutant(
         name="sums charged like slots",
         family="places",
-        file="models/config.py",
+        file="models/config/file.py",
         old="apart=metric.is_slotted",
         new="apart=True",
         breach="a person's periods lose more together than the ledger was charged for",
-        tests=("models/test_slot.py::test_slots_of_one_person_lose_one_after_the_other_and_sums_together",),
+        tests=("models/config/test_cell.py::test_slots_of_one_person_lose_one_after_the_other_and_sums_together",),
     ),
 )

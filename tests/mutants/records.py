@@ -4,12 +4,12 @@ from tests.mutants.mutant import Mutant
 
 STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
-LEDGER = "agents/test_ledger.py::"
-AUDIT = "agents/test_audit_log.py::"
-OWNERS = "agents/test_owners.py::"
+LEDGER = "agents/audit/test_ledger.py::"
+AUDIT = "agents/audit/test_log.py::"
+OWNERS = "agents/audit/test_owners.py::"
 ONE_OWNER = "privacy/test_one_owner.py::"
 RESTORED = "privacy/test_restored_logs.py::"
-VERIFY = "agents/test_verify.py::"
+VERIFY = "agents/audit/test_verify.py::"
 NOTHING_FOUND = "not enough values to unpack"  # where a test names the one finding
 
 KEPT = (
@@ -34,7 +34,7 @@ KEPT = (
     Mutant(
         name="a lost message goes unnoticed",
         family="state",
-        file="stream/clocks.py",
+        file="stream/clock.py",
         old="if message.number != self.number + 1:",
         new="if message.number < self.number + 1:",
         breach="releases go on over another stream than the one that the key has met",
@@ -62,16 +62,16 @@ KEPT = (
     Mutant(
         name="a key in two logs",
         family="state",
-        file="agents/key_file.py",
+        file="agents/audit/key_file.py",
         old='if other.partition(" ")[0] != log_id:',
         new="if other == name:",
         breach="two ledgers charge what one key's noise hides, and two streams meet it",
-        tests=("agents/test_key_file.py::test_a_key_belongs_to_one_log",),
+        tests=("agents/audit/test_key_file.py::test_a_key_belongs_to_one_log",),
     ),
     Mutant(
         name="a file run that was overtaken adds",
         family="state",
-        file="agents/owners.py",
+        file="agents/audit/owners.py",
         old="if not self.by_workers and self.run == run:",
         new="if not self.by_workers or self.run == run:",
         breach="two runs over two inputs publish under one key",
@@ -89,7 +89,7 @@ KEPT = (
     Mutant(
         name="an older log registers a version again",
         family="state",
-        file="agents/key_file.py",
+        file="agents/audit/key_file.py",
         old="if name in used and _note(used[name]) != ANNOUNCED:",
         new="if name in used and _note(used[name]) == ANNOUNCED:",
         breach="the key meets a second stream, whose difference from the first shows",
@@ -98,7 +98,7 @@ KEPT = (
     Mutant(
         name="an ended version takes activations",
         family="state",
-        file="agents/audit_log.py",
+        file="agents/audit/log.py",
         old="                closed.refuse(group)\n                said =",
         new="                said =",
         breach="a centre that was chosen from another input is published, and no end covers it",
@@ -107,16 +107,16 @@ KEPT = (
     Mutant(
         name="a key is overwritten",
         family="state",
-        file="agents/key_file.py",
+        file="agents/audit/key_file.py",
         old="os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)\n    except FileExistsError:",
         new="os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)\n    except FileExistsError:",
         breach="what was published can no longer be computed again, nor continued with the same noise",
-        tests=("agents/test_key_file.py::test_a_key_is_never_overwritten",),
+        tests=("agents/audit/test_key_file.py::test_a_key_is_never_overwritten",),
     ),
     Mutant(
         name="pseudonym repeated",
         family="state",
-        file="mechanisms/keyed.py",
+        file="mechanisms/noise/keyed.py",
         old="digest.update(user)",
         new="digest.update(user[:1])",
         breach="two users pass for one: one of them is counted with the other's blocks",
@@ -128,7 +128,7 @@ CHARGES = (
     Mutant(
         name="charge not added",
         family="ledger",
-        file="agents/budget.py",
+        file="agents/audit/budget.py",
         old="left -= charge",
         new="left -= 0",
         breach="each of several new metrics has the whole rest of the budget",
@@ -137,7 +137,7 @@ CHARGES = (
     Mutant(
         name="retired versions are refunded",
         family="ledger",
-        file="agents/budget.py",
+        file="agents/audit/budget.py",
         old="charges = [Charge(*row) for row in connection.execute(wanted.order_by(*place))]",
         new="charges = [Charge(*row) for row in connection.execute(wanted.order_by(*place)) if row.state == 'active']",
         breach="what was published stays known, and its charge does not",
@@ -147,7 +147,7 @@ CHARGES = (
     Mutant(
         name="budget not enforced",
         family="ledger",
-        file="agents/budget.py",
+        file="agents/audit/budget.py",
         old="if charge > left:",
         new="if charge > configured:",
         breach="the charges of one person exceed the budget",
@@ -157,7 +157,7 @@ CHARGES = (
     Mutant(
         name="budget raised by a configuration",
         family="ledger",
-        file="agents/budget.py",
+        file="agents/audit/budget.py",
         old="if configured > stored:",
         new="if configured < 0:",
         breach="the budget grows without an explicit, logged act",
@@ -166,7 +166,7 @@ CHARGES = (
     Mutant(
         name="parameters may drift",
         family="ledger",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old="if row.parameters != registration.parameters or row.digest != registration.digest:",
         new="if row.metric != registration.metric:",
         breach="another mechanism runs under a charge that was made for the first",
@@ -175,7 +175,7 @@ CHARGES = (
     Mutant(
         name="two apps share a key",
         family="ledger",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old="if same and row.digest == registration.digest and row.key_fingerprint == request.key_fingerprint:",
         new="if same and row.digest != registration.digest and row.key_fingerprint == request.key_fingerprint:",
         breach="the same noise on two streams shows their difference",
@@ -184,7 +184,7 @@ CHARGES = (
     Mutant(
         name="a retired version returns",
         family="ledger",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old="if row.state == RETIRED:\n        raise",
         new="if row.state == RETIRED and request.file_run:\n        raise",
         breach="its key meets a second stream",
@@ -193,7 +193,7 @@ CHARGES = (
     Mutant(
         name="a value may be public elsewhere",
         family="ledger",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old='if f"{value}.".startswith(f"{path}.") or f"{path}.".startswith(f"{value}."):',
         new="if value == path:",
         breach="the value of one metric is the user, time or group of another, and goes out as it is",
@@ -205,7 +205,7 @@ LOGS = (
     Mutant(
         name="equivocation overwritten",
         family="audit",
-        file="agents/audit_log.py",
+        file="agents/audit/log.py",
         old="if known[seq] != body:",
         new="if known[seq] == b'':",
         breach="two values under one id, hence two streams under one key, and no one is told",
@@ -215,7 +215,7 @@ LOGS = (
     Mutant(
         name="chain not checked",
         family="audit",
-        file="agents/verify.py",
+        file="agents/audit/verify.py",
         old="elif row.previous_hash != digest:",
         new="elif row.previous_hash == b'':",
         breach="a release rewritten with its own digest goes unnoticed",
@@ -226,7 +226,7 @@ LOGS = (
     Mutant(
         name="digests not checked",
         family="audit",
-        file="agents/verify.py",
+        file="agents/audit/verify.py",
         old="if chain(row.previous_hash, row.body.encode()) != row.hash:",
         new="if row.hash == b'':",
         breach="a changed release goes unnoticed",
@@ -236,7 +236,7 @@ LOGS = (
     Mutant(
         name="charges above the budget go unnoticed",
         family="audit",
-        file="agents/verify.py",
+        file="agents/audit/verify.py",
         old="if charged > limit:",
         new="if charged < 0:",
         breach="a ledger that was changed by hand passes for one that adds up",
@@ -278,11 +278,13 @@ DETAILS = (
     Mutant(
         name="blocks are wider after a restart",
         family="state",
-        file="mechanisms/sharp_releaser.py",
+        file="mechanisms/continual_mean/sharp/releaser.py",
         old="self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]",
         new="self._clips = [(int(clip[0]), 2 * int(clip[1])) if clip else None for clip in clips]",
         breach="blocks move the sum beyond what the noise is made for",
-        tests=("mechanisms/test_sharp_breaches.py::test_a_restart_changes_nothing_that_a_unit_may_move",),
+        tests=(
+            "mechanisms/continual_mean/sharp/test_sharp_breaches.py::test_a_restart_changes_nothing_that_a_unit_may_move",
+        ),
     ),
     Mutant(
         name="floats for parameters",
@@ -301,13 +303,13 @@ DETAILS = (
         new="return Fraction(float(value))",
         breach="what is charged is not what was agreed",
         tests=(
-            "models/test_config.py::test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file",
+            "models/config/test_config.py::test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file",
         ),
     ),
     Mutant(
         name="charges as floats",
         family="ledger",
-        file="models/log.py",
+        file="models/tables.py",
         old="return None if value is None else exact_text(value)",
         new="return None if value is None else str(float(value))",
         breach="many small charges sum to less than they are",
@@ -320,7 +322,7 @@ DETAILS = (
     Mutant(
         name="a charge below what is used",
         family="ledger",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old="if not 0 <= amount <= charge:",
         new="if not 0 <= amount:",
         breach="the ledger is told less than the metric costs",
@@ -329,7 +331,7 @@ DETAILS = (
     Mutant(
         name="charged for one group",
         family="ledger",
-        file="agents/session.py",
+        file="agents/audit/session.py",
         old="charge_epsilon=charge_epsilon,",
         new="charge_epsilon=charge_epsilon / metric.max_groups_per_user,",
         breach="the ledger is told what one of a user's groups costs",

@@ -2,15 +2,15 @@
 
 from tests.mutants.mutant import Mutant
 
-BREACHES = "mechanisms/test_sharp_breaches.py::"
+BREACHES = "mechanisms/continual_mean/sharp/test_sharp_breaches.py::"
 LOSS = BREACHES + "test_no_neighbours_lose_more_than_epsilon"
-RELEASER = "mechanisms/sharp_releaser.py"
+RELEASER = "mechanisms/continual_mean/sharp/releaser.py"
 
 WIDTHS = (
     Mutant(
         name="sharp without a cap",
         family="sharp",
-        file="mechanisms/sharp_bounder.py",
+        file="mechanisms/continual_mean/sharp/bounder.py",
         old="if count > self.max_contributions:",
         new="if count > 1 << 31:",
         breach="the second line of defence is gone: a bug in intake would cost privacy, not stop",
@@ -19,7 +19,7 @@ WIDTHS = (
     Mutant(
         name="sharp for one sample of a unit",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="return single * beginning.cap",
         new="return single",
         breach="a unit moves the sum by the clip range for each of its samples, the noise is for one",
@@ -29,7 +29,7 @@ WIDTHS = (
     Mutant(
         name="noise without the blocks",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="single * self.shape.alone + self.block_budget(block_width)",
         new="single * self.shape.alone",
         breach="blocks move the sum beyond what the noise is made for",
@@ -38,7 +38,7 @@ WIDTHS = (
     Mutant(
         name="noise without the later octaves",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="single * self.shape.alone + self.block_budget(block_width)",
         new="single * self.shape.alone + self.block_budget(block_width, 3)",
         breach="longer blocks move the sum beyond what the noise is made for",
@@ -65,7 +65,7 @@ WIDTHS = (
     Mutant(
         name="samples not clipped",
         family="sharp",
-        file="mechanisms/buckets.py",
+        file="mechanisms/continual_mean/sharp/buckets.py",
         old="return samples * self.boundaries[high]",
         new="return total",
         breach="a sample above the clip range counts as it is",
@@ -131,7 +131,7 @@ CALLS = (
     Mutant(
         name="calls not charged",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="return 1 - shares.centre - shares.scale - shares.octave",
         new="return 1 - 0 * shares.octave",
         breach="the counter uses up epsilon, and centre and scales come on top",
@@ -141,7 +141,7 @@ CALLS = (
     Mutant(
         name="one octave paid for",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="shares.octave * max(0, self.shape.octaves - 1)",
         new="shares.octave",
         breach="the counter uses up what the scales of later octaves need",
@@ -150,7 +150,7 @@ CALLS = (
     Mutant(
         name="calls of units that differ given back",
         family="sharp",
-        file="mechanisms/sharp.py",
+        file="mechanisms/continual_mean/sharp/parameters.py",
         old="return Shares(found.centre, found.scale, octave)",
         new="return Shares(found.centre, found.scale, octave) if beginning.alike else NOTHING",
         breach="a range of first blocks is used, and the counter has its epsilon as well",
@@ -196,8 +196,8 @@ CALLS = (
     Mutant(
         name="half width from the exact blocks",
         family="sharp",
-        file="mechanisms/sharp_choices.py",
-        old='chosen = candidates[scale.scale(left, target, epsilon, self._words("scale", shape.levels + block))]',
+        file="mechanisms/continual_mean/sharp/choices.py",
+        old='chosen = candidates[clip_range.scale(left, target, epsilon, self._words("scale", shape.levels + block))]',
         new="chosen = candidates[min(range(len(left)), key=lambda one: abs(left[one] - target))]",
         breach="how far units are apart is published without noise, as the clip of their blocks",
         tests=(LOSS,),
@@ -205,7 +205,7 @@ CALLS = (
     Mutant(
         name="centre at twice its rate",
         family="sharp",
-        file="mechanisms/scale.py",
+        file="mechanisms/selection/clip_range.py",
         old="return exponential.choose(costs, epsilon / 4, words)",
         new="return exponential.choose(costs, epsilon / 2, words)",
         breach="a unit moves the centre's costs by 2, the rate is for 1",
@@ -214,7 +214,7 @@ CALLS = (
     Mutant(
         name="scale at twice its rate",
         family="sharp",
-        file="mechanisms/scale.py",
+        file="mechanisms/selection/clip_range.py",
         old="for count in outside], epsilon / 2, words)",
         new="for count in outside], epsilon, words)",
         breach="the exponential mechanism loses twice what was charged",
@@ -223,7 +223,7 @@ CALLS = (
     Mutant(
         name="calls share their randomness",
         family="sharp",
-        file="mechanisms/sharp_choices.py",
+        file="mechanisms/continual_mean/sharp/choices.py",
         old='purpose, "mean", self._coordinate, level, 0)',
         new='purpose, "mean", self._coordinate, 0, 0)',
         breach="the choices of two octaves hang on one another",

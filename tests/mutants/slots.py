@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-LINEAR = "mechanisms/slots/test_linear.py::"
-VARIANCE = "mechanisms/slots/test_mean_variance.py::"
+LINEAR = "mechanisms/slot/test_linear.py::"
+VARIANCE = "mechanisms/slot/test_mean_variance.py::"
 MOVES = LINEAR + "test_a_user_moves_the_sum_by_what_the_noise_is_for"
 BOTH_MOVE = VARIANCE + "test_a_user_moves_both_numbers_by_what_the_noise_is_for"
 OWN_NOISE = LINEAR + "test_each_cell_and_slot_has_noise_of_its_own"
@@ -12,7 +12,7 @@ MEANS = (
     Mutant(
         name="noise for one sample of a cell",
         family="slots",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="scale = weighting.heaviest * of.grid.steps",
         new="scale = max(weighting.weights) * of.grid.steps",
         breach="a user moves the sum by all its samples, the noise is for one of them",
@@ -22,7 +22,7 @@ MEANS = (
     Mutant(
         name="noise for a user like the others",
         family="slots",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="""        return max(map(int.__mul__, self.weights, self.kept))""",
         new="""        return self.weight // len(self.kept)""",
         breach="the user who has most moves the sum by more than the average one",
@@ -31,7 +31,7 @@ MEANS = (
     Mutant(
         name="half the noise of a cell",
         family="slots",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="of.grid.steps / of.epsilon\n",
         new="of.grid.steps / (2 * of.epsilon)\n",
         breach="a release of a cell costs twice its epsilon",
@@ -40,7 +40,7 @@ MEANS = (
     Mutant(
         name="samples beyond the cap of a cell",
         family="slots",
-        file="mechanisms/slots/linear.py",
+        file="mechanisms/slot/linear.py",
         old="w * sum(user[:k])",
         new="w * sum(user)",
         breach="a user moves the sum by all its samples, the noise is for those that count",
@@ -49,7 +49,7 @@ MEANS = (
     Mutant(
         name="arrays of users with values",
         family="slots",
-        file="mechanisms/slots/array_averaging.py",
+        file="mechanisms/slot/array_averaging.py",
         old="weighting([len(user) for user in users], of)",
         new="weighting([max(1, sum(map(bool, user))) for user in users], of)",
         breach="who shares an array, and the scale of the noise, depends on values",
@@ -59,7 +59,7 @@ MEANS = (
     Mutant(
         name="slots share noise",
         family="slots",
-        file="mechanisms/slots/cell.py",
+        file="mechanisms/slot/cell.py",
         old='"slot", part, 0, self._slot)',
         new='"slot", part, 0, 0)',
         breach="the difference of two slots is exact",
@@ -68,7 +68,7 @@ MEANS = (
     Mutant(
         name="cells share noise",
         family="slots",
-        file="mechanisms/slots/cell.py",
+        file="mechanisms/slot/cell.py",
         old="derive(self._key, self._cell, purpose",
         new='derive(self._key, b"", purpose',
         breach="the difference of two cells is exact",
@@ -80,7 +80,7 @@ VARIANCES = (
     Mutant(
         name="variance of a user with most samples",
         family="slots",
-        file="mechanisms/slots/worst.py",
+        file="mechanisms/slot/worst_error.py",
         old="ends = min(free, samples // 2)",
         new="ends = free",
         breach="a user with more than half of the samples moves the variance most with half of all samples",
@@ -90,7 +90,7 @@ VARIANCES = (
     Mutant(
         name="variance of an even number of samples",
         family="slots",
-        file="mechanisms/slots/worst.py",
+        file="mechanisms/slot/worst_error.py",
         old="return ends * (samples - ends)",
         new="return ends * ends",
         breach="of an odd number of samples the halves are not alike: the variance moves by more",
@@ -99,7 +99,7 @@ VARIANCES = (
     Mutant(
         name="variance in steps, not their squares",
         family="slots",
-        file="mechanisms/slots/mean_variance.py",
+        file="mechanisms/slot/mean_variance.py",
         old="steps**2 * variance_sensitivity(kept, most) / half",
         new="steps * variance_sensitivity(kept, most) / half",
         breach="the noise on the variance is too small by the number of steps",
@@ -108,7 +108,7 @@ VARIANCES = (
     Mutant(
         name="mean and variance with all of epsilon each",
         family="slots",
-        file="mechanisms/slots/mean_variance.py",
+        file="mechanisms/slot/mean_variance.py",
         old="steps, half = of.grid.steps, of.epsilon / 2",
         new="steps, half = of.grid.steps, of.epsilon",
         breach="both together cost twice epsilon",
@@ -117,7 +117,7 @@ VARIANCES = (
     Mutant(
         name="mean and variance share noise",
         family="slots",
-        file="mechanisms/slots/mean_variance.py",
+        file="mechanisms/slot/mean_variance.py",
         old='draws.laplace("variance", wide)',
         new='draws.laplace("mean", wide)',
         breach="one draw for two numbers: their losses do not add up as stated",
@@ -126,7 +126,7 @@ VARIANCES = (
     Mutant(
         name="variance of all samples",
         family="slots",
-        file="mechanisms/slots/mean_variance.py",
+        file="mechanisms/slot/mean_variance.py",
         old="values = [user[:most] for user in users]",
         new="values = users",
         breach="samples beyond the cap move both numbers, the noise is for those that count",

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 PRIVACY = "privacy/test_units.py::"
 WORST = PRIVACY + "test_no_unit_moves_more_than_the_noise_is_made_for_and_some_move_as_much"
 STREAM = "stream/test_units.py::"
-MODELS = "models/test_units.py::"
+MODELS = "models/config/test_unit.py::"
 
 MUTANTS = (
     Mutant(
@@ -30,7 +30,7 @@ MUTANTS = (
     Mutant(
         name="a period forgotten at its beginning",
         family="units",
-        file="stream/books.py",
+        file="stream/accounts.py",
         old="if (period + 1) * self._length > promise:",
         new="if period * self._length > promise:",
         breach="a user has the cap of a day once more in every transaction",
@@ -49,7 +49,7 @@ MUTANTS = (
     Mutant(
         name="periods of a user's before the restart",
         family="units",
-        file="stream/books.py",
+        file="stream/accounts.py",
         old="(book.accounts if is_account else book.members)[key[PERIOD_BYTES:]] = value",
         new="(book.accounts if is_account else book.members)[key[PERIOD_BYTES:]] = value and 0",
         breach="after a restart everybody has the cap of the open periods again",
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         name="events with the noise of no event",
         family="units",
-        file="models/metric.py",
+        file="models/config/metric.py",
         old="return 1 if self.max_contributions is None else self.max_contributions",
         new="return self.max_contributions or 2",
         breach="an event is worth two in the books of its mechanism: what is charged is not what is lost",
@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         name="a finer unit charged once",
         family="units",
-        file="models/units.py",
+        file="models/config/unit.py",
         old="return cost.epsilon, cost.delta",
         new="return epsilon, cost.delta",
         breach="a day of 24 hours loses 24 epsilon and is charged one",
@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         name="units counted as if they were aligned",
         family="units",
-        file="models/units.py",
+        file="models/config/unit.py",
         old="return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period",
         new="return -(-ledger.period // unit.period)",
         breach="a period that begins within the ledger's and ends beyond it is not charged",
@@ -132,11 +132,11 @@ MUTANTS = (
     Mutant(
         name="days by several times",
         family="units",
-        file="agents/registration.py",
+        file="agents/audit/registration.py",
         old="    _check_times(request, known.values())\n",
         new="",
         breach="one day of the ledger's lies in any number of a metric's days by another field",
-        tests=("agents/test_ledger.py::test_a_ledgers_period_is_one_of_one_time[sqlite]",),
+        tests=("agents/audit/test_ledger.py::test_a_ledgers_period_is_one_of_one_time[sqlite]",),
         otherwise="DID NOT RAISE",
     ),
 )

@@ -2,10 +2,10 @@
 
 import pytest
 
-from shoal.stream import runner
+from shoal.stream import file_run
 
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file run appends to the audit log after every second record."""
-    monkeypatch.setattr(runner, "CHUNK", 2)
+    monkeypatch.setattr(file_run, "CHUNK", 2)

@@ -15,25 +15,25 @@ from unittest.mock import patch
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from shoal.agents import machines
-from shoal.agents.domain import Statistics
-from shoal.agents.health import Health
-from shoal.agents.host import Host
-from shoal.agents.machine import Machine, Outbox, Place
-from shoal.agents.machines import BoundMachine, ReleaseMachine
-from shoal.agents.partition import Partition
-from shoal.agents.readiness import Readiness
-from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.stopping import describe
-from shoal.agents.transactions import Writer
-from shoal.agents.web import Metrics
-from shoal.models.config import Config
+from shoal.agents.kafka.fail_stop import describe
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.transactions import Writer
+from shoal.agents.worker import outbox as machines
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.partition import Partition
+from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.web import Metrics
+from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.file_run import Line
+from shoal.stream.machine import Machine, Outbox, Place
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import Line
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply
 
 IDLE_AFTER = 10**6

@@ -13,13 +13,13 @@ import orjson
 from hypothesis import strategies as st
 
 from shoal.mechanisms.statistic import PART_BITS
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import FileRun, Line
-from shoal.stream.waiting import CHUNK_BITS
+from shoal.stream.tick_queue import CHUNK_BITS
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, Cluster, Home, Source, config, rows_of
 
 CHARGED = {

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.agents.files import EventFile
+from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.forms import describe
+from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
-from shoal.models.reading import FIRST, NEWEST
-from shoal.stream.plan import plan_topic
 from shoal.stream.survey import Survey
+from shoal.stream.topic import plan_topic
 from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shoal.mechanisms.laplace import DiscreteLaplace
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from tests.privacy.auditor import __main__ as command
 from tests.privacy.auditor.audit import audit
 from tests.privacy.auditor.families import FAMILIES, case_of

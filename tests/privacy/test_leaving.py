@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from shoal.mechanisms import scale
-from shoal.models.config import Config
+from shoal.mechanisms.selection import clip_range
+from shoal.models.config.file import Config
 from shoal.models.records import Message
-from shoal.stream import outgoing, release
+from shoal.stream import contributions, release
 from shoal.stream.bound import BoundPartition
-from shoal.stream.outgoing import MESSAGE_BYTES, Outgoing
-from shoal.stream.runner import Line
+from shoal.stream.contributions import MESSAGE_BYTES, Outgoing
+from shoal.stream.file_run import Line
 from tests.privacy.hosted import Hosted, compiled
 from tests.privacy.observing import CONFIGS, SHARP, Row, neighbours, without_totals
 from tests.privacy.test_neighbours import schedules
@@ -33,7 +33,7 @@ END = b"2000-01-01T00:00:00Z"
 def small_limits():
     """So small that a few events fill messages and transactions, and hold sources back."""
     with (
-        patch.object(outgoing, "MESSAGE_BYTES", 900),
+        patch.object(contributions, "MESSAGE_BYTES", 900),
         patch.object(release, "MAX_LEAD", 6),
         patch.object(release, "RELEASES_PER_TRANSACTION", 7),
     ):
@@ -69,8 +69,8 @@ def test_a_worker_shows_nothing_of_values(cfg, pair, sources, homes, schedule):
 @given(st.sampled_from(SHARP), neighbours(st.sampled_from(ENDS), least=40, size=60), schedules)
 def test_nor_does_one_that_chose_a_clip_range(cfg, pair, schedule):
     with (
-        patch.object(scale, "centre", lambda counts, epsilon, words: len(counts) // 3),
-        patch.object(scale, "scale", lambda left, target, epsilon, words: len(left) // 3),
+        patch.object(clip_range, "centre", lambda counts, epsilon, words: len(counts) // 3),
+        patch.object(clip_range, "scale", lambda left, target, epsilon, words: len(left) // 3),
     ):
         first, second = (hosted(cfg, rows, schedule) for rows in (pair.first, pair.second))
     assert first.seen == second.seen
@@ -94,7 +94,7 @@ def test_a_bucket_of_its_own_does_not_cut_a_message(number):
     """Regression: messages were cut by the cells that the values fill, and /metrics counts messages."""
     plan = compiled(SPREAD)
     for limit in range(900, 1500, 17):  # a cell is reckoned with 35 bytes: some limit lies between any two numbers
-        with patch.object(outgoing, "MESSAGE_BYTES", limit):
+        with patch.object(contributions, "MESSAGE_BYTES", limit):
             sent = []
             for rows in crowd("0"), crowd(number):
                 bound = BoundPartition(plan, 0)
@@ -162,7 +162,10 @@ def test_state_and_messages_of_versions_that_cut_otherwise_are_gone_on_with(cfg)
         for row in rows:
             worker.produce(row.user, row.raw())
         worker.end(END)
-        with patch.object(outgoing, "MESSAGE_BYTES", limit), patch.object(outgoing.Outlet, "_partial_cost", before):
+        with (
+            patch.object(contributions, "MESSAGE_BYTES", limit),
+            patch.object(contributions.Outlet, "_partial_cost", before),
+        ):
             if before is not None:
                 worker.act("bound", 0, 90)
                 worker.act("release", 0, 1)  # with some of its messages: the rest are read by its successor
@@ -194,7 +197,7 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
     partials = [((far - tick, cells), outlet._partial_cost(cells)) for tick in range(6000 * merges)]
     rows = [(far, "f" * 32, (1 << 32) - 1, 10000, (1 << 32) - 1, largest)] * (12_000 * (not merges))
     with (
-        patch.object(outgoing, "MESSAGE_BYTES", MESSAGE_BYTES),
+        patch.object(contributions, "MESSAGE_BYTES", MESSAGE_BYTES),
         patch.object(outlet, "take", lambda: iter([(0, "m|g", rows, partials)])),
     ):
         messages = out.take(1, 10**13, [0], idle=False)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.mechanisms import scale
-from shoal.mechanisms.sharp_releaser import SharpReleaser
+from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
+from shoal.mechanisms.selection import clip_range
 from tests.privacy.observing import CONFIGS, SHARP, Neighbours, Row, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import config
 
@@ -49,8 +49,8 @@ def one_clip_range():
     So does what it uses of releases.
     """
     with (
-        patch.object(scale, "centre", lambda counts, epsilon, words: len(counts) // 3),
-        patch.object(scale, "scale", lambda left, target, epsilon, words: len(left) // 3),
+        patch.object(clip_range, "centre", lambda counts, epsilon, words: len(counts) // 3),
+        patch.object(clip_range, "scale", lambda left, target, epsilon, words: len(left) // 3),
         patch.object(SharpReleaser, "_last_release", lambda releaser: Fraction(releaser._mean.grid.steps, 2)),
     ):
         yield

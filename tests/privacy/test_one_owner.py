@@ -9,10 +9,10 @@ import orjson
 import pytest
 from sqlalchemy import func, select
 
-from shoal.agents.database import Unavailable
-from shoal.agents.ledger import Ledger, NotOwner
+from shoal.agents.audit.database import Unavailable
+from shoal.agents.audit.ledger import Ledger, NotOwner
 from shoal.models.errors import AuditError, FailStop, LedgerError
-from shoal.models.log import Activation
+from shoal.models.tables import Activation
 from tests.support.streams import (
     CELLS,
     ELSEWHERE,

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.session import open_session
 from shoal.agents.cli.main import app
-from shoal.agents.ledger import Ledger
-from shoal.agents.session import open_session
-from shoal.mechanisms.keyed import Bits
+from shoal.mechanisms.noise.keyed import Bits
+from shoal.models.config.metric import MetricSection
 from shoal.models.errors import AuditError, KeyFileError, LedgerError, ShoalError
-from shoal.models.metric import MetricSection
-from shoal.stream import runner
-from shoal.stream.plan import plan_topic
+from shoal.stream import file_run
+from shoal.stream.topic import plan_topic
 from tests.privacy.observing import Row, raws, watch_file
 from tests.stream.simulation import config
 
@@ -100,7 +100,7 @@ def people(group: str, number: str = "1", times: range = range(0, 40, 5), who: s
 @pytest.mark.parametrize("chunk", [1, 3, 5000])
 def test_a_second_input_in_other_groups_is_another_stream(folder, chunk, monkeypatch):
     """Regression: a group was compared with its own past only, so a user had `max_groups_per_user` groups per file."""
-    monkeypatch.setattr(runner, "CHUNK", chunk)
+    monkeypatch.setattr(file_run, "CHUNK", chunk)
     # given users with their one group published from one file
     run(folder, people("a"), "--open")
     assert heads(folder) == {"a": 3}
@@ -115,7 +115,7 @@ def test_a_second_input_in_other_groups_is_another_stream(folder, chunk, monkeyp
 @pytest.mark.parametrize("end", [["--open"], []])
 def test_a_second_input_with_other_values_publishes_nothing_new_anywhere(folder, chunk, end, monkeypatch):
     """Regression: what was new in groups that the first input lacked went into the log beside the refusal."""
-    monkeypatch.setattr(runner, "CHUNK", chunk)
+    monkeypatch.setattr(file_run, "CHUNK", chunk)
     run(folder, people("a"), "--open")
     other = sorted([*people("a", "0"), *people("b", "0", who="other")], key=lambda row: row.time)
     refused(folder, AuditError, "two values", other, *end)
@@ -134,7 +134,7 @@ def test_a_continued_input_is_one_stream(tmp_path_factory, cut, chunk, grouped):
     (twice / "shoal.key").chmod(0o600)
     expected = run(once, rows)
     # when a part of them comes first, and then all
-    with patch.object(runner, "CHUNK", chunk):
+    with patch.object(file_run, "CHUNK", chunk):
         first = run(twice, rows[: cut * 2], "--open")
         longer = run(twice, rows)
     # then the same is published

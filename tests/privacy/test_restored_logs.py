@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents import key_file
-from shoal.agents.ledger import Ledger
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from shoal.models.errors import KeyFileError
 from tests.support.streams import (
     ELSEWHERE,

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.mechanisms import full as full_module
-from shoal.mechanisms import laplace
-from shoal.mechanisms.binary import BinaryCounter
-from shoal.mechanisms.clipped import GivenPrior
-from shoal.mechanisms.coordinates import Coordinates, CoordinatesReleaser
-from shoal.mechanisms.full import Full
+from shoal.mechanisms.continual_mean import full as full_module
+from shoal.mechanisms.continual_mean.coordinates import Coordinates, CoordinatesReleaser
+from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.given_prior import GivenPrior
+from shoal.mechanisms.continual_mean.multi_tree import MultiTree
+from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.mechanisms.counters.binary import BinaryCounter
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.keyed import derive
-from shoal.mechanisms.median import median_bin
-from shoal.mechanisms.multi_tree import MultiTree
-from shoal.mechanisms.naive import Naive
-from shoal.stream.plan import Metric, plan_topic
-from shoal.stream.published import GroupState
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.selection.median import median_bin
+from shoal.stream.group import GroupState
+from shoal.stream.topic import Metric, plan_topic
 from tests.privacy.observing import Neighbours, Row, Watched, neighbours, raws, watch_file
 from tests.stream.simulation import SECRET, config
 

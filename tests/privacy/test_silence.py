@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 
 import shoal
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.cli.main import main
-from shoal.agents.machines import BoundMachine, ReleaseMachine
-from shoal.agents.session import load_config, open_session
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.stopping import describe
+from shoal.agents.kafka.fail_stop import describe
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.models.events import Refused, parse, read_user
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import STAMP
 
 VALUE, USER = "123456789.123", "marked-51c7"
@@ -331,7 +331,7 @@ def test_what_decides_a_release_knows_no_clock_no_chance_no_environment_and_no_l
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             roots = {name.partition(".")[0] for name in names}
-            allowed = {"os"} if path.name == "config.py" else set()  # which settings the environment overrides
+            allowed = {"os"} if path.name == "file.py" else set()  # which settings the environment overrides
             assert not roots & (FORBIDDEN - allowed), f"{path.name}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
@@ -350,9 +350,7 @@ def test_chance_is_used_for_keys_and_names_of_logs_alone():
     }
     # the broker's ports and folders, the salt under which a replay remembers what it saw, and the key of a plan on
     # real values, which is thrown away
-    others = {"agents/broker.py", "agents/replaying/origins.py", "agents/planning_values.py"}
-    others |= {"agents/ledger.py"}  # the id of a file run
-    simulated = {
-        path for path in using if path.startswith("agents/simulating/")
-    }  # buses of nobody: no noise of anything
-    assert using <= {"agents/key_file.py", "agents/database.py"} | others | simulated
+    others = {"agents/broker/process.py", "agents/audit/replay/contributions.py", "agents/plan/observed.py"}
+    others |= {"agents/audit/ledger.py"}  # the id of a file run
+    simulated = {path for path in using if path.startswith("agents/simulate/")}  # buses of nobody: no noise of anything
+    assert using <= {"agents/audit/key_file.py", "agents/audit/database.py"} | others | simulated

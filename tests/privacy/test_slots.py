@@ -12,7 +12,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from tests.privacy.observing import Neighbours, WatchedCluster, neighbours, raws
 from tests.stream.simulation import config, run_file
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
-from shoal.stream.mark import MARK
-from shoal.stream.runner import Line
+from shoal.stream.file_run import Line
+from shoal.stream.state_mark import MARK
 from tests.privacy.observing import WatchedCluster
 from tests.stream.simulation import STAMP, Cluster, config, rows_of
 

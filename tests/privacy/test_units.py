@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.mechanisms.stepped import Stepped
-from shoal.models.config import Config
-from shoal.models.units import Unit
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.models.config.file import Config
+from shoal.models.config.unit import Unit
 from shoal.stream import bound
-from shoal.stream.mark import MARK
+from shoal.stream.state_mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums

@@ -3,9 +3,9 @@
 import orjson
 
 from shoal.models.records import Message
-from shoal.stream.plan import plan_topic
-from shoal.stream.published import Released
+from shoal.stream.group import Released
 from shoal.stream.release import ReleasePartition
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, apply, config
 
 SECOND = 1_000_000

@@ -12,13 +12,13 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from shoal.models.records import Message, Row
 from shoal.models.times import end_of_tick, iso
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import TopicPlan, plan_topic
+from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.topic import TopicPlan, plan_topic
 
 SECRET = b"s" * 32
 STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is too far ahead

@@ -9,9 +9,9 @@ import pytest
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.bound import Bound, BoundPartition
-from shoal.stream.outgoing import ROWS
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import Line
+from shoal.stream.contributions import ROWS
+from shoal.stream.file_run import Line
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
 
 NAIVE = {"algorithm": "naive", "every": "contribution"}

@@ -6,14 +6,14 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.mechanisms.coordinates import Coordinates
-from shoal.mechanisms.naive import Naive
-from shoal.models.config import Config
+from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.models.config.file import Config
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
-from shoal.stream.outgoing import MESSAGE_BYTES
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.contributions import MESSAGE_BYTES
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, event, rows_of, run_file
 
 TWO: dict[str, Any] = {"value": ("x", "y"), "range": ((0, 1), (-5, 5)), "every": "10s"}

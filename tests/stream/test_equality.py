@@ -6,7 +6,7 @@ The oracle is the file run over the same events. Sources are in time order withi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from tests.stream.simulation import Cluster, config, event, run_file
 
 USERS = [f"user{index}" for index in range(6)]

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import orjson
 
-from shoal.models.config import Config
-from shoal.models.reading import FIRST, NEWEST
+from shoal.models.config.file import Config
+from shoal.models.config.reading import FIRST, NEWEST
 from shoal.stream.bound import BoundPartition
-from shoal.stream.plan import parameters_of, plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import parameters_of, plan_topic
 from tests.stream.simulation import SECRET, config, event
 
 OLD: dict[str, object] = {"name": "old", "algorithm": "naive", "lateness": "5s"}

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
-from shoal.stream.mark import FORMAT, MARK
-from shoal.stream.plan import plan_topic
 from shoal.stream.release import ReleasePartition
 from shoal.stream.release_state import HEAD, KEPT, KINDS
-from shoal.stream.waiting import CHUNK, ROW
+from shoal.stream.state_mark import FORMAT, MARK
+from shoal.stream.tick_queue import CHUNK, ROW
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event
 
 # What waits in rows, in chunks of cells, and in samples of slots; what releasers keep; what is closed in pieces.

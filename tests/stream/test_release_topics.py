@@ -5,9 +5,9 @@ import pytest
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream.plan import plan_topic
+from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import Line
+from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
 from tests.stream.simulation import SECRET, apply, config
 

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from shoal.models.records import Message
-from shoal.stream.plan import plan_topic
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, rows_of
 
 CFG = config(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from shoal.models.slot import MOST_BINS
+from shoal.models.config.cell import MOST_BINS
 from shoal.stream import slot_intake
 from tests.stream.simulation import config, event, run_file
 from tests.stream.test_slots import SURE, counted, messages, slots, slotted
@@ -53,7 +53,7 @@ def test_long_names_of_cells_do_not_make_records_too_long_for_a_broker():
 
 
 def test_messages_have_a_bounded_size(monkeypatch):
-    monkeypatch.setattr("shoal.stream.outgoing.MESSAGE_BYTES", 2000)
+    monkeypatch.setattr("shoal.stream.contributions.MESSAGE_BYTES", 2000)
     stage = Stage(plan_of(slots(max_contributions=100)))
     stage.run(*(Event(f"u{n}", 1, f"cell {n}") for n in range(100)), Event("a", 11))
     assert len(messages(stage)) > 5

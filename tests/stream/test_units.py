@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from shoal.models.errors import FailStop
 from shoal.stream import bound
 from shoal.stream.bound import BoundPartition
-from shoal.stream.mark import MARK
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.state_mark import MARK
 from tests.stream.simulation import STAMP, Cluster, config, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules, sums

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from shoal.stream.bound import Bound, BoundPartition
-from shoal.stream.plan import TopicPlan, plan_topic
-from shoal.stream.runner import Line
+from shoal.stream.file_run import Line
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, rows_of
 
 STEPS = 16  # of the grid of these configurations

@@ -21,8 +21,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from shoal.agents import broker, jars
-from shoal.agents.broker import HOST, LOGGING, READY, free_port
+from shoal.agents.broker import jars, process
+from shoal.agents.broker.process import HOST, LOGGING, READY, free_port
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.times import end_of_tick, iso
 from shoal.stream.partitioning import PARTITIONERS
@@ -94,7 +94,7 @@ class Cluster(Brokers):
 
     def configure(self, node: Node) -> None:
         """Write a broker's settings: those of a single one, but for what makes it one of three."""
-        single = broker.SERVER.substitute(host=HOST, port=node.port, controller=node.controller, data=node.data)
+        single = process.SERVER.substitute(host=HOST, port=node.port, controller=node.controller, data=node.data)
         voters = ",".join(f"{one.number}@{HOST}:{one.controller}" for one in self.nodes)
         size = len(self.nodes)
         beside = BESIDE_ONE.format(

@@ -21,16 +21,16 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from sqlalchemy import func, select
 
-from shoal.agents import key_file, verify
+from shoal.agents.audit import key_file, verify
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli.kafka import settings_of
-from shoal.agents.ledger import Ledger
-from shoal.agents.producing import produce_file
-from shoal.agents.session import load_config
-from shoal.agents.topics import verify_topics
-from shoal.models.log import Activation, Release
+from shoal.agents.kafka.produce import produce_file
+from shoal.agents.kafka.topics import verify_topics
 from shoal.models.records import CLOCK_HEADER
+from shoal.models.tables import Activation, Release
 from shoal.models.times import iso
-from shoal.stream.runner import Line
+from shoal.stream.file_run import Line
 from tests.support.kafka import Brokers
 from tests.support.workers import SHOAL, Worker, tails, wait_until
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
-from shoal.agents.ledger import Ledger
 from shoal.models.errors import InputError
 
 CONFIG = """

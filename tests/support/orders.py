@@ -13,9 +13,9 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from shoal.agents.sink import Unavailable as SinkUnavailable
+from shoal.agents.worker.audit_feed import Unavailable as SinkUnavailable
 from shoal.models.errors import FailStop, ShoalError
-from shoal.stream import runner
+from shoal.stream import file_run
 from tests.support.streams import CELLS, FULL, GROUPS, MEAN, OFTEN, App, Run, Worker, event
 
 METRICS = {"groups": GROUPS, "cells": CELLS, "mean": MEAN, "often": OFTEN, "full": FULL}
@@ -39,7 +39,7 @@ class Orders(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cleanup = contextlib.ExitStack()
-        self.cleanup.enter_context(patch.object(runner, "CHUNK", 2))
+        self.cleanup.enter_context(patch.object(file_run, "CHUNK", 2))
         self.runs: list[Run] = []
         self.workers: list[Worker] = []
         self.has_copy = False

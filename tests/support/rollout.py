@@ -19,25 +19,25 @@ from typing import Any
 
 import orjson
 
-from shoal.agents import key_file, verify
-from shoal.agents.deployment import LOOK_EVERY, Deployment, former_topics
-from shoal.agents.domain import Statistics
-from shoal.agents.health import Health
-from shoal.agents.ledger import Ledger
-from shoal.agents.machine import Outbox, Place
-from shoal.agents.machines import BoundMachine, ReleaseMachine
-from shoal.agents.session import Session
-from shoal.agents.settings import BOUND, KafkaSettings
-from shoal.agents.sharing import Claim, Member, share
-from shoal.agents.topics import Verified
+from shoal.agents.audit import key_file, verify
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.session import Session
+from shoal.agents.kafka.assignment import Claim, Member, share
+from shoal.agents.kafka.settings import BOUND, KafkaSettings
+from shoal.agents.kafka.topics import Verified
+from shoal.agents.worker.deployment import LOOK_EVERY, Deployment, former_topics
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.stages import Statistics
 from shoal.models.errors import FailStop, LedgerError
-from shoal.models.log import ACTIVE, RETIRED
 from shoal.models.records import CLOCK_HEADER, Message
+from shoal.models.tables import ACTIVE, RETIRED
 from shoal.models.times import iso
-from shoal.stream.mark import MARK
-from shoal.stream.plan import plan_topic
+from shoal.stream.file_run import FileRun, Line
+from shoal.stream.machine import Outbox, Place
 from shoal.stream.release import ReleasePartition
-from shoal.stream.runner import FileRun, Line
+from shoal.stream.state_mark import MARK
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import STAMP, apply, event, order
 from tests.support.versions import METRICS, File, config_of
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from shoal.agents.broker import HOST, free_port
+from shoal.agents.broker.process import HOST, free_port
 from tests.support.kafka import Kafka
 
 PASSWORDS = {"worker": "correct horse", "stranger": "battery staple"}

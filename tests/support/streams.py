@@ -13,23 +13,23 @@ from typing import Any
 
 import orjson
 
-from shoal.agents import key_file
-from shoal.agents.continuing import Continuation
-from shoal.agents.database import Unavailable
-from shoal.agents.domain import Statistics
-from shoal.agents.health import Health
-from shoal.agents.ledger import End, Ledger
-from shoal.agents.machine import Outbox, Place
-from shoal.agents.machines import BoundMachine, ReleaseMachine
-from shoal.agents.session import Session, open_session
-from shoal.agents.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.topics import Verified
-from shoal.mechanisms.keyed import derive
+from shoal.agents.audit import key_file
+from shoal.agents.audit.continuation import Continuation
+from shoal.agents.audit.database import Unavailable
+from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.session import Session, open_session
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.topics import Verified
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.stages import Statistics
+from shoal.mechanisms.noise.keyed import derive
 from shoal.models.records import record_key
 from shoal.models.times import iso
+from shoal.stream.file_run import FileRun, Line, Output
+from shoal.stream.machine import Outbox, Place
 from shoal.stream.partitioning import PARTITIONERS
-from shoal.stream.plan import TopicPlan, plan_topic
-from shoal.stream.runner import FileRun, Line, Output
+from shoal.stream.topic import TopicPlan, plan_topic
 
 CONFIG = """
 [audit]

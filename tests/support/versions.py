@@ -4,7 +4,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from tests.stream.simulation import config
 
 METRICS: dict[str, dict[str, Any]] = {

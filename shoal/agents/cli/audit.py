@@ -8,20 +8,20 @@ from typing import Annotated, Any, Literal
 import typer
 from sqlalchemy import func, select
 
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.replay.run import ReplayReport
+from shoal.agents.audit.replay.run import replay as replay_all
+from shoal.agents.audit.replay.scan import committed, kafka_errors
+from shoal.agents.audit.session import load_config, open_session
+from shoal.agents.audit.verify import Finding, compare_topic
+from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
-from shoal.agents.ledger import Ledger
-from shoal.agents.replay import ReplayReport
-from shoal.agents.replay import replay as replay_all
-from shoal.agents.replaying.scan import committed, kafka_errors
-from shoal.agents.session import load_config, open_session
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.tuning import tune_garbage_collector
-from shoal.agents.verify import Finding, compare_topic
-from shoal.agents.verify import verify as verify_log
-from shoal.agents.worker import quiet_libraries
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.worker.process import quiet_libraries
+from shoal.agents.worker.tuning import tune_garbage_collector
 from shoal.models.errors import AuditError, KafkaError
-from shoal.models.log import Release
+from shoal.models.tables import Release
 
 STEPS = 1000  # of the progress bar
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents.broker import START_LIMIT, run_broker
+from shoal.agents.broker.process import START_LIMIT, run_broker
 
 
 def broker(

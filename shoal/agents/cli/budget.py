@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from shoal.agents.budget import BudgetReport
+from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
-from shoal.agents.guarantees import weakened
-from shoal.agents.ledger import Ledger
-from shoal.mechanisms.accounting import Loss
-from shoal.models.config import Config, load
+from shoal.agents.guarantee import weakened
+from shoal.mechanisms.privacy.accounting import Loss
+from shoal.models.config.file import Config, load
+from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.log import ACTIVE
-from shoal.models.units import parse_unit
+from shoal.models.tables import ACTIVE
 
 Retire = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")

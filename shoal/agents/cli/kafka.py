@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from shoal.agents.settings import KafkaSettings
-from shoal.models.config import Config
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
 
 

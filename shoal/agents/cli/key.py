@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
 from shoal.agents.cli.output import AsJson, result
 
 KeyPath = Annotated[Path, typer.Argument(metavar="FILE", help="Where the key is written; never overwritten.")]

@@ -92,7 +92,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:  # a bug; its text and traceback may hold a value
-        from shoal.agents.stopping import describe
+        from shoal.agents.kafka.fail_stop import describe
 
         print(f"shoal: {describe(error, 'this command')}", file=sys.stderr)
         sys.exit(1)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from shoal.agents.cli.output import AsJson, progress, result
-from shoal.agents.files import opened, size_of
+from shoal.agents.input.event_file import opened, size_of
 from shoal.models.errors import InputError
 
 if TYPE_CHECKING:
-    from shoal.agents.mapping.releases import Places
+    from shoal.agents.map.releases import Places
 
 Releases = Annotated[str, typer.Argument(metavar="RELEASES", help="Releases as JSON lines (or .gz), or - for stdin.")]
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Which metric, where several could be.")]
@@ -30,7 +30,7 @@ def map_(
 
     Example: shoal map releases.jsonl --out map --label "speed, km/h"
     """
-    from shoal.agents.mapping.drawing import draw_map  # draws: half a second that no other command should wait for
+    from shoal.agents.map.drawing import draw_map  # draws: half a second that no other command should wait for
 
     places = _read(releases, metric)
     fields = draw_map(places, out, label or places.metric)
@@ -38,7 +38,7 @@ def map_(
 
 
 def _read(path: str, metric: str | None) -> "Places":
-    from shoal.agents.mapping.releases import read_places
+    from shoal.agents.map.releases import read_places
 
     try:
         with opened(path) as (raw, file), progress(f"reading {path}", size_of(path)) as advance:

@@ -1,8 +1,8 @@
 """`shoal migrate`: the schema of the audit log."""
 
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.output import AsJson, ConfigPath, result
-from shoal.agents.ledger import Ledger
-from shoal.models.config import load
+from shoal.models.config.file import load
 
 
 def migrate(config: ConfigPath, as_json: AsJson = False) -> None:

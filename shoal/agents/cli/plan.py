@@ -12,22 +12,22 @@ import orjson
 import typer
 from rich.console import Console, Group
 
-from shoal.agents import planning_slots_view, planning_steps_json, planning_steps_view, planning_view
-from shoal.agents.caveats import of_plan
+from shoal.agents.audit.session import registered_readings
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
-from shoal.agents.files import size_of
-from shoal.agents.planning import MetricPlan, Workload, plan_metric, steps
-from shoal.agents.planning_slots import SlotPlan, plan_slots, stages
-from shoal.agents.planning_slots_workload import read_slots, stated_slot
-from shoal.agents.planning_stated import Stated
-from shoal.agents.planning_steps import STAGES, StepPlan, plan_steps
-from shoal.agents.planning_steps_workload import Source, Steady, read_file
-from shoal.agents.planning_values import NOT_PRIVATE, read_values
-from shoal.agents.session import registered_readings
-from shoal.models.config import Config, load
-from shoal.models.durations import parse_duration
+from shoal.agents.input.event_file import size_of
+from shoal.agents.plan import mean_view, slot_view, sums_json, sums_view
+from shoal.agents.plan.caveats import of_plan
+from shoal.agents.plan.mean import MetricPlan, Workload, plan_metric, steps
+from shoal.agents.plan.observed import NOT_PRIVATE, read_values
+from shoal.agents.plan.slot import SlotPlan, plan_slots, stages
+from shoal.agents.plan.slot_workload import read_slots, stated_slot
+from shoal.agents.plan.sums import STAGES, StepPlan, plan_steps
+from shoal.agents.plan.sums_workload import Source, Steady, read_file
+from shoal.agents.plan.workload import Stated
+from shoal.models.config.durations import parse_duration
+from shoal.models.config.file import Config, load
+from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.metric import MetricSection
 
 MOST_USERS = 2**40
 AnyPlan = MetricPlan | StepPlan | SlotPlan
@@ -113,8 +113,8 @@ def plan(
 
 def _as_json(one: AnyPlan) -> dict[str, Any]:
     if isinstance(one, SlotPlan):
-        return planning_slots_view.as_json(one)
-    return planning_steps_json.as_json(one) if isinstance(one, StepPlan) else planning_view.as_json(one)
+        return slot_view.as_json(one)
+    return sums_json.as_json(one) if isinstance(one, StepPlan) else mean_view.as_json(one)
 
 
 def _show(plans: list[AnyPlan], warnings: list[str], console: Console) -> None:
@@ -128,8 +128,8 @@ def _show(plans: list[AnyPlan], warnings: list[str], console: Console) -> None:
 
 def _tables(one: AnyPlan, width: int) -> Group:
     if isinstance(one, SlotPlan):
-        return planning_slots_view.tables(one, width)
-    return planning_steps_view.tables(one, width) if isinstance(one, StepPlan) else planning_view.tables(one, width)
+        return slot_view.tables(one, width)
+    return sums_view.tables(one, width) if isinstance(one, StepPlan) else mean_view.tables(one, width)
 
 
 def _metrics(config: Config, name: str | None) -> list[MetricSection]:
@@ -245,17 +245,20 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
 
 
 def _draw(plans: list[AnyPlan], path: Path) -> None:
-    from shoal.agents import planning_picture, planning_steps_picture  # half a second of matplotlib
+    from shoal.agents.plan import (
+        mean_picture,
+        sums_picture,  # half a second of matplotlib
+    )
 
     rows = [
-        planning_steps_picture.row(one) if isinstance(one, StepPlan) else planning_picture.row(one)
+        sums_picture.row(one) if isinstance(one, StepPlan) else mean_picture.row(one)
         for one in plans
         if not isinstance(one, SlotPlan)
     ]
     if not rows:
         raise ConfigError("statistics per slot have no picture; leave out --plot")
     try:
-        planning_picture.draw(rows, path)
+        mean_picture.draw(rows, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
     say(f"shoal: the picture is in {path}")

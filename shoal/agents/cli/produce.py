@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
 from shoal.agents.cli.run import choose_topic
-from shoal.agents.files import EventFile, size_of
-from shoal.agents.producing import produce_file
-from shoal.agents.session import load_config
+from shoal.agents.input.event_file import EventFile, size_of
+from shoal.agents.kafka.produce import produce_file
 
 
 def produce(

@@ -11,24 +11,24 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from shoal.agents.audit.continuation import Continuation
+from shoal.agents.audit.ledger import End
+from shoal.agents.audit.session import Session, load_config, open_session
 from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
-from shoal.agents.continuing import Continuation
-from shoal.agents.files import EventFile, size_of
+from shoal.agents.input.event_file import EventFile, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
-from shoal.agents.ledger import End
-from shoal.agents.session import Session, load_config, open_session
-from shoal.agents.tuning import tune_garbage_collector
-from shoal.mechanisms.keyed import derive
-from shoal.models.config import Config
+from shoal.agents.worker.tuning import tune_garbage_collector
+from shoal.mechanisms.noise.keyed import derive
+from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
 from shoal.models.times import iso
-from shoal.stream.plan import TopicPlan, plan_topic
-from shoal.stream.runner import FileRun
+from shoal.stream.file_run import FileRun
 from shoal.stream.survey import Survey
+from shoal.stream.topic import TopicPlan, plan_topic
 
 
 def run(

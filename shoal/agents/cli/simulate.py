@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.agents.cli.output import AsJson, open_output, progress, result
-from shoal.models.durations import SECOND
+from shoal.models.config.durations import SECOND
 from shoal.models.times import time_of_text
 
 if TYPE_CHECKING:
-    from shoal.agents.simulating.city import City
-    from shoal.agents.simulating.events import Trips
+    from shoal.agents.simulate.city import City
+    from shoal.agents.simulate.events import Trips
 
 FIRST, LAST = datetime(1971, 1, 1, tzinfo=UTC), datetime(2900, 1, 1, tzinfo=UTC)
 MOST_USERS, MOST_HOURS = 1_000_000, 9000.0
@@ -49,7 +49,7 @@ def buses(
 
     Example: shoal simulate buses --users 400 --hours 6 --out trips.jsonl
     """
-    from shoal.agents.simulating.events import batches  # numpy and H3: other commands should not wait for them
+    from shoal.agents.simulate.events import batches  # numpy and H3: other commands should not wait for them
 
     trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
     events = 0
@@ -66,7 +66,7 @@ def buses(
 
 
 def _city(where: str, radius: float, resolution: int) -> "City":
-    from shoal.agents.simulating.city import City, find_city
+    from shoal.agents.simulate.city import City, find_city
 
     try:
         return City(*find_city(where), radius=radius, resolution=resolution)
@@ -75,7 +75,7 @@ def _city(where: str, radius: float, resolution: int) -> "City":
 
 
 def _trips(users: int, hours: float, seed: int, start: str, city: "City") -> "Trips":
-    from shoal.agents.simulating.events import Trips
+    from shoal.agents.simulate.events import Trips
 
     found = time_of_text(start)
     if found is None or not FIRST.timestamp() <= found // SECOND <= LAST.timestamp():

@@ -2,10 +2,10 @@
 
 import asyncio
 
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
-from shoal.agents.session import load_config
-from shoal.agents.topics import create_sources, verify_topics
+from shoal.agents.kafka.topics import create_sources, verify_topics
 
 
 def topics(config: ConfigPath, as_json: AsJson = False) -> None:

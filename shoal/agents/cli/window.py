@@ -8,19 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from shoal.agents.audit.published import Wanted, filed, logged
+from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
-from shoal.agents.files import size_of
-from shoal.agents.session import load_config
-from shoal.agents.windows import Wanted, filed, logged
-from shoal.mechanisms.stepped import Stepped
-from shoal.models.config import Config
-from shoal.models.durations import format_duration, parse_duration
+from shoal.agents.input.event_file import size_of
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.models.config.durations import format_duration, parse_duration
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError
-from shoal.models.metric import MetricSection
 from shoal.models.numerals import json_number
 from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
-from shoal.stream.plan import mechanism_of
-from shoal.stream.windows import Answer, History, tells_windows
+from shoal.stream.any_window import Answer, History, tells_windows
+from shoal.stream.topic import mechanism_of
 
 LAST = "last"
 

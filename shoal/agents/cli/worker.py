@@ -12,18 +12,18 @@ from typing import Annotated
 import structlog
 import typer
 
-from shoal.agents.app import ShoalApp
+from shoal.agents.audit.database import Unavailable
+from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.entry import leave
 from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import ConfigPath, say
-from shoal.agents.database import Unavailable
-from shoal.agents.domain import Statistics
-from shoal.agents.health import Health
-from shoal.agents.session import Session, open_session
-from shoal.agents.topics import Verified
-from shoal.agents.watching import begin_watching
-from shoal.agents.web import serve
-from shoal.agents.worker import run_worker
+from shoal.agents.kafka.topics import Verified
+from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.process import run_worker
+from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.watch import begin_watching
+from shoal.agents.worker.web import serve
 
 FIRST_DELAY, LAST_DELAY = 0.5, 15.0
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from shoal.agents import key_file
+from shoal.agents.audit import key_file
 from shoal.models.errors import ConfigError
 
 MARKER = ".shoal-demo"  # whatever lies beside it may be deleted

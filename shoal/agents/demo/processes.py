@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import orjson
 
-from shoal.agents.broker import dies_with
+from shoal.agents.broker.process import dies_with
 from shoal.models.errors import KafkaError
 
 STOP_LIMIT = 8.0  # seconds; a stop takes less than one. After that SIGKILL, which a worker survives without loss

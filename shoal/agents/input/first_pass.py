@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from shoal.agents.files import EventFile
+from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.forms import describe
 from shoal.models.errors import InputError
-from shoal.stream.plan import TopicPlan
 from shoal.stream.survey import Survey, Trouble
+from shoal.stream.topic import TopicPlan
 
 REMARK_FROM = 0.05  # a larger share of refused records gets a remark
 MAX_LATE = 0.05  # a file in order of time has few that are late; one that is not has most

@@ -7,10 +7,10 @@ that cannot be used come here, on the machine and terminal of who has the file.
 import re
 from typing import Any
 
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.reading import NEWEST
 from shoal.models.events import MISSING, Refused, getter, parse
-from shoal.models.metric import MetricSection
 from shoal.models.numerals import json_number
-from shoal.models.reading import NEWEST
 from shoal.stream.survey import Trouble
 
 WHOLE = {

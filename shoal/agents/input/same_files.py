@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TextIO
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from shoal.models.errors import InputError
 
 SQLITE = "sqlite:///"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shoal.agents.files import CHUNK, Advance, EventFile
-from shoal.models.config import Config
+from shoal.agents.input.event_file import CHUNK, Advance, EventFile
+from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError, InputError
 
 CACHE_KIB = 65_536

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.stream.plan import TopicPlan
+from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import told
 from tests.privacy.auditor.program import Numbers, Unsolved, least_loss
 from tests.privacy.auditor.streams import Case, Event

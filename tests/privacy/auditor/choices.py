@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any, Protocol
 from unittest.mock import patch
 
-from shoal.mechanisms import exact_quantile, exponential, median
-from shoal.mechanisms.sharp_releaser import SharpReleaser
-from shoal.mechanisms.slots import coverage, distribution, quantile
+from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
+from shoal.mechanisms.selection import exact_quantile, exponential, median
+from shoal.mechanisms.slot import distribution, few_users_point, quantile
 
 NONE_IN = 10  # one in so many points is none
 
@@ -45,7 +45,7 @@ class Candidates:
 class Point:
     """A point near numbers, or none."""
 
-    choice: coverage.PointChoice
+    choice: few_users_point.PointChoice
     numbers: list[int]
 
     def told(self, other: "Point") -> tuple[float, float]:
@@ -66,7 +66,7 @@ class Point:
 
     def _law(self) -> dict[int | None, float]:
         logs: dict[int | None, float] = {None: math.log(self.choice.garbage * self.choice.ball)}
-        for stretch in coverage.stretches(self.numbers, self.choice.radius):
+        for stretch in few_users_point.stretches(self.numbers, self.choice.radius):
             near = float(self.choice.rate) * stretch.near
             logs |= dict.fromkeys(range(stretch.start, stretch.start + stretch.points), near)
         whole = _log_sum(logs.values())
@@ -106,7 +106,7 @@ class Choices:
         self.made.append(Candidates([log - whole for log in logs]))
         return outcome
 
-    def point(self, choice: coverage.PointChoice, numbers: Sequence[int]) -> int | None:
+    def point(self, choice: few_users_point.PointChoice, numbers: Sequence[int]) -> int | None:
         """The forced point, sometimes none."""
         outcome = self._outcome(NONE_IN * 1025)
         self.made.append(Point(choice, sorted(numbers)))
@@ -137,7 +137,7 @@ class Choices:
                 logs[run.start : run.start + run.cells] = [-float(epsilon) / 2 * cost] * run.cells
             return self.candidates(logs)
 
-        def point(choice: coverage.PointChoice, numbers: Sequence[int], words: Iterator[int]) -> int | None:
+        def point(choice: few_users_point.PointChoice, numbers: Sequence[int], words: Iterator[int]) -> int | None:
             return self.point(choice, numbers)
 
         def noised(tree: Any, bins: Sequence[int], scales: Sequence[Fraction], draws: Any) -> list[list[int]]:
@@ -153,7 +153,7 @@ class Choices:
             patch.object(exponential, "choose", choose),
             patch.object(median, "choose", choose),
             patch.object(quantile, "choose", choose_cell),
-            patch.object(coverage.PointChoice, "choose", point),
+            patch.object(few_users_point.PointChoice, "choose", point),
             patch.object(distribution, "noised_sums", noised),
             patch.object(SharpReleaser, "_last_release", forced_release),
         ):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms.zcdp import smallest_epsilon
+from shoal.mechanisms.privacy.zcdp import smallest_epsilon
 from tests.privacy.auditor.unknowns import Law
 
 TOLERANCE = 1e-6  # of the difference, by which releases that are floats may miss it

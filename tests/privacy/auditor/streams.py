@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 
 LOW, HIGH = 0, 1024
 HOUR = 3600

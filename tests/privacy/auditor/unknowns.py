@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from shoal.mechanisms.gaussian import DiscreteGaussian
-from shoal.mechanisms.laplace import DiscreteLaplace
+from shoal.mechanisms.noise.gaussian import DiscreteGaussian
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
 
 MOST = 100  # unknowns of one configuration: each costs a run
 

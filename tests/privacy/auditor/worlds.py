@@ -10,7 +10,7 @@ import orjson
 from structlog.testing import capture_logs
 
 from shoal.models.times import iso
-from shoal.stream.plan import TopicPlan
+from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import Choice, Choices
 from tests.privacy.auditor.program import Numbers
 from tests.privacy.auditor.streams import Event

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from shoal.agents.demo.streaming import Seen
-from shoal.agents.simulating.truth import Truth
+from shoal.agents.simulate.truth import Truth
 from shoal.models.times import iso
 
 

@@ -19,13 +19,13 @@ from shoal.agents.demo.places import board
 from shoal.agents.demo.places.outcome import Found, final, found_in, summary
 from shoal.agents.demo.scene import Due, Told
 from shoal.agents.demo.streaming import Progress
-from shoal.agents.mapping.drawing import draw_map
-from shoal.agents.mapping.releases import read_places
-from shoal.agents.simulating.city import City
-from shoal.agents.simulating.events import Trips, batches
-from shoal.agents.simulating.truth import Truth, true_means
-from shoal.models.config import Config
-from shoal.models.durations import SECOND
+from shoal.agents.map.drawing import draw_map
+from shoal.agents.map.releases import read_places
+from shoal.agents.simulate.city import City
+from shoal.agents.simulate.events import Trips, batches
+from shoal.agents.simulate.truth import Truth, true_means
+from shoal.models.config.durations import SECOND
+from shoal.models.config.file import Config
 
 METRIC, RESOLUTION, SLOT = "speed", 8, 3600
 MORNING = 1_772_431_200  # 2026-03-02T06:00:00Z, a Monday

@@ -8,11 +8,11 @@ from typing import Any
 
 from shoal.agents.demo.shop.purchases import Purchases
 from shoal.agents.demo.streaming import Progress, Seen
-from shoal.mechanisms.full import Full
+from shoal.mechanisms.continual_mean.full import Full
+from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text
-from shoal.models.metric import MetricSection
 from shoal.models.times import iso
-from shoal.stream.plan import mean_parameters
+from shoal.stream.topic import mean_parameters
 
 
 @dataclass(frozen=True)

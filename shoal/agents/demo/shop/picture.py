@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from shoal.agents.demo.shop.board import SCALES
 from shoal.agents.demo.shop.outcome import Outcome, heading, sentences
-from shoal.agents.picture_style import INK, QUIET, STYLE
+from shoal.agents.pictures import INK, QUIET, STYLE
 
 TRUTH, ESTIMATE, NOISE, BAND = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee"
 DAY = 86_400_000_000  # microseconds

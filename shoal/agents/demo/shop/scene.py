@@ -19,7 +19,7 @@ from shoal.agents.demo.shop.outcome import final, outcomes, summary
 from shoal.agents.demo.shop.picture import draw
 from shoal.agents.demo.shop.purchases import FILE, Purchases
 from shoal.agents.demo.streaming import Progress
-from shoal.models.config import Config
+from shoal.models.config.file import Config
 from shoal.models.times import end_of_tick
 
 # Two metrics of one topic, the same promise: all values of a person together, epsilon = 1 each.

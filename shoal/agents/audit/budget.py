@@ -1,0 +1,114 @@
+"""The budget of a log's population: what it is, what is charged to it, and what still fits.
+
+The first registration stores what its configuration says. From then on a configuration may say less (then all charges
+must fit into that) but never more: raising it is a command of its own, and logged. Charges of retired versions stay:
+what was published stays known.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlalchemy import Connection, insert, select, update
+
+from shoal.agents.audit.database import now
+from shoal.mechanisms.privacy.accounting import NOTHING, Loss
+from shoal.models.config.unit import parse_unit
+from shoal.models.errors import LedgerError
+from shoal.models.exact import exact_text
+from shoal.models.tables import Budget, BudgetChange, MetricVersion
+
+NewCharge = tuple[str, Fraction, Fraction]  # what messages call it, epsilon, delta
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one version was charged."""
+
+    app: str
+    metric: str
+    version: int
+    state: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class BudgetReport:
+    """The budget, what is charged to it, what is left. A log without registrations has no budget yet."""
+
+    epsilon: Fraction
+    delta: Fraction
+    unit: str
+    charges: tuple[Charge, ...]
+
+    @property
+    def charged(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta of all charges."""
+        total = sum((Loss(charge.epsilon, charge.delta) for charge in self.charges), NOTHING)
+        return total.epsilon, total.delta
+
+    @property
+    def left(self) -> tuple[Fraction, Fraction]:
+        """What may still be charged."""
+        epsilon, delta = self.charged
+        return self.epsilon - epsilon, self.delta - delta
+
+
+def report(connection: Connection) -> BudgetReport | None:
+    """The budget and all charges, whatever their app and state."""
+    budget = connection.execute(select(Budget.epsilon, Budget.delta, Budget.unit)).one_or_none()
+    if budget is None:
+        return None
+    place = (MetricVersion.app, MetricVersion.metric, MetricVersion.version)
+    wanted = select(*place, MetricVersion.state, MetricVersion.charge_epsilon, MetricVersion.charge_delta)
+    charges = [Charge(*row) for row in connection.execute(wanted.order_by(*place))]
+    return BudgetReport(budget.epsilon, budget.delta, budget.unit, tuple(charges))
+
+
+def write_budget(connection: Connection, epsilon: Fraction, delta: Fraction, *, unit: str | None = None) -> None:
+    """Make or (without a unit) change the budget, and write down that it was."""
+    if unit is not None:
+        connection.execute(insert(Budget).values(one=1, epsilon=epsilon, delta=delta, unit=unit))
+    else:
+        connection.execute(update(Budget).values(epsilon=epsilon, delta=delta))
+    connection.execute(insert(BudgetChange).values(at=now(), epsilon=epsilon, delta=delta))
+
+
+def check_budget(
+    connection: Connection,
+    epsilon: Fraction,
+    delta: Fraction,
+    unit: str,
+    charges: Iterable[tuple[str, Fraction, Fraction]],
+) -> None:
+    """Old charges and new ones (name, epsilon, delta) must fit into the stored budget and into the configured one."""
+    book = report(connection) or BudgetReport(epsilon, delta, unit, ())
+    if parse_unit(book.unit) != parse_unit(unit):
+        raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")
+    new = list(charges)
+    _check_part("epsilon", book.epsilon, epsilon, book.charged[0], [(name, charge) for name, charge, _ in new])
+    _check_part("delta", book.delta, delta, book.charged[1], [(name, charge) for name, _, charge in new])
+
+
+def _check_part(
+    name: str, stored: Fraction, configured: Fraction, charged: Fraction, charges: Iterable[tuple[str, Fraction]]
+) -> None:
+    if configured > stored:
+        raise LedgerError(
+            f"[privacy] {name} {exact_text(configured)} is more than the {exact_text(stored)} of the ledger; set it "
+            "back, or raise it explicitly: shoal budget CONFIG --raise"
+        )
+    left = configured - charged
+    if left < 0:
+        raise LedgerError(
+            f"[privacy] {name} {exact_text(configured)} is less than the {exact_text(charged)} already charged to the "
+            "ledger; charges stay, set it back"
+        )
+    for version, charge in charges:
+        if charge > left:
+            raise LedgerError(
+                f"{version}: a charge of {name} {exact_text(charge)} is more than the {exact_text(left)} left of "
+                f"{exact_text(configured)}; lower it, or have [privacy] {name} raised (shoal budget CONFIG --raise)"
+            )
+        left -= charge

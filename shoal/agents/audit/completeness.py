@@ -1,0 +1,79 @@
+"""Whether the audit log has lost rows: what is missing must never read as what never was.
+
+Without its budget a ledger would forget what is charged, without its releases a file run would find that nothing is
+published yet. Each table is held against the others, so that one which lost its rows shows. What can fail: it did, and
+the log is refused until it is restored. A log that lost rows of all tables alike is as old as a backup: that is for
+`FILE.used` beside the key to notice.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, and_, exists, select
+
+from shoal.models.errors import LedgerError
+from shoal.models.tables import WORKERS, Activation, Budget, BudgetChange, MetricVersion, Owner, PartitionCount, Release
+
+
+def check_whole(connection: Connection) -> None:
+    """Hold the tables against each other.
+
+    Raises:
+        LedgerError: one of them has lost rows.
+    """
+    for table, reason in _losses(connection):
+        raise lost_rows(table, reason)
+
+
+def lost_rows(table: str, reason: str) -> LedgerError:
+    """What is said of a table that has lost rows."""
+    return LedgerError(
+        f"[audit] url: table {table} of the audit log has lost rows: {reason}; restore the log as it was, or start "
+        "anew with another log, another key and another [kafka] app"
+    )
+
+
+def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Table, and what shows that it lost rows."""
+    budget, changes, versions, owners = (
+        connection.execute(select(table).limit(1)).first() is not None
+        for table in (Budget.one, BudgetChange.number, MetricVersion.version, Owner.version)
+    )
+    if not budget and (versions or changes):
+        yield "budget", "metric versions are charged, and to no budget"
+    if budget and not changes:
+        yield "budget_change", "there is a budget, and no record of how it came"
+    if budget and not versions:
+        yield "metric_version", "there is a budget, and nothing was ever charged to it"
+    yield from _missing_partners(connection)
+    for table, column in ((Release, Owner.releases), (Activation, Owner.activations)):
+        if (row := connection.execute(_without_rows(table, column)).first()) is not None:
+            yield (
+                str(table.__tablename__),
+                f'{row.rows} are due of metric "{row.metric}" version {row.version}, and none is there',
+            )
+
+
+def _missing_partners(connection: Connection) -> Iterator[tuple[str, str]]:
+    """A version has an owner, and workers that own one have read its topic: none is without the other."""
+    names = ("app", "metric", "version")
+    same = and_(*(getattr(MetricVersion, name) == getattr(Owner, name) for name in names))
+    named = select(MetricVersion.metric, MetricVersion.version)
+    if (row := connection.execute(named.where(~exists().where(same)).limit(1)).first()) is not None:
+        yield "owner", f'metric "{row.metric}" version {row.version} has no owner'
+    named = select(Owner.metric, Owner.version)
+    if (row := connection.execute(named.where(~exists().where(same)).limit(1)).first()) is not None:
+        yield "metric_version", f'metric "{row.metric}" version {row.version} has an owner and is not registered'
+    read = {tuple(row) for row in connection.execute(select(PartitionCount.app, PartitionCount.topic))}
+    owned = select(Owner.app, Owner.metric, Owner.version, MetricVersion.parameters).join(MetricVersion, same)
+    for app, metric, version, parameters in connection.execute(owned.where(Owner.kind == WORKERS)):
+        if (app, orjson.loads(parameters).get("topic")) not in read:
+            yield "partition_count", f'workers own metric "{metric}" version {version}, and no partitions are noted'
+
+
+def _without_rows(table: Any, column: Any) -> Any:
+    """Versions of which the log must have rows in a table, and has none."""
+    same = [getattr(table, name) == getattr(Owner, name) for name in ("app", "metric", "version")]
+    due = select(Owner.metric, Owner.version, column.label("rows")).where(column > 0)
+    return due.where(~exists().where(and_(*same))).limit(1)

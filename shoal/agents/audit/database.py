@@ -1,0 +1,206 @@
+"""The database of the audit log: SQLite or PostgreSQL, its schema at head, and transactions that say what they are.
+
+A SQLite file is made and migrated by whoever opens it first; PostgreSQL is migrated by `shoal migrate` alone. Either
+way all steps are one transaction behind a lock, so several processes may come at once.
+"""
+
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, select, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from shoal.agents.audit.completeness import lost_rows
+from shoal.models.errors import LedgerError
+from shoal.models.tables import Log
+
+BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
+MIGRATION_LOCK = 0x73686F616C  # "shoal", any number that no one else of the database locks
+
+_alembic = threading.Lock()  # alembic keeps the running migration in a global of its module
+
+
+class Unavailable(LedgerError):
+    """The database does not answer; what was asked for may or may not have happened, and may be asked again."""
+
+
+def now() -> str:
+    """The wall clock, for what people read: no release and no decision depends on it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Database:
+    """An engine and its two kinds of transaction."""
+
+    def __init__(self, url: str, *, patience: float = BUSY_SECONDS) -> None:
+        self.url = _read_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        make = _sqlite if self.is_sqlite else _postgresql
+        self._engine = make(self.url, patience)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database and writes nothing."""
+        with _reachable(), self._engine.connect() as connection:
+            if not self.is_sqlite:  # where each statement would see what was committed just before it
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that writes: all or nothing. In SQLite it is the only one from its first moment on."""
+        with _reachable(), self._engine.connect() as connection:
+            with connection.execution_options(shoal_write=True).begin():
+                yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+def _read_url(url: str) -> URL:
+    """Refuse what is no database of ours; name the driver."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise LedgerError("[audit] url is not a database URL; write sqlite:///FILE or postgresql://HOST/NAME") from None
+    backend = parsed.get_backend_name()
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise LedgerError(f"[audit] url: {backend} is not supported; use sqlite:///FILE or postgresql://HOST/NAME")
+    if parsed.database in (None, "", ":memory:"):
+        raise LedgerError("[audit] url: an audit log must outlive its process; name a file, sqlite:///FILE")
+    if not Path(str(parsed.database)).absolute().parent.is_dir():
+        raise LedgerError(f"[audit] url: the folder of {parsed.database} does not exist; make it first")
+    return parsed
+
+
+def _sqlite(url: URL, patience: float) -> Engine:
+    engine = create_engine(url, hide_parameters=True, pool_timeout=patience, connect_args={"timeout": 0})
+
+    @event.listens_for(engine, "connect")
+    def connect(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # the driver opens no transactions; `begin` does
+        _use_wal(connection, patience)
+        connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")  # a release is in the log before it is shown, power cut or not
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("shoal_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
+    """Readers beside one writer. SQLite does not always wait its busy timeout for this change of mode; we do."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _postgresql(url: URL, patience: float) -> Engine:
+    dead = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10}  # a dead host is noticed
+    return create_engine(url, hide_parameters=True, pool_pre_ping=True, pool_timeout=patience, connect_args=dead)
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """One error for every way in which a database can be away; faults of ours stay what they are."""
+    try:
+        yield
+    except PoolTimeoutError as error:
+        raise Unavailable("audit log: all connections are busy") from error
+    except DBAPIError as error:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise LedgerError("[audit] url: the file is no SQLite database, or damaged; restore it") from error
+        away = isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
+        if not away or code == sqlite3.SQLITE_ERROR:
+            raise
+        first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
+        raise Unavailable(f"audit log: the database does not answer ({first})") from error
+
+
+def bring_to_head(database: Database, *, migrate: bool) -> str:
+    """Make the schema the one this code knows, if `migrate`, and check that it is; return the log's id."""
+    script = _steps()
+    with database.read() as connection:
+        current = _revision(connection, script)
+        if current == script.get_current_head():
+            return log_id(connection)
+    if not migrate:
+        raise LedgerError("[audit] url: schema not migrated: run `shoal migrate CONFIG`")
+    with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        _revision(connection, script)
+        upgrade(connection)
+        return log_id(connection)
+
+
+def upgrade(connection: Connection) -> None:
+    """All steps up to head, in the caller's transaction, and of a new log its random id."""
+    config = _alembic_config()
+    config.attributes["connection"] = connection
+    is_new = MigrationContext.configure(connection).get_current_revision() is None
+    with _alembic:
+        command.upgrade(config, "head")
+    if is_new:
+        connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
+
+
+def log_id(connection: Connection) -> str:
+    """The log's random id.
+
+    Raises:
+        LedgerError: it is gone.
+    """
+    found = connection.execute(select(Log.id)).scalar_one_or_none()
+    if found is None:
+        raise lost_rows("log", "its id is gone, to which keys and topics are bound")
+    return found
+
+
+@cache
+def _steps() -> ScriptDirectory:
+    """The steps of the schema, which do not change while a process runs."""
+    return ScriptDirectory.from_config(_alembic_config())
+
+
+def _alembic_config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "shoal:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _revision(connection: Connection, script: ScriptDirectory) -> str | None:
+    """Where the schema stands; refused when only newer code knows the place."""
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current not in {step.revision for step in script.walk_revisions()}:
+        raise LedgerError(f"[audit] url: the schema ({current}) is newer than this shoal; install the newer version")
+    return current

@@ -1,0 +1,78 @@
+"""What workers have yet to make again of what file runs published, as the ledger has it.
+
+Workers that take a version over from file runs publish nothing new of it before all that the log had is made again, in
+every partition of the contributions, by whichever worker has it. The version's row in the ledger lists the partitions
+that have done so; as long as a version waits, it is asked for. What can fail: the database is away, and the version
+waits for it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.log import Group, Head
+from shoal.agents.audit.owners import Ownership, Version
+from shoal.models.records import record_key
+from shoal.stream.topic import TopicPlan
+
+
+@dataclass(frozen=True)
+class Place:
+    """One version in one partition of the contributions."""
+
+    version: Version
+    partition: int
+
+
+class MadeAgain:
+    """The versions of one worker that wait, and what it knows of them."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        app: str,
+        partitions: int,
+        owners: Mapping[Version, Ownership],
+        versions: Iterable[Version],
+    ) -> None:
+        self._ledger, self._app, self._partitions = ledger, app, partitions
+        self._versions = frozenset(versions)
+        self._learn(owners)
+
+    def _learn(self, owners: Mapping[Version, Ownership]) -> None:
+        found = {version: owners[version].made_again for version in self._versions & owners.keys()}
+        self._open = {version: made for version, made in found.items() if made is not None}
+
+    @property
+    def open(self) -> set[Version]:
+        """Versions of which new releases are withheld, since some partition has not made all again."""
+        return set(self._open)
+
+    def is_clear(self, label: str) -> bool:
+        """Whether all partitions have made a metric's releases again; `label` is its name and version."""
+        metric, _, version = label.rpartition("/")
+        return (metric, int(version)) not in self._open
+
+    def ask(self, made: Iterable[Place]) -> None:
+        """Report to the ledger what partitions of this worker have made again, and learn of the others."""
+        new: dict[Version, set[int]] = {}
+        for place in made:
+            if place.partition not in self._open.get(place.version, {place.partition}):
+                new.setdefault(place.version, set()).add(place.partition)
+        self._learn(self._ledger.made_again(self._app, new, partitions=self._partitions))
+
+
+def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> dict[int, dict[str, dict[str, int]]]:
+    """Of each contributions partition: the last release that the log has of every group which it releases, by label."""
+    metrics = {
+        (metric.section.name, metric.section.version): (plan, metric) for plan in plans for metric in plan.metrics
+    }
+    homes: dict[int, dict[str, dict[str, int]]] = {}
+    for group, head in heads.items():
+        found = metrics.get(group[:2])
+        if found is not None:
+            plan, metric = found
+            # All cells of a slotted metric are released where its samples are.
+            key = record_key(group.metric, None if metric.section.is_slotted else group.group)
+            homes.setdefault(plan.home_of(key), {}).setdefault(metric.label, {})[group.group] = head.seq
+    return homes

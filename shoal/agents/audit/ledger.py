@@ -1,0 +1,309 @@
+"""The ledger and audit log, as the rest of shoal uses them: every method is one SQL transaction.
+
+Synchronous: callers on an event loop use threads. A database that is away raises `Unavailable`, which may be retried,
+for every method is idempotent; any other `LedgerError` is a refusal that stays one.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from sqlalchemy import Connection, select
+
+from shoal.agents.audit import budget, log, owners, registration
+from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.audit.completeness import check_whole, lost_rows
+from shoal.agents.audit.database import Database, Unavailable, bring_to_head
+from shoal.agents.audit.log import Appended, Equivocation, Group, Head, MissingSeq, NotOwner, StreamEnded
+from shoal.agents.audit.owners import Ownership, Version
+from shoal.agents.audit.registration import Agreement, Registration, Request, ended_when, version_name
+from shoal.models.errors import LedgerError
+from shoal.models.exact import exact_text
+from shoal.models.tables import ENDED, RETIRED, MetricVersion
+
+__all__ = [
+    "Agreement",
+    "Appended",
+    "BudgetReport",
+    "End",
+    "Equivocation",
+    "Group",
+    "Head",
+    "Ledger",
+    "MissingSeq",
+    "NotOwner",
+    "Ownership",
+    "Registration",
+    "Standing",
+    "StreamEnded",
+    "Unavailable",
+]
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a file: its last tick closed `at`, and no other input may follow under this version."""
+
+    metric: str
+    version: int
+    at: str
+    input_digest: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an app has published, and by whose right, at one moment."""
+
+    heads: dict[Group, Head]
+    owners: dict[Version, Ownership]
+    activated: set[tuple[Group, int]]  # group and level
+
+
+class Ledger:
+    """One audit log, open. A file run is known by the ledger that it opened: its id is `run`."""
+
+    def __init__(self, database: Database, log_id: str) -> None:
+        self.database = database
+        self.log_id = log_id
+        self.run = secrets.token_hex(16)
+
+    @classmethod
+    def open(cls, url: str, *, migrate: bool | None = None) -> Self:
+        """Open a log, and migrate its schema: None does so for SQLite alone, as every command but `migrate` wants."""
+        database = Database(url)
+        try:
+            return cls(database, bring_to_head(database, migrate=database.is_sqlite if migrate is None else migrate))
+        except BaseException:
+            database.close()
+            raise
+
+    def close(self) -> None:
+        """Close all connections; the next use opens them again."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def register(
+        self,
+        app: str,
+        registrations: Sequence[Registration],
+        *,
+        budget_epsilon: Fraction,
+        budget_delta: Fraction,
+        key_fingerprint: str,
+        partitions: Mapping[str, int] | None = None,
+        unit: str = "user",
+        file_run: bool = False,
+        topic: str | None = None,
+    ) -> Agreement:
+        """Register what is new and charge it; refuse whatever differs from what is registered.
+
+        Who registers owns the streams from then on: workers (with `partitions`) for good, a file run those of its topic
+        until the next one.
+        """
+        run = self.run if file_run else ""
+        request = Request(
+            app,
+            registrations,
+            budget_epsilon,
+            budget_delta,
+            key_fingerprint,
+            partitions or {},
+            unit,
+            file_run,
+            run,
+            topic,
+        )
+        with self.database.write() as connection:
+            return registration.register(connection, request)
+
+    def check(
+        self,
+        app: str,
+        registrations: Sequence[Registration],
+        *,
+        budget_epsilon: Fraction,
+        budget_delta: Fraction,
+        key_fingerprint: str,
+        partitions: Mapping[str, int] | None = None,
+        unit: str = "user",
+        file_run: bool = False,
+        topic: str | None = None,
+    ) -> Agreement:
+        """What `register` would do now; nothing is written."""
+        request = Request(
+            app, registrations, budget_epsilon, budget_delta, key_fingerprint, partitions or {}, unit, file_run
+        )
+        with self.database.read() as connection:
+            return registration.examine(connection, request)
+
+    def versions(self, app: str) -> list[MetricVersion]:
+        """The registered versions of an app, detached rows: state, end and all."""
+        with self.database.read() as connection:
+            return [row for row in registration.versions(connection) if row.app == app]
+
+    def known_versions(self, app: str) -> dict[Version, int | None]:
+        """All registered versions, of any app, with what file runs of this one have released; None: workers own it."""
+        with self.database.read() as connection:
+            found: dict[Version, int | None]
+            found = {(row.metric, row.version): 0 for row in registration.versions(connection)}
+            mine = owners.owners(connection, app).items()
+            return found | {version: None if owner.by_workers else owner.releases for version, owner in mine}
+
+    def standing(self, app: str) -> Standing:
+        """What is published and who owns it: to be read after a registration, which settles that.
+
+        Raises:
+            LedgerError: the log has lost releases.
+        """
+        with self.database.read() as connection:
+            found = owners.owners(connection, app)
+            heads = log.heads(connection, app)
+            activated = log.activated(connection, app)
+        there = Counter[Version]()
+        for group, head in heads.items():
+            there[group.metric, group.version] += head.seq
+        for (metric, version), owner in sorted(found.items()):
+            if there[metric, version] < owner.releases:
+                due, name = owner.releases, version_name(metric, version)
+                raise lost_rows("release", f"{due} are due of {name}, and {there[metric, version]} are there")
+        return Standing(heads, found, activated)
+
+    def partitions(self, app: str) -> dict[str, int]:
+        """Partitions of the topics that an app's workers have read; none of them for file runs alone."""
+        with self.database.read() as connection:
+            return registration.known_partitions(connection, app)
+
+    def append(
+        self,
+        app: str,
+        rows: Iterable[bytes],
+        *,
+        activations: Iterable[bytes] = (),
+        ends: Iterable[End] = (),
+        run: str | None = None,
+    ) -> Appended:
+        """Write releases, and what belongs to them, in one transaction; repeats are compared and skipped.
+
+        A file run gives its id: it may add to what it owns alone. What workers publish is in Kafka already, and comes
+        without one.
+
+        Raises:
+            NotOwner: this is new, and of a version that another file run or workers own by now.
+            Equivocation: an id has two values; nothing of its group is written, everything else is.
+            MissingSeq: a release came too early; `.waiting` holds the rows to append again, all others are written.
+            StreamEnded: the version's stream ended and this is a new release of it.
+        """
+        with self.database.write() as connection:
+            done = log.append_releases(connection, app, rows, run)
+            others = log.append_activations(connection, app, activations, run)
+            done.faults += others.faults
+            for end in ends if not done.faults else ():
+                _end(connection, app, end, run)
+        done.raise_faults()
+        return done
+
+    def append_activations(self, app: str, rows: Iterable[bytes]) -> Appended:
+        """Write activations; repeats are compared and skipped, two values for one are an `Equivocation`."""
+        with self.database.write() as connection:
+            done = log.append_activations(connection, app, rows)
+        done.raise_faults()
+        return done
+
+    def heads(self, app: str) -> dict[Group, Head]:
+        """The last release of every (metric, version, group): its seq and chain digest."""
+        with self.database.read() as connection:
+            return log.heads(connection, app)
+
+    def activation(self, app: str, group: Group, level: int) -> bytes | None:
+        """An activation as it was published."""
+        with self.database.read() as connection:
+            stored = log.activation(connection, app, group, level)
+        return None if stored is None else stored.encode()
+
+    def made_again(
+        self, app: str, made: Mapping[Version, set[int]] | None = None, *, partitions: int = 0
+    ) -> dict[Version, Ownership]:
+        """Note which contributions partitions have made again what file runs published; the owners, as they are now."""
+        if made:
+            with self.database.write() as connection:
+                owners.note_made_again(connection, app, made, partitions)
+        with self.database.read() as connection:
+            return owners.owners(connection, app)
+
+    def release(self, app: str, metric: str, version: int, group: str | None, seq: int) -> bytes | None:
+        """A release as it was published."""
+        place = Group(metric, version, group or "")
+        with self.database.read() as connection:
+            stored = log.published(connection, app, {place: (seq, seq)}).get(place, [])
+        return next((one.body.encode() for one in stored if one.seq == seq), None)
+
+    def end(self, app: str, metric: str, version: int, at: str, input_digest: str) -> None:
+        """Write down the end of a file; its repetition is welcome, another input is refused."""
+        with self.database.write() as connection:
+            _end(connection, app, End(metric, version, at, input_digest), None)
+
+    def retire(self, app: str, metric: str, version: int) -> None:
+        """Take a version out of use for good; its charge stays."""
+        with self.database.write() as connection:
+            registration.lock(connection)
+            _version(connection, app, metric, version)
+            registration.set_state(connection, app, metric, version, RETIRED)
+
+    def budget_report(self) -> BudgetReport | None:
+        """The budget and all its charges; None before the first registration.
+
+        Raises:
+            LedgerError: the log has lost rows, so that its charges may be more than it says.
+        """
+        with self.database.read() as connection:
+            check_whole(connection)
+            return budget.report(connection)
+
+    def raise_budget(self, epsilon: Fraction, delta: Fraction) -> BudgetReport:
+        """Raise the budget, and log that it was; the same again is nothing new."""
+        with self.database.write() as connection:
+            registration.lock(connection)
+            check_whole(connection)
+            book = budget.report(connection)
+            if book is None:
+                raise LedgerError("the ledger has no budget yet: the first registration takes it from [privacy]")
+            for name, old, new in (("epsilon", book.epsilon, epsilon), ("delta", book.delta, delta)):
+                if new < old:
+                    raise LedgerError(
+                        f"a budget is only ever raised: {name} {exact_text(new)} is less than the {exact_text(old)} of "
+                        "the ledger"
+                    )
+            if (epsilon, delta) != (book.epsilon, book.delta):
+                budget.write_budget(connection, epsilon, delta)
+            return BudgetReport(epsilon, delta, book.unit, book.charges)
+
+
+def _version(connection: Connection, app: str, metric: str, version: int) -> MetricVersion:
+    for row in registration.versions(connection):
+        if (row.app, row.metric, row.version) == (app, metric, version):
+            return row
+    raise LedgerError(f"{version_name(metric, version)} is not registered under app {app!r}; register it first")
+
+
+def _end(connection: Connection, app: str, end: End, run: str | None) -> None:
+    connection.execute(select(MetricVersion.version).where(MetricVersion.app == app).with_for_update(key_share=True))
+    row = _version(connection, app, end.metric, end.version)
+    if row.state == RETIRED:
+        raise LedgerError(f"{version_name(end.metric, end.version)} is retired; raise its version")
+    if row.state == ENDED and (row.ended_at, row.input_digest) != (end.at, end.input_digest):
+        raise LedgerError(
+            f"{version_name(end.metric, end.version)} ended {ended_when(row)} with another input; raise its version"
+        )
+    version = (end.metric, end.version)
+    if row.state != ENDED and run is not None and (others := owners.of_others(connection, app, [version], run)):
+        raise NotOwner(f"{version_name(*version)}: {others[version]}; it is not ended", Group(*version, ""))
+    told = {"ended_at": end.at, "input_digest": end.input_digest}
+    registration.set_state(connection, app, end.metric, end.version, ENDED, **told)

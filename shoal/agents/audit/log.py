@@ -1,0 +1,297 @@
+"""What was published, written once: releases in their chains, activations.
+
+Everything is idempotent, for the stream delivers again after a crash: a repeat is compared and skipped. Nothing is
+written past a gap, and nothing of a group in which one id has two values. What can be written is; the fault is raised
+after that, with the rows that were left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert, select, text
+
+from shoal.agents.audit import owners
+from shoal.agents.audit.owners import Version
+from shoal.models.chain import FIRST, chain
+from shoal.models.errors import AuditError
+from shoal.models.tables import ENDED, Activation, Label, Release, escape
+
+REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
+ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
+    "sqlite": """
+        SELECT json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
+               json_extract(value, '$[2]') AS "group", json_extract(value, '$[3]') AS first,
+               json_extract(value, '$[4]') AS last
+        FROM json_each(:asked)""",
+    "postgresql": """
+        SELECT one ->> 0 AS metric, (one ->> 1)::bigint AS version, one ->> 2 AS "group",
+               (one ->> 3)::bigint AS first, (one ->> 4)::bigint AS last
+        FROM json_array_elements(CAST(:asked AS json)) AS row(one)""",
+}
+
+
+class Group(NamedTuple):
+    """Where a chain belongs; '' is the group of a metric without groups."""
+
+    metric: str
+    version: int
+    group: str
+
+    def __str__(self) -> str:
+        name = f'metric "{self.metric}" version {self.version}'
+        return f'{name} group "{self.group}"' if self.group else name
+
+
+class Head(NamedTuple):
+    """The last release of a group; seq 0 before the first."""
+
+    seq: int
+    hash: bytes
+
+
+class Published(NamedTuple):
+    """A release as it stands in the log."""
+
+    seq: int
+    body: str
+    hash: bytes
+
+
+class Unwritten(AuditError):
+    """Some rows of a batch were not written; all others were."""
+
+    def __init__(self, message: str, group: Group, waiting: Sequence[bytes] = (), written: int = 0) -> None:
+        super().__init__(message)
+        self.group = group
+        self.waiting = tuple(waiting)  # rows behind a gap: append them again once the missing one is there
+        self.written = written
+
+
+class Equivocation(Unwritten):
+    """Two values for one release id, or for one activation. Waiting does not help."""
+
+
+class StreamEnded(Unwritten):
+    """A new release of a version whose stream a file run has ended."""
+
+
+class NotOwner(Unwritten):
+    """Something new of a version that another publishes."""
+
+
+class MissingSeq(Unwritten):
+    """A release arrived before one that precedes it."""
+
+    def __init__(self, group: Group, expected: int, got: int) -> None:
+        message = f"{group}: release {got} came while {expected} is missing in the audit log; later ones wait for it"
+        super().__init__(message, group)
+        self.expected = expected
+        self.got = got
+
+
+@dataclass
+class Appended:
+    """What became of a batch."""
+
+    written: int = 0
+    repeated: int = 0
+    faults: list[Unwritten] = field(default_factory=list)
+    waiting: list[bytes] = field(default_factory=list)
+
+    def raise_faults(self) -> None:
+        """Raise the worst fault, if any: equivocation before a gap."""
+        for fault in sorted(self.faults, key=lambda fault: isinstance(fault, MissingSeq)):
+            fault.waiting, fault.written = tuple(self.waiting), self.written
+            raise fault
+
+
+def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run: str | None = None) -> Appended:
+    """Write releases, given as their exact bytes, into the caller's transaction.
+
+    A file run gives its id, and adds only to versions that it owns. Without one, they are in Kafka already.
+    """
+    batch: dict[Group, list[tuple[int, str, str, str]]] = {}
+    for row, fields in read_records(rows, "seq", "id", "at"):
+        batch.setdefault(group_of(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
+    done = Appended()
+    new: list[dict[str, Any]] = []
+    closed = _lock_versions(connection, app, batch, run)
+    ranges = {group: (min(releases)[0], max(releases)[0]) for group, releases in batch.items()}
+    stored = published(connection, app, ranges)
+    for group in sorted(batch):
+        try:
+            added = _continue(group, sorted(batch[group]), stored.get(group, []), done)
+            if added:
+                closed.refuse(group)
+            new += added
+        except Unwritten as fault:
+            done.faults.append(fault)
+    if new:
+        connection.execute(insert(Release), [{"app": app, **row} for row in new])
+        owners.count(connection, app, releases=((row["metric"], row["version"]) for row in new))
+    done.written = len(new)
+    return done
+
+
+def _continue(
+    group: Group, releases: list[tuple[int, str, str, str]], stored: list[Published], done: Appended
+) -> list[dict[str, Any]]:
+    """Rows that lengthen the chain of a group; repeats are compared, what is behind a gap waits."""
+    known = {one.seq: one.body for one in stored}
+    digests = {0: FIRST} | {one.seq: one.hash for one in stored}
+    rows: list[dict[str, Any]] = []
+    waiting: list[bytes] = []
+    repeated = 0
+    for seq, body, name, at in releases:
+        if seq in known:
+            if known[seq] != body:
+                raise Equivocation(f"{group}: release {seq} has two values; the log keeps the first: {REMEDY}", group)
+            repeated += 1
+        elif seq - 1 in digests and not waiting:
+            known[seq], digests[seq] = body, chain(digests[seq - 1], body.encode())
+            place = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
+            link = {"previous_hash": digests[seq - 1], "hash": digests[seq]}
+            rows.append({**place, "id": name, "at": at, "body": body, **link})
+        else:
+            waiting.append(body.encode())
+            if len(waiting) == 1:
+                done.faults.append(MissingSeq(group, max(one for one in digests if one < seq) + 1, seq))
+    done.repeated += repeated
+    done.waiting += waiting
+    return rows
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """Versions that take nothing new of this writer."""
+
+    ended: set[Version]
+    of_others: dict[Version, str]  # and why
+
+    def refuse(self, group: Group) -> None:
+        """Raise if something new of this group may not be written."""
+        if group[:2] in self.ended:
+            raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
+        if (reason := self.of_others.get(group[:2])) is not None:
+            raise NotOwner(f"{group}: {reason}; nothing new is written", group)
+
+
+def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], run: str | None) -> _Closed:
+    """Hold the versions that a batch is of, so that appends to one follow one another and none changes its owner."""
+    wanted: set[Version] = {(group.metric, group.version) for group in groups}
+    states = owners.lock_versions(connection, app, wanted)
+    for metric, version in sorted(wanted - states.keys()):
+        raise AuditError(f'metric "{metric}" version {version} is not registered under app {app!r}; nothing is written')
+    ended = {version for version, state in states.items() if state == ENDED}
+    return _Closed(ended, {} if run is None else owners.of_others(connection, app, wanted, run))
+
+
+def published(connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[Published]]:
+    """Stored releases of each group between first - 1 and last, in order; where there are none, its head."""
+    found: dict[Group, list[Published]] = {}
+    for row in connection.execute(_between(connection.dialect.name, app, ranges)):
+        if row.seq is not None:
+            release = Published(row.seq, row.body, row.hash)
+            found.setdefault(Group(row.metric, row.version, row.group), []).append(release)
+    for group, (first, _) in ranges.items():
+        if group not in found and first > 1 and (last := head(connection, app, group)):
+            found[group] = [last]
+    return {group: sorted(releases) for group, releases in found.items()}
+
+
+def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tuple[Any, ...]]:
+    """The query for all groups at once; where there is nothing, its seq is null.
+
+    The groups are one JSON parameter, for thousands of parameters take a second to compile. The outer join keeps
+    SQLite, which cannot know how few they are, from going through the releases first.
+    """
+    rows = [[place.metric, place.version, escape(place.group), *ends] for place, ends in ranges.items()]
+    asked = text(ASKED[dialect]).bindparams(asked=orjson.dumps(rows).decode())
+    wanted = asked.columns(metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger).cte("asked")
+    table = Release.__table__.c
+    place = (wanted.c.metric, wanted.c.version, wanted.c.group)
+    same = (table.app == app, *(table[column.key] == column for column in place))
+    between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
+    return select(*place, table.seq, table.body, table.hash).join_from(
+        wanted, Release.__table__, and_(*same, *between), isouter=True
+    )
+
+
+def head(connection: Connection, app: str, group: Group) -> Published | None:
+    """The last release of a group."""
+    chosen = (Release.metric == group.metric, Release.version == group.version, Release.group == group.group)
+    wanted = select(Release.seq, Release.body, Release.hash).where(Release.app == app, *chosen)
+    row = connection.execute(wanted.order_by(Release.seq.desc()).limit(1)).one_or_none()
+    return Published(row.seq, row.body, row.hash) if row else None
+
+
+def heads(connection: Connection, app: str) -> dict[Group, Head]:
+    """The last release of every group."""
+    place = (Release.metric, Release.version, Release.group)
+    last = select(*place, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*place).subquery()
+    same = and_(*(column == last.c[column.key] for column in (*place, Release.seq)), Release.app == app)
+    rows = connection.execute(select(*place, Release.seq, Release.hash).join(last, same))
+    return {Group(row.metric, row.version, row.group): Head(row.seq, row.hash) for row in rows}
+
+
+def append_activations(connection: Connection, app: str, rows: Iterable[bytes], run: str | None = None) -> Appended:
+    """Write activations, given as their exact bytes, into the caller's transaction."""
+    done = Appended()
+    new: dict[tuple[Group, int], dict[str, Any]] = {}
+    read = [(row.decode(), fields) for row, fields in read_records(rows, "level", "at", "prior")]
+    closed = _lock_versions(connection, app, {group_of(fields) for _, fields in read}, run)
+    for body, fields in read:
+        group, level = group_of(fields), fields["level"]
+        stored = new[group, level]["body"] if (group, level) in new else activation(connection, app, group, level)
+        try:
+            if stored is None:
+                closed.refuse(group)
+                said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
+                new[group, level] = {"app": app, **group._asdict(), "level": level, **said}
+            elif stored == body:
+                done.repeated += 1
+            else:
+                message = f"{group}: the activation of level {level} has two values; the log keeps the first: {REMEDY}"
+                raise Equivocation(message, group)
+        except Unwritten as fault:
+            done.faults.append(fault)
+    if new:
+        connection.execute(insert(Activation), list(new.values()))
+        owners.count(connection, app, activations=(group[:2] for group, _ in new))
+    done.written = len(new)
+    return done
+
+
+def activation(connection: Connection, app: str, group: Group, level: int) -> str | None:
+    """The activation of a level of a group, as it was published."""
+    names = (Activation.metric, Activation.version, Activation.group)
+    chosen = (name == part for name, part in zip(names, group, strict=True))
+    wanted = select(Activation.body).where(Activation.app == app, *chosen, Activation.level == level)
+    return connection.execute(wanted).scalar_one_or_none()
+
+
+def activated(connection: Connection, app: str) -> set[tuple[Group, int]]:
+    """Group and level of all activations."""
+    columns = (Activation.metric, Activation.version, Activation.group, Activation.level)
+    found = connection.execute(select(*columns).where(Activation.app == app))
+    return {(Group(row.metric, row.version, row.group), row.level) for row in found}
+
+
+def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Records that hold at least a version, a group and these names."""
+    for row in rows:
+        try:
+            fields = orjson.loads(row)
+            complete = {"metric", "version", "group", *names} <= fields.keys()
+        except (orjson.JSONDecodeError, AttributeError):
+            complete = False
+        if not complete:
+            raise AuditError("a record is neither release nor activation; someone else writes into shoal's topics")
+        yield row, fields
+
+
+def group_of(fields: dict[str, Any]) -> Group:
+    """The chain a record belongs to."""
+    return Group(fields["metric"], fields["version"], fields["group"] or "")

@@ -1,0 +1,191 @@
+"""Where the releases come from that tell windows: the audit log's SQL, or a file of them. Neither needs a key."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, select
+
+from shoal.agents.audit import log
+from shoal.agents.audit.database import Database, bring_to_head
+from shoal.agents.audit.log import Group
+from shoal.agents.input.event_file import opened
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.models.config.metric import MetricSection
+from shoal.models.errors import InputError, LedgerError
+from shoal.models.tables import Release
+from shoal.stream.any_window import History, Seen, seen, stated
+
+LINES = 1_000  # between two looks at how far a file is read
+NAMED = 5  # groups in an error
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Whose releases."""
+
+    section: MetricSection
+    mechanism: Stepped
+    group: str  # "" without one
+
+    @property
+    def place(self) -> Group:
+        """As the audit log calls it."""
+        return Group(self.section.name, self.section.version, self.group)
+
+    def seen(self, fields: dict[str, Any]) -> Seen:
+        """One of them, read."""
+        return seen(fields, self.terms)
+
+    @cached_property
+    def terms(self) -> dict[str, Any]:
+        """What all of them state."""
+        return stated(self.section, self.mechanism)
+
+    def history(self, where: str, count: int, read: Callable[[int], Seen]) -> History:
+        """All of them."""
+        return History(self.section, self.mechanism, f"{where}: {self.place}", count, read)
+
+    def nothing(self, where: str, versions: Iterable[int], groups: Iterable[str]) -> InputError:
+        """There are none: what there is instead."""
+        others, named = sorted(set(versions) - {self.section.version}), sorted(groups)
+        remedy = "name the place that the metric was released into"
+        if named:
+            remedy = f"it has groups: {', '.join(named[:NAMED])}{', ...' if len(named) > NAMED else ''}"
+        elif others:
+            remedy = f"there are some of version {', '.join(map(str, others))}: name it in the configuration"
+        return InputError(f"{where}: no release of {self.place}; {remedy}")
+
+
+# ---------------------------------------------------------------- SQL
+
+
+@contextmanager
+def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
+    """The releases in the audit log, read as they are asked for; nothing is written, made or migrated.
+
+    Raises:
+        ShoalError: there is no log, or none of the releases is in it.
+    """
+    database = Database(url)
+    try:
+        file = database.url.database
+        if database.is_sqlite and not Path(str(file)).is_file():
+            raise LedgerError(f"[audit] url: {file} does not exist; name the audit log, or a file of releases: --input")
+        bring_to_head(database, migrate=False)
+        with database.read() as connection:
+            last = log.head(connection, app, wanted.place)
+            if last is None:
+                raise _nothing_logged(connection, app, wanted)
+            yield wanted.history("audit log", last.seq, lambda seq: _logged(connection, app, wanted, seq))
+    finally:
+        database.close()
+
+
+def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> Seen:
+    metric, version, group = wanted.place
+    same = (Release.metric == metric, Release.version == version, Release.group == group, Release.seq == seq)
+    body = connection.execute(select(Release.body).where(Release.app == app, *same)).scalar_one_or_none()
+    if body is None:
+        raise _missing(f"audit log: {wanted.place}", seq, "shoal audit verify CONFIG")
+    try:
+        return wanted.seen(orjson.loads(body))
+    except ValueError as error:
+        raise InputError(f"audit log: {wanted.place} release {seq}: {error}; shoal audit verify CONFIG") from None
+
+
+def _nothing_logged(connection: Connection, app: str, wanted: Wanted) -> InputError:
+    first = (Release.app == app, Release.metric == wanted.section.name, Release.seq == 1)
+    rows = connection.execute(select(Release.version, Release.group).where(*first)).all()
+    groups = {row.group for row in rows if row.version == wanted.section.version}
+    return wanted.nothing(f"audit log, app {app!r}", {row.version for row in rows}, groups)
+
+
+def _missing(where: str, seq: int, remedy: str) -> InputError:
+    return InputError(f"{where}: release {seq} is missing; {remedy}")
+
+
+# ---------------------------------------------------------------- a file
+
+
+def filed(path: str, wanted: Wanted, on_bytes: Callable[[int], None] = lambda _: None) -> History:
+    """The releases in a file of JSON lines, in any order, among any others; `-` is stdin, `.gz` is unpacked.
+
+    Raises:
+        InputError: it cannot be read, or a release is missing.
+    """
+    found = _Found(path, wanted)
+    try:
+        with opened(path) as (raw, file):
+            for number, line in enumerate(file, start=1):
+                found.take(number, line)
+                if number % LINES == 0:
+                    on_bytes(raw.tell() if raw.seekable() else 0)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read ({reason}); name an existing file of releases") from None
+    return found.history()
+
+
+@dataclass
+class _Found:
+    path: str
+    wanted: Wanted
+    releases: dict[int, Seen] = field(default_factory=dict)  # by seq
+    versions: set[int] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+
+    def take(self, number: int, line: bytes) -> None:
+        """A line: keep it if it is one of the releases."""
+        if not line.strip():
+            return
+        fields = self._parsed(number, line)
+        wanted = self.wanted
+        if fields.get("metric") != wanted.section.name:
+            return
+        version, group = fields.get("version"), fields.get("group") or ""
+        if type(version) is not int or not isinstance(group, str):
+            raise self._bad(number, "it is no release")
+        self.versions.add(version)
+        if version == wanted.section.version:
+            self.groups.add(group)
+            if group == wanted.group:
+                self._keep(number, fields)
+
+    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            fields = None
+        if not isinstance(fields, dict):
+            raise self._bad(number, "it is no JSON object")
+        return fields
+
+    def _keep(self, number: int, fields: dict[str, Any]) -> None:
+        seq = fields.get("seq")
+        if type(seq) is not int or seq < 1:
+            raise self._bad(number, "it is no release")
+        try:
+            one = self.wanted.seen(fields)
+        except ValueError as error:
+            raise self._bad(number, str(error)) from None
+        if self.releases.setdefault(seq, one) != one:
+            raise self._bad(number, f"release {seq} has two values")
+
+    def _bad(self, number: int, reason: str) -> InputError:
+        return InputError(f"{self.path}: line {number}: {reason}; give releases as JSON lines, as they were published")
+
+    def history(self) -> History:
+        """All of them, if none is missing."""
+        count = max(self.releases, default=0)
+        if not count:
+            raise self.wanted.nothing(self.path, self.versions, self.groups)
+        if len(self.releases) < count:
+            seq = next(seq for seq in range(1, count) if seq not in self.releases)
+            raise _missing(f"{self.path}: {self.wanted.place}", seq, "give all from the first on")
+        return self.wanted.history(self.path, count, self.releases.__getitem__)

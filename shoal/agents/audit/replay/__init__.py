@@ -1,0 +1,1 @@
+"""What `run.py` is made of: reading topics again, making releases again, comparing."""

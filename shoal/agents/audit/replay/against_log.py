@@ -1,0 +1,101 @@
+"""Holds the audit log against what contributions and key yield.
+
+In come recomputed releases and activations; out come findings. The log is read before the topics, so that it is behind
+them and never ahead while workers run.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from sqlalchemy import select
+
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.log import Group, published
+from shoal.agents.audit.replay.matching import Expected, Findings
+from shoal.models.tables import Activation
+
+BATCH = 5_000  # releases looked up at once
+
+
+class Logged:
+    """The releases and activations of some metric versions in the audit log."""
+
+    def __init__(self, ledger: Ledger, app: str, versions: frozenset[tuple[str, int]], findings: Findings) -> None:
+        self._ledger, self._app, self._findings = ledger, app, findings
+        self._heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] in versions}
+        self._reached: dict[Group, int] = {}
+        self._waiting: list[Expected] = []
+        self._activations = _activations(ledger, app, versions)
+        self._behind = self._activations_behind = 0
+
+    def releases(self, records: Sequence[Expected]) -> None:
+        """Compare releases, each group's in order."""
+        self._waiting += records
+        if len(self._waiting) >= BATCH:
+            self._compare()
+
+    def _compare(self) -> None:
+        ranges: dict[Group, tuple[int, int]] = {}
+        for (group, seq), *_ in self._waiting:
+            first, last = ranges.get(group, (seq, seq))
+            ranges[group] = (min(first, seq), max(last, seq))
+        with self._ledger.database.read() as connection:
+            stored = published(connection, self._app, ranges) if ranges else {}
+        bodies = {(group, one.seq): one.body for group, some in stored.items() for one in some}
+        for name, _, value in self._waiting:
+            self._take(*name, value, bodies.get(name))
+        self._waiting.clear()
+
+    def _take(self, group: Group, seq: int, value: bytes, logged: str | None) -> None:
+        self._reached[group] = seq
+        where = f"audit log {group} release {seq}"
+        if logged is None and seq <= self._heads.get(group, 0):
+            self._findings.add("missing", where, "contributions and key yield it; the log lacks it")
+        elif logged is None:
+            self._behind += 1
+        elif logged.encode() != value:
+            self._findings.add("changed", where, "the log has another value than contributions and key yield")
+
+    def activations(self, records: Sequence[Expected], *, must: bool) -> None:
+        """Compare activations; `must`: the audit stage says that it has written them."""
+        for name, _, value in records:
+            where = f"audit log {name[0]} activation of level {name[1]}"
+            logged = self._activations.pop(name, None)
+            if logged is not None and logged != _digest(value):
+                self._findings.add("changed", where, "the log has another value than contributions and key yield")
+            elif logged is None and must:
+                self._findings.add("missing", where, "contributions and key yield it; the log lacks it")
+            elif logged is None:
+                self._activations_behind += 1
+
+    def finish(self, *, complete: bool) -> None:
+        """Nothing more comes; `complete`: everything was recomputed."""
+        self._compare()
+        if complete:
+            for group, last in self._heads.items():
+                if self._reached.get(group, 0) < last:
+                    message = "it is in the log; contributions and key do not yield it"
+                    self._findings.add("forged", f"audit log {group} release {last}", message)
+            for group, level in self._activations:
+                message = "it is in the log; contributions and key do not yield it"
+                self._findings.add("forged", f"audit log {group} activation of level {level}", message)
+        for count, what in ((self._behind, "releases"), (self._activations_behind, "activations")):
+            if count:
+                message = f"it is {count} {what} behind the topic"
+                self._findings.add("behind", "audit log", message, failure=False)
+
+
+def _activations(ledger: Ledger, app: str, versions: frozenset[tuple[str, int]]) -> dict[tuple[Group, int], bytes]:
+    """Digest of every activation in the log."""
+    columns = (Activation.metric, Activation.version, Activation.group, Activation.level, Activation.body)
+    with ledger.database.read() as connection:
+        rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).where(Activation.app == app))
+        return {
+            (Group(row.metric, row.version, row.group), row.level): _digest(row.body.encode())
+            for row in rows
+            if (row.metric, row.version) in versions
+        }
+
+
+def _digest(value: bytes) -> bytes:
+    return blake2b(value, digest_size=16).digest()

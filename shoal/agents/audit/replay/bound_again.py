@@ -1,0 +1,74 @@
+"""The bound stage of one source partition again: events in, the messages that it must have sent out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition, Record
+from shoal.stream.state_mark import MARK
+from shoal.stream.topic import TopicPlan
+
+EVENTS = 5_000  # between two takes of what is sent: bounds the memory
+
+Plan = Callable[[Config], TopicPlan]
+
+
+class BoundAgain:
+    """A metric that came later begins where the stage's mark says that it began."""
+
+    def __init__(self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any]) -> None:
+        self._partition, self._log = partition, mark["log"]
+        starts: dict[int, list[MetricSection]] = {}
+        for metric in config.metrics_of(topic):
+            start = mark["starts"].get(f"{metric.name}/{metric.version}")
+            if start is not None:
+                starts.setdefault(start, []).append(metric)
+        self.first = min(starts, default=mark["offset"])
+        self._later = [  # the next to begin is last
+            (start, plan(config.model_copy(update={"metric": tuple(metrics)})))
+            for start, metrics in sorted(starts.items(), reverse=True)
+        ]
+        self._running: list[BoundPartition] = []
+
+    def take(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
+        """Contributions partition and message of all that these events yield."""
+        while self._later and records and self._later[-1][0] <= records[-1].offset:
+            before = [record for record in records if record.offset < self._later[-1][0]]
+            yield from self._process(before)
+            records = records[len(before) :]
+            self._begin()
+        yield from self._process(records)
+
+    def _begin(self) -> None:
+        """Begin with the next metrics; clocks that they share with earlier ones have got somewhere already."""
+        start, plan = self._later.pop()
+        bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False)
+        mark = {
+            "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
+            "numbers": [0] * plan.contributions_partitions, "watermarks": self._reached(),
+        }  # fmt: skip
+        bound.restore({MARK: orjson.dumps(mark)})
+        self._running.append(bound)
+
+    def _process(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
+        for first in range(0, len(records), EVENTS):
+            part = records[first : first + EVENTS]
+            for bound in self._running:
+                bound.process(part, part[-1].offset + 1)
+                taken = bound.take(wall=0)
+                yield from taken.messages if taken else ()
+
+    def _reached(self) -> dict[str, int | None]:
+        return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
+
+    def clocks(self) -> dict[str, int | None]:
+        """What may be promised after the last event, by clock."""
+        while self._later:
+            self._begin()
+        reached = self._reached()
+        lateness = {clock.label: clock.lateness for bound in self._running for clock in bound.plan.clocks}
+        return {label: None if latest is None else latest - lateness[label] for label, latest in reached.items()}

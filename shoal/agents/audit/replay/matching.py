@@ -1,0 +1,283 @@
+"""Holds what a topic's partition contains against what must be in it, in order and byte for byte.
+
+In come two streams, the expected and the found; out come pairs, what is missing, what nobody expected. The two are
+paired by name (group and seq, group and level), so that one forged or lost record does not make strangers of all that
+follow. Nothing here knows Kafka, and memory is bounded by how far the two are apart.
+"""
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from shoal.agents.audit.log import Group
+from shoal.agents.audit.verify import Finding
+from shoal.models.chain import FIRST
+
+AHEAD = 20_000  # how many expected records a found one is looked for in, before nobody is said to expect it
+KEPT = 50  # findings of one kind that are told one by one
+
+Name = tuple[Group, int]  # an activation's number is its level
+
+
+@dataclass
+class Findings:
+    """What an audit has to say: of each kind the first ones, and how many more there were."""
+
+    kept: list[Finding] = field(default_factory=list)
+    counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
+
+    def add(self, kind: str, where: str, message: str, *, failure: bool = True) -> None:
+        """Tell one more."""
+        self.counts[kind, failure] += 1
+        if self.counts[kind, failure] <= KEPT:
+            self.kept.append(Finding(kind, where, message, failure))
+
+    def all(self) -> list[Finding]:
+        """Everything, in the order it was told."""
+        more = [
+            Finding(kind, "and", f"{count - KEPT} more of this kind", failure)
+            for (kind, failure), count in self.counts.items()
+            if count > KEPT
+        ]
+        return [*self.kept, *more]
+
+
+class Expected(NamedTuple):
+    """A record that must be there."""
+
+    name: Name
+    key: bytes
+    value: bytes
+
+
+class Found(NamedTuple):
+    """A record that is there."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
+def name_of(value: bytes | None, number: str) -> Name | None:
+    """What a release (`number` is "seq") or activation ("level") calls itself; None if it is none."""
+    try:
+        fields = orjson.loads(value or b"")
+        metric, version, group, count = (fields[name] for name in ("metric", "version", "group", number))
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    right = isinstance(metric, str) and isinstance(group, str | None) and isinstance(version, int)
+    return (Group(metric, version, group or ""), count) if right and isinstance(count, int) else None
+
+
+class Matcher:
+    """One partition. Feed it with `expect` and `find`, call `settle` in between."""
+
+    number = "level"
+
+    def __init__(self, where: str, findings: Findings, retired: frozenset[tuple[str, int]] = frozenset()) -> None:
+        self.where = where
+        self.findings = findings
+        self.found = self.confirmed = 0
+        self.accepted: list[tuple[Expected, int | None]] = []  # and the offset, None where it is missing
+        self._retired = retired  # versions that nothing is expected of
+        self._expected: deque[Expected] = deque()
+        self._names: set[Name] = set()
+        self._found: deque[Found] = deque()
+
+    @property
+    def hungry(self) -> bool:
+        """Whether the next found record is wanted."""
+        return bool(self._expected) and not self._found
+
+    def expect(self, records: Iterable[Expected]) -> None:
+        """These come next."""
+        for record in records:
+            self._expected.append(record)
+            self._names.add(record.name)
+
+    def find(self, records: Iterable[Found]) -> None:
+        """These are next in the topic."""
+        self._found.extend(records)
+
+    def take_accepted(self) -> list[tuple[Expected, int | None]]:
+        """What is in the topic or should be, with its offset or None, since the last call."""
+        accepted, self.accepted = self.accepted, []
+        return accepted
+
+    @property
+    def over(self) -> bool:
+        """Whether what comes next in the topic is younger than what is compared."""
+        return bool(self._found) and self.enough(self._found[0])
+
+    def skip_missing(self, required: int) -> None:
+        """The topic is at its end: what must be there by now is missing. Memory stays bounded."""
+
+    def settle(self, *, complete: bool = False) -> None:
+        """Pair what can be paired; `complete`: nothing more is expected."""
+        while self._found and not self.over:
+            found = self._found[0]
+            first = self._expected[0] if self._expected else None
+            name = first.name if first and first.value == found.value else name_of(found.value, self.number)
+            if first is not None and name == first.name:
+                self._pair(self._take(), self._found.popleft())
+            elif name is not None and name[0][:2] in self._retired:
+                self.pass_by(self._found.popleft())
+            elif name in self._names:
+                self._miss(self._take())
+            elif complete or len(self._expected) >= AHEAD:
+                self._refuse(self._found.popleft(), name)
+            else:
+                return
+
+    def enough(self, found: Found) -> bool:
+        """Whether a record is younger than what is compared."""
+        return False
+
+    def _take(self) -> Expected:
+        first = self._expected.popleft()
+        self._names.discard(first.name)
+        return first
+
+    def _pair(self, expected: Expected, found: Found) -> None:
+        self.found += 1
+        self.accepted.append((expected, found.offset))
+        problems = list(self.differences(expected, found))
+        for kind, message in problems:
+            self.findings.add(kind, self._place(expected.name), message)
+        self.confirmed += not problems
+
+    def differences(self, expected: Expected, found: Found) -> Iterable[tuple[str, str]]:
+        """Kind and message of everything in which the two differ."""
+        if found.value != expected.value:
+            yield "changed", "the topic has another value than contributions and key yield"
+        if found.key != expected.key:
+            yield "changed", "its record key is not that of its metric and group"
+
+    def _miss(self, expected: Expected) -> None:
+        self.missed(expected)
+        self.accepted.append((expected, None))
+        self.findings.add("missing", self._place(expected.name), "contributions and key yield it; the topic lacks it")
+
+    def missed(self, expected: Expected) -> None:
+        """An expected record is not there."""
+
+    def pass_by(self, found: Found) -> None:
+        """A record of a retired version: nothing can be said about it."""
+
+    def _refuse(self, found: Found, name: Name | None) -> None:
+        self.found += 1
+        where = f"{self.where} offset {found.offset}" if name is None else self._place(name)
+        self.findings.add("forged", where, f"contributions and key do not yield what is at offset {found.offset}")
+
+    def _place(self, name: Name) -> str:
+        group, number = name
+        what = f"activation of level {number}" if self.number == "level" else f"release {number}"
+        return f"{self.where} {group} {what}"
+
+
+class ActivationMatcher(Matcher):
+    """A partition of the activations topic; records from offset `end` on may be younger than the contributions."""
+
+    def __init__(self, where: str, findings: Findings, retired: frozenset[tuple[str, int]], end: int) -> None:
+        super().__init__(where, findings, retired)
+        self._end = end
+
+    def _refuse(self, found: Found, name: Name | None) -> None:
+        if found.offset < self._end:
+            super()._refuse(found, name)
+
+    def finish(self, unpublished: set[tuple[bytes, str]]) -> None:
+        """Nothing more comes. `unpublished`: key and time of releases whose transaction is still to come."""
+        self.settle(complete=True)
+        while self._expected:
+            if (self._expected[0].key, orjson.loads(self._expected[0].value)["at"]) in unpublished:
+                self._expected.popleft()
+            else:
+                self._miss(self._take())
+
+
+class ReleaseMatcher(Matcher):
+    """A partition of the releases topic: its headers, and where its history was when the state was read.
+
+    The state says how many releases the partition had: `count`, with digest `chain`. What the topic held before the
+    state was read, up to offset `end`, must be among them; what is younger is left for the next audit.
+    """
+
+    number = "seq"
+
+    def __init__(
+        self,
+        where: str,
+        findings: Findings,
+        retired: frozenset[tuple[str, int]],
+        *,
+        end: int,
+        count: int,
+        chain: str,
+    ) -> None:
+        super().__init__(where, findings, retired)
+        self._end, self._state_count, self._state_chain = end, count, chain
+        self._count, self._chain = 0, FIRST
+        self._taken = 0
+
+    def enough(self, found: Found) -> bool:
+        """Younger than the state, and not there before the state was read."""
+        return self._count >= self._state_count and found.offset >= self._end
+
+    def _take(self) -> Expected:
+        self._taken += 1
+        return super()._take()
+
+    def differences(self, expected: Expected, found: Found) -> Iterable[tuple[str, str]]:
+        """Value, key, and the running number and chain of the header."""
+        yield from super().differences(expected, found)
+        if not self._follow(found):
+            yield "header", "its header does not follow that of the release before it"
+
+    def pass_by(self, found: Found) -> None:
+        """The chain goes through releases of retired versions too."""
+        if not self._follow(found):
+            self.findings.add("header", f"{self.where} offset {found.offset}", "its header does not follow the last")
+
+    def _follow(self, found: Found) -> bool:
+        """Step to a record; if its header is not what follows, go on from what it says, to tell each break once."""
+        headers = dict(found.headers)
+        self._count += 1
+        self._chain = hashlib.sha256(self._chain + (found.value or b"")).digest()
+        if headers == {"n": b"%d" % self._count, "chain": self._chain.hex().encode()}:
+            return True
+        try:
+            count, chain = int(headers["n"]), bytes.fromhex(headers["chain"].decode("ascii"))
+        except (KeyError, ValueError):
+            return False
+        self._count, self._chain = count, chain
+        return False
+
+    def missed(self, expected: Expected) -> None:
+        """Whoever wrote the next header knew this release."""
+        self._count += 1
+        self._chain = hashlib.sha256(self._chain + expected.value).digest()
+
+    def skip_missing(self, required: int) -> None:
+        """The topic is at its end: what must have been published by now is missing."""
+        while self._expected and not self._found and (self._taken < required or self._count < self._state_count):
+            self._miss(self._take())
+
+    def finish(self, required: int) -> set[tuple[bytes, str]]:
+        """Nothing more comes; key and time of the releases whose transaction is still to come.
+
+        `required`: so many of the expected releases must be published; the others may wait for their transaction.
+        """
+        self.settle(complete=True)
+        self._found.clear()
+        self.skip_missing(required)
+        if (self._count, self._chain.hex()) != (self._state_count, self._state_chain):
+            self.findings.add(
+                "state", self.where, f"its state knows {self._state_count} releases, and the topic's history is another"
+            )
+        return {(record.key, orjson.loads(record.value)["at"]) for record in self._expected}

@@ -1,0 +1,110 @@
+"""Reads topics from one end to the other for the audit: what is committed, in order, a batch at a time.
+
+In come partitions and offsets; out come records. Nothing is written, no group is joined, so workers may run beside.
+What can fail: brokers that do not answer, a topic that is not there: KafkaError.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaError as ClientError
+
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topics import admin
+from shoal.agents.kafka.transactions import stop_quietly
+from shoal.models.errors import KafkaError
+from shoal.stream.machine import Record
+
+FETCH_BYTES = 4 << 20  # of one partition at once: some 40,000 contributions
+
+# aiokafka's fetcher ignores being stopped while it changes partitions, and `stop` would then wait for its time limit.
+SETTLE = 0.05
+
+
+class Scan:
+    """A read_committed consumer that reads one partition at a time."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._consumer = AIOKafkaConsumer(
+            **settings.connect("audit"),
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=10,  # a partition that was just assigned waits for the fetch before it
+            **fast_records.consumer_arguments(settings.fast),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._consumer.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await asyncio.sleep(SETTLE)
+        await stop_quietly(self._consumer.stop)
+
+    async def stable_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """How far a read_committed reader gets now."""
+        found: dict[TopicPartition, int] = await self._consumer.end_offsets(list(tps))
+        return found
+
+    async def first_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the partitions begin."""
+        found: dict[TopicPartition, int] = await self._consumer.beginning_offsets(list(tps))
+        return found
+
+    async def read(self, tp: TopicPartition, first: int, end: int) -> AsyncIterator[list[Record]]:
+        """Batches of the committed records between two offsets; waits for transactions that are open in between."""
+        if first < end:
+            self._consumer.assign([tp])
+            self._consumer.seek(tp, first)
+        while first < end and await self._consumer.position(tp) < end:
+            fetched: dict[TopicPartition, list[Any]] = await self._consumer.getmany(tp, timeout_ms=200)
+            for records in fetched.values():
+                yield [record for record in records if record.offset < end]
+
+
+async def committed(settings: KafkaSettings, topic: str) -> AsyncIterator[list[Record]]:
+    """All committed records of a topic as of now, partition by partition."""
+    counts = await partition_counts(settings, [topic])
+    async with Scan(settings) as scan:
+        tps = [TopicPartition(topic, p) for p in range(counts[topic])]
+        ends = await scan.stable_ends(tps)
+        firsts = await scan.first_offsets(tps)
+        for tp in tps:
+            async for records in scan.read(tp, firsts[tp], ends[tp]):
+                yield records
+
+
+async def partition_counts(settings: KafkaSettings, needed: Collection[str]) -> dict[str, int]:
+    """Partitions of every topic that the brokers have.
+
+    Raises:
+        KafkaError: brokers do not answer, or one of the needed topics is missing.
+    """
+    async with admin(settings) as client:
+        topics = await client.describe_topics()
+    counts = {topic["topic"]: len(topic["partitions"]) for topic in topics if not topic["error_code"]}
+    missing = sorted(set(needed) - counts.keys())
+    if missing:
+        raise KafkaError(f"{settings.brokers}: no topic {', '.join(missing)}")
+    return counts
+
+
+@contextmanager
+def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
+    """Errors of the client as errors for the user."""
+    try:
+        yield
+    except KafkaConnectionError as error:
+        raise KafkaError(f"{settings.brokers}: no broker answers; is Kafka running?") from error
+    except ClientError as error:
+        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error

@@ -1,0 +1,157 @@
+"""A command's session: configuration, key and ledger, opened in that order and held to each other."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from shoal.agents.audit import key_file
+from shoal.agents.audit.key_file import Key
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import Agreement, Registration, version_name
+from shoal.models.chain import parameters_digest
+from shoal.models.config.file import Config, load
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.reading import FIRST, NEWEST
+from shoal.models.errors import ConfigError, LedgerError
+from shoal.stream.topic import mechanism_of, parameters_of
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command that may publish needs."""
+
+    path: Path
+    config: Config
+    key: Key
+    ledger: Ledger
+
+    def register(
+        self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False, topic: str | None = None
+    ) -> Agreement:
+        """Agree with the ledger on every metric of the configuration, and bind the key to this log.
+
+        From then on the streams belong to the workers (`partitions`), or those of a topic to this file run.
+
+        Raises:
+            LedgerError: something differs from what was agreed, or the budget does not suffice.
+            KeyFileError: the key belongs to another log, or has met a stream that this log does not know.
+        """
+        # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
+        request = self._request(partitions, file_run, topic)
+        self.ledger.check(**request)
+        key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
+        app = self.config.kafka.app
+        key_file.announce(key, log_id, app, versions, self._registered)
+        agreement = self.ledger.register(**request)
+        key_file.bind(key, log_id, versions, workers_of=app if partitions else None)
+        return agreement
+
+    def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
+        """What `register` would do; nothing is written."""
+        agreement = self.ledger.check(**self._request(partitions, file_run, topic=None))
+        app, key = self.config.kafka.app, self.config.privacy.key_file
+        key_file.compare(key, self.ledger.log_id, app, self._versions, self._registered)
+        return agreement
+
+    def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
+        """Remember beside the key how many releases of its versions a file run has put into the log."""
+        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, self.config.kafka.app, releases)
+
+    def _registered(self) -> dict[tuple[str, int], int | None]:
+        return self.ledger.known_versions(self.config.kafka.app)
+
+    @property
+    def _versions(self) -> list[tuple[str, int]]:
+        return [(metric.name, metric.version) for metric in self.config.metric]
+
+    def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None) -> dict[str, Any]:
+        return {
+            "app": self.config.kafka.app,
+            "registrations": [registration_of(self.config, metric) for metric in self.config.metric],
+            "budget_epsilon": self.config.privacy.epsilon,
+            "budget_delta": self.config.privacy.delta,
+            "key_fingerprint": self.key.fingerprint,
+            "partitions": partitions,
+            "unit": self.config.unit,
+            "file_run": file_run,
+            "topic": topic,
+        }
+
+
+def registration_of(config: Config, metric: MetricSection) -> Registration:
+    """A metric as the ledger knows it: it costs its epsilon once, as often as the ledger's unit touches its own.
+
+    Raises:
+        ConfigError: nothing bounds how often that is.
+    """
+    charge_epsilon, charge_delta = config.charge_of(metric)
+    parameters = parameters_of(config, metric)
+    return Registration(
+        metric=metric.name,
+        version=metric.version,
+        digest=parameters_digest(parameters),
+        parameters=parameters,
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        unit=metric.unit,
+        relation=metric.relation,
+        charge_epsilon=charge_epsilon,
+        charge_delta=charge_delta,
+    )
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration whose every mechanism can be built.
+
+    Raises:
+        ConfigError: it says something impossible.
+    """
+    config = load(path)
+    for metric in config.metric:
+        try:
+            mechanism_of(metric)
+        except ValueError as error:
+            raise ConfigError(f'{path}: metric "{metric.name}": {error}') from None
+    return config
+
+
+@contextmanager
+def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
+    """Open all three, `config` being that of `path` where it is loaded already; the ledger is closed afterwards."""
+    if config is None:
+        config = load_config(path)
+    key = key_file.read(config.privacy.key_file)
+    with Ledger.open(config.audit.url) as ledger:
+        yield Session(path, config.read_as(readings_of(ledger, config.kafka.app)), key, ledger)
+
+
+def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
+    """The readings that registered metric versions keep.
+
+    Raises:
+        LedgerError: a later version of shoal registered one.
+    """
+    readings = {}
+    for row in ledger.versions(app):
+        reading = orjson.loads(row.parameters).get("reading", FIRST)
+        if reading not in range(FIRST, NEWEST + 1):
+            name = version_name(row.metric, row.version)
+            raise LedgerError(f"{name} was registered by a later version of shoal than this one; upgrade shoal")
+        readings[row.metric, row.version] = reading
+    return readings
+
+
+def registered_readings(config: Config) -> dict[tuple[str, int], int]:
+    """The same for a command that needs no ledger: nothing where there is none yet, or none that answers."""
+    url = config.audit.url
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return {}
+    try:
+        with Ledger.open(url, migrate=False) as ledger:
+            return readings_of(ledger, config.kafka.app)
+    except LedgerError:
+        return {}

@@ -1,0 +1,178 @@
+"""What an audit finds without the key: in the log alone, and between the log and the releases topic.
+
+The log alone shows a changed, missing or doubled release inside a chain, and a ledger that does not add up. Only the
+topic shows that the newest releases of a chain are missing or were rewritten together with their digests. A log that
+ends before the topic is merely behind: a note.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Row, select
+
+from shoal.agents.audit import budget, registration
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.log import Group, group_of, published, read_records
+from shoal.models.chain import FIRST, chain, parameters_digest
+from shoal.models.exact import exact_text
+from shoal.models.records import release_id
+from shoal.models.tables import ENDED, Activation, Budget, BudgetChange, MetricVersion, Release
+
+BATCH = 5_000  # rows held at once
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing the audit has to say. `failure`: the log is not what it must be; otherwise a note."""
+
+    kind: str
+    where: str
+    message: str
+    failure: bool = True
+
+
+def verify(ledger: Ledger) -> list[Finding]:
+    """All that SQL alone can show, over every app of the log; empty when all is well."""
+    with ledger.database.read() as connection:
+        found = [*_ledger_findings(connection), *_activation_findings(connection)]
+        return found + list(_chain_findings(connection))
+
+
+def _ledger_findings(connection: Connection) -> Iterator[Finding]:
+    book = budget.report(connection)
+    versions = registration.versions(connection)
+    if book is None:
+        if versions:
+            yield Finding("budget", "ledger", "metric versions are registered and there is no budget")
+        return
+    limits = zip(("epsilon", "delta"), book.charged, (book.epsilon, book.delta), strict=True)
+    for name, charged, limit in limits:
+        if charged > limit:
+            yield Finding("budget", "ledger", f"{name} {exact_text(charged)} is charged of {exact_text(limit)}")
+    last = select(BudgetChange.epsilon, BudgetChange.delta).order_by(BudgetChange.number.desc()).limit(1)
+    if connection.execute(last).one_or_none() != connection.execute(select(Budget.epsilon, Budget.delta)).one():
+        yield Finding("budget", "ledger", "the budget is not what its last logged change made it")
+    for row in versions:
+        yield from _version_findings(row)
+
+
+def _version_findings(row: MetricVersion) -> Iterator[Finding]:
+    where = f'app "{row.app}" {registration.version_name(row.metric, row.version)}'
+    if parameters_digest(row.parameters) != row.digest:
+        yield Finding("parameters", where, "the parameters are not those of the digest")
+    if row.charge_epsilon < row.epsilon or row.charge_delta < row.delta:
+        yield Finding("budget", where, "the charge is less than what the metric uses")
+
+
+def _chain_findings(connection: Connection) -> Iterator[Finding]:
+    """Walk every chain once, in order; a fault is told once, and the walk goes on from what the log says."""
+    columns = Release.__table__.columns
+    order = [columns[name] for name in ("app", "metric", "version", "group", "seq")]
+    rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).order_by(*order))
+    place, seq, digest = None, 0, FIRST
+    for row in rows:
+        if (row.app, row.metric, row.version, row.group) != place:
+            place, seq, digest = (row.app, row.metric, row.version, row.group), 0, FIRST
+        yield from _link_findings(row, seq, digest)
+        seq, digest = row.seq, row.hash
+
+
+def _link_findings(row: Row[Any], seq: int, digest: bytes) -> Iterator[Finding]:
+    where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} release {row.seq}'
+    if row.seq == seq:
+        yield Finding("equivocation", where, "one id has two values")
+    elif row.seq != seq + 1:
+        yield Finding("missing", where, f"{row.seq - seq - 1} before it are missing")
+    elif row.previous_hash != digest:
+        yield Finding("chain", where, "it does not follow the release before it")
+    if chain(row.previous_hash, row.body.encode()) != row.hash:
+        yield Finding("changed", where, "its bytes are not those of its digest")
+    yield from _body_findings(row, where, ("seq", "id", "at"))
+    if row.id != release_id(row.metric, row.version, row.group, row.seq):
+        yield Finding("columns", where, "its id is not that of its metric, version, group and seq")
+
+
+def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterator[Finding]:
+    try:
+        body = orjson.loads(row.body)
+        said = {name: body.get(name) for name in ("metric", "version", *names)} | {"group": body.get("group") or ""}
+    except (orjson.JSONDecodeError, AttributeError):
+        said = {}
+    different = sorted(name for name in ("metric", "version", "group", *names) if said.get(name) != row._mapping[name])
+    if different:
+        yield Finding("columns", where, f"its bytes and its columns differ in {', '.join(different)}")
+
+
+def _activation_findings(connection: Connection) -> Iterator[Finding]:
+    for row in connection.execute(select(*Activation.__table__.columns)):
+        where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} activation of level {row.level}'
+        found = list(_body_findings(row, where, ("level", "at")))
+        yield from found
+        if not found and orjson.dumps(orjson.loads(row.body).get("prior")).decode() != row.prior:
+            yield Finding("columns", where, "its bytes and its columns differ in prior")
+
+
+def compare_topic(ledger: Ledger, app: str, releases: Iterable[bytes]) -> list[Finding]:
+    """Compare the log with the releases of the topic, each group's in order, as a read_committed reader gets them.
+
+    The log is read first. What the topic gains meanwhile is behind, never missing, so workers may run.
+    """
+    topic = _Topic(ledger, app)
+    rest = iter(releases)
+    while batch := list(islice(rest, BATCH)):
+        topic.compare(batch)
+    return topic.findings()
+
+
+class _Topic:
+    """A comparison under way."""
+
+    def __init__(self, ledger: Ledger, app: str) -> None:
+        self.ledger, self.app = ledger, app
+        ended = {(row.metric, row.version) for row in ledger.versions(app) if row.state == ENDED}  # never in a topic
+        self.heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] not in ended}
+        self.reached: dict[Group, int] = {}
+        self.found: list[Finding] = []
+        self.behind = 0
+
+    def compare(self, batch: list[bytes]) -> None:
+        """Look up a batch in the log, then take its releases one by one."""
+        rows = [(group_of(fields), fields["seq"], row.decode()) for row, fields in read_records(batch, "seq")]
+        ranges: dict[Group, tuple[int, int]] = {}
+        for group, seq, _ in rows:
+            first, last = ranges.get(group, (seq, seq))
+            ranges[group] = (min(first, seq), max(last, seq))
+        with self.ledger.database.read() as connection:
+            stored = published(connection, self.app, ranges)
+        bodies = {(group, one.seq): one.body for group, some in stored.items() for one in some}
+        for group, seq, body in rows:
+            self._take(group, seq, body, bodies.get((group, seq)))
+
+    def _take(self, group: Group, seq: int, body: str, logged: str | None) -> None:
+        reached = self.reached.get(group, 0)
+        if seq != reached + 1:
+            wrong = "comes again" if seq <= reached else f"comes after {reached}"
+            self._fail("topic", group, seq, f"{wrong} in the topic")
+        if logged is None and seq <= self.heads.get(group, 0):
+            self._fail("missing", group, seq, "is in the topic and missing in the log")
+        elif logged is None:
+            self.behind += 1
+        elif logged != body:
+            self._fail("changed", group, seq, "has another value in the topic than in the log")
+        self.reached[group] = max(reached, seq)
+
+    def _fail(self, kind: str, group: Group, seq: int, message: str) -> None:
+        self.found.append(Finding(kind, f'app "{self.app}" {group} release {seq}', f"it {message}"))
+
+    def findings(self) -> list[Finding]:
+        """What was found, and what only the end of the topic shows."""
+        for group, logged in self.heads.items():
+            if self.reached.get(group, 0) < logged:
+                self._fail("topic", group, logged, f"is in the log, and the topic ends at {self.reached.get(group, 0)}")
+        if self.behind:
+            message = f"the log is {self.behind} releases behind the topic"
+            self.found.append(Finding("behind", f'app "{self.app}"', message, failure=False))
+        return self.found

@@ -1,0 +1,252 @@
+"""Guarantees in words, for whoever signs them: of one metric, and of all that a configuration releases.
+
+Whom an epsilon protects is the unit's to say, how losses add up is accounting's; this finds the words.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from shoal.mechanisms.privacy.accounting import NOTHING, Loss, exp_above
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.unit import PERSON, Unit, most_touched, parse_unit
+from shoal.models.exact import exact_text
+
+PATTERN = "who contributes when, and in which group, is public"
+PLACES = "what a person did in a place is protected; that they were there, and when, is not"
+
+_UP = Context(prec=3, rounding=ROUND_CEILING)
+_MILLION, _HOPELESS = 10**6, 100  # factors beyond are told by their size; beyond this epsilon, not at all
+_PUBLIC = {"group": "in which group"}  # what is known by a field of a role
+_ALMOST = 99  # percent; beyond it a figure would hide that little is left to doubt
+_SOME = 10  # further units, for an example
+
+
+def guarantee(metric: MetricSection) -> str:
+    """The guarantee of one metric.
+
+    >>> from shoal.models.config.metric import MetricSection
+    >>> public = dict(name="a", topic="b", user="c", statistic="count", step="1h", epsilon=1, max_contributions=9)
+    >>> guarantee(MetricSection.model_validate(public))[:37]
+    'a count is exact, public and for free'
+    """
+    if metric.statistic == "count":
+        return _clauses(f"a count is exact, public and for free: {PATTERN}", _cap(metric))
+    loss = (
+        f"{amount(metric.epsilon, metric.delta)} {per(metric.of)}: {_covered(metric.of)}, however often it is released"
+    )
+    if metric.is_slotted:
+        said = PLACES if metric.cell is not None else f"what a person did is protected; {PATTERN}"
+        return _clauses(said, loss, _slots(metric))
+    return _clauses(loss, PATTERN, _cap(metric), _prior(metric))
+
+
+def _clauses(*clauses: str) -> str:
+    return "; ".join(clause for clause in clauses if clause)
+
+
+def per(unit: Unit) -> str:
+    """Whose loss an epsilon is.
+
+    >>> [per(parse_unit(name)) for name in ("user", "user-day", "event")]
+    ['per person', 'per person and day, without limit over time', 'per event: weak, a person has many']
+    """
+    if unit.is_event:
+        return "per event: weak, a person has many"
+    return f"per {unit.words()}" + ("" if unit.period is None else ", without limit over time")
+
+
+def amount(epsilon: Fraction, delta: Fraction) -> str:
+    """Exactly.
+
+    >>> amount(Fraction(1, 2), Fraction(0)), amount(Fraction(1), Fraction(1, 1000))
+    ('epsilon = 0.5', 'epsilon = 1, delta = 0.001')
+    """
+    return f"epsilon = {exact_text(epsilon)}" + (f", delta = {exact_text(delta)}" if delta else "")
+
+
+def _covered(unit: Unit) -> str:
+    if unit.is_event:
+        return "the value of one event in this metric"
+    if unit.period is None:
+        return "all values of one person in this metric, for ever"
+    return f"all values of one person in this metric in one {unit.span} of event time, and as much again in the next"
+
+
+def _cap(metric: MetricSection) -> str:
+    """What the cap means where there are groups."""
+    if metric.group is None or metric.of.is_event:
+        return ""
+    groups = metric.max_groups_per_user
+    most = f"{groups} group" + ("s" if groups > 1 else "")
+    if not metric.is_stepped:
+        share = f", each with epsilon / {groups}" if groups > 1 else ""
+        return f"a {metric.of.words()} counts in at most {most}{share}, with at most {metric.cap} samples in each"
+    split = "" if metric.statistic == "count" else ", so that epsilon is not split"
+    return f"a {metric.of.words()} counts in at most {most}, with at most {metric.cap} samples in all together{split}"
+
+
+def _slots(metric: MetricSection) -> str:
+    """How a unit's epsilon is shared by slots and cells."""
+    unit, cells, slots = metric.of.words(), metric.cell_limit, metric.slot_limit
+    said, place = [], "cell" if metric.group is None else "group"
+    if metric.of.period != metric.slot:
+        said.append(f"a {unit} counts in at most {_many(slots, 'slot')}, each with epsilon / {slots}")
+    if metric.cell is not None or metric.group is not None:
+        share = "" if cells == 1 else ", which share what the slot has"
+        said.append(f"in a slot they count in at most {_many(cells, place)}{share}")
+    said.append(f"with at most {_many(metric.cap, 'sample')} in each")
+    if metric.min_users is not None:
+        few = f"{place}s with fewer than {_many(metric.min_users, 'user')}"
+        said.append(f"{few} are not released, which is a courtesy")
+    return "; ".join(said)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + ("s" if count > 1 else "")
+
+
+def _prior(metric: MetricSection) -> str:
+    if metric.prior is None:
+        return ""
+    return "its prior is public, and private only if it was made without these values, or charged where it was made"
+
+
+# ---------------------------------------------------------------- all metrics together
+
+
+def together(config: Config, charged: Loss) -> str:
+    """What all metrics of a configuration guarantee together; `charged` is all that the ledger will then hold."""
+    metrics, unit, budget = config.metric, parse_unit(config.unit), config.privacy
+    total = sum((Loss(*config.charge_of(metric)) for metric in metrics), NOTHING)
+    if not total.epsilon:
+        return f"{_public(metrics)} The metrics are counts, which use no values."
+    done = "What an event says" if unit.is_event else "What a person did"
+    return " ".join([
+        f"{done} is protected ({_fields(path for metric in metrics for path in metric.values)}).",
+        _public(metrics),
+        *_seen(unit, total, len(metrics)),
+        *_again(unit, total, metrics),
+        *_other_units(unit, metrics),
+        f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses twice.",
+        f"The ledger then holds {_told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
+        "To raise the budget is an act of its own, and logged.",
+    ])  # fmt: skip
+
+
+def _public(metrics: Sequence[MetricSection]) -> str:
+    """What is not protected: that they were there, and what else is pattern."""
+    paths = [(role, path) for metric in metrics for role, path in metric.paths().items() if role != "user"]
+    where = dict.fromkeys(_PUBLIC.get(role, "where") for role, _ in paths if role != "time")
+    fields = [metric.user for metric in metrics] + [path for _, path in paths]
+    record = " and the records' timestamps" if any(metric.time is None for metric in metrics) else ""
+    what = _names(["when", *where, "how often"])
+    return f"That they were there, {what}, is not protected ({_fields(fields)}{record})."
+
+
+def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
+    """What epsilon and delta mean."""
+    released = "the metric releases" if metrics == 1 else f"the {metrics} metrics release together"
+    further = f" and a further {_up(total.delta)}" if total.delta else ""
+    yield (
+        f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
+        f"the key by at most a factor of {_factor(total)}{further} ({_told(total)})."
+    )
+    certain = _belief(total) > _ALMOST
+    if certain or not total.delta:
+        more = "; this budget protects little" if certain else ", and no more"
+        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(total)}{more}."
+
+
+def weakened(unit: Unit, before: Loss, after: Loss) -> str:
+    """By how much all guarantees under a budget weaken when it is raised, if all of it is used.
+
+    >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-52:]
+    'may then take it for 45.1 % likely instead of 23.2 %'
+    """
+    return (
+        f"the budget rises from {_told(before)} to {_told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
+        f"changes the probability of anything that can be seen by a factor of {_factor(after)} instead of "
+        f"{_factor(before)}; who took something about it for 10 % likely may then take it for {_may_believe(after)} "
+        f"instead of {_may_believe(before).removesuffix(' likely')}"
+    )
+
+
+def _may_believe(loss: Loss) -> str:
+    return "all but certain" if _belief(loss) > _ALMOST else f"{_belief(loss):g} % likely"
+
+
+def _whose(unit: Unit) -> str:
+    if unit.is_event:
+        return "the value of one event"
+    return "what one person did" + ("" if unit.period is None else f" in one {unit.span}")
+
+
+def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterator[str]:
+    """What several units of one person lose: of slots each its own, of others all together."""
+    if unit == PERSON:
+        return
+    apart = all(metric.is_slotted for metric in metrics if metric.delta)
+    several = Loss(_SOME * total.epsilon, min(_SOME * total.delta, Fraction(1))) if apart else total.of_group(_SOME)
+    yield (
+        f"Each further {'event' if unit.is_event else unit.span} of the same person has as much again: k of them lose "
+        f"up to k times epsilon, and {_SOME} of them {_told(several)}."
+    )
+    yield "What shows in many of them, as a habit does, is hardly protected."
+
+
+def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
+    """Metrics that protect less than the ledger counts by, and are charged for it, or more."""
+    for metric in metrics:
+        if not metric.epsilon or metric.of == unit:
+            continue
+        touched = most_touched(unit, metric.of)
+        part = f": one {unit.words()} has a part in up to {touched} of them, and all of these are counted here"
+        more = ", which is more and counts once"
+        yield f"{metric.name} protects a {metric.of.words()}{more if touched == 1 else part}."
+
+
+def _told(loss: Loss) -> str:
+    """Epsilon exactly; delta, which has twenty digits, in three."""
+    if loss.delta >= 1:
+        return f"epsilon = {exact_text(loss.epsilon)}, with a delta that promises nothing"
+    return f"epsilon = {exact_text(loss.epsilon)}" + (f", delta = {_up(loss.delta)}" if loss.delta else "")
+
+
+def _factor(loss: Loss) -> str:
+    if loss.epsilon > _HOPELESS:
+        return f"e^{exact_text(loss.epsilon)}, which protects nothing"
+    return _up(exp_above(loss.epsilon))
+
+
+def _belief(loss: Loss) -> float:
+    """What 10 % may become, in percent, rounded up; odds of 1 to 9 grow by the factor."""
+    factor = exp_above(min(loss.epsilon, Fraction(_HOPELESS)))
+    return math.ceil(1000 * factor / (factor + 9)) / 10
+
+
+def _up(value: Fraction) -> str:
+    """Three digits, rounded up.
+
+    >>> _up(Fraction("2.7182")), _up(Fraction("1096.6")), _up(Fraction(1, 10**6)), _up(Fraction(10**9 + 1))
+    ('2.72', '1100', '0.000001', '1.01e+9')
+    """
+    digits = _UP.divide(*map(Decimal, value.as_integer_ratio()))
+    return f"{digits:f}" if 1 <= digits < _MILLION else str(digits).lower()
+
+
+def _fields(paths: Iterable[str]) -> str:
+    names = _names(paths)
+    return f"field{'s' if ' ' in names else ''} {names}"
+
+
+def _names(paths: Iterable[str]) -> str:
+    """In order of first mention.
+
+    >>> _names(["x", "y", "x", "z"])
+    'x, y and z'
+    """
+    *most, last = dict.fromkeys(paths)
+    return f"{', '.join(most)} and {last}" if most else last

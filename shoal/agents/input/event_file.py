@@ -1,0 +1,221 @@
+"""Files of events: JSON lines, JSON in a list, or a table (CSV); plain or gzipped, told by their content.
+
+A row of a table becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and
+time fields that are written as numbers, which stay those numbers, digit by digit. `.5`, `+5`, `007` and blanks around a
+number are read too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends on the value, and
+whether a record is accepted must not. For the same reason such a cell may be of any length. An empty cell is a missing
+field; a row with more cells than the header is no event.
+"""
+
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import orjson
+
+from shoal.agents.input.content import GZIP, LOOKED_AT, Form, delimiter_of, form_of, missing_columns
+from shoal.agents.input.json_values import JsonValues
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.errors import InputError
+from shoal.models.numerals import json_number
+from shoal.stream.file_run import Line
+
+MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
+LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
+AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
+CHUNK = 1_000  # events that are read, and hashed, at once
+JSON_NAMES = (".jsonl", ".ndjson", ".json")
+TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
+Advance = Callable[[int], None]
+
+
+def _ignore(_: int) -> None:
+    """Report progress to nobody."""
+
+
+class EventFile:
+    """One input; `digest` covers every event that `lines` has handed out so far."""
+
+    def __init__(self, path: str, config: Config, topic: str, *, content: str | None = None) -> None:
+        """`content` is where the bytes are, if not in `path`."""
+        self.path = path
+        self.source = content or path
+        self._named, self._delimiter = _named(path)
+        self._metrics = config.metrics_of(topic)
+        self._numeric = {path for metric in self._metrics for path in (*metric.values, metric.time) if path}
+        self._hash = sha256()
+        self.count = 0
+        self.places = "line"  # what `numbered` counts
+        self.fault: str | None = None  # of the header of a table: why no metric can use a row
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the events, one per line, hex."""
+        return self._hash.hexdigest()
+
+    def lines(self, on_bytes: Advance = _ignore) -> Iterator[Line]:
+        """The events as records; blank lines are not events.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        for chunk in self.chunks(on_bytes):
+            events = [event for _, event in chunk]
+            self._hash.update(b"\n".join(events) + b"\n")
+            first, self.count = self.count, self.count + len(events)
+            yield from map(Line, range(first, self.count), events)
+
+    def chunks(self, on_bytes: Advance = _ignore) -> Iterator[list[tuple[int, bytes]]]:
+        """The events, each with the line in which it ends, or its number in a list.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        try:
+            with opened(self.source) as (raw, file):
+                events = self._events(file)
+                while chunk := list(islice(events, CHUNK)):
+                    yield chunk
+                    on_bytes(raw.tell() if raw.seekable() else 0)
+        except (OSError, EOFError, zlib.error) as error:
+            reason, remedy = unreadable(error)
+            raise InputError(f"{self.path}: cannot be read ({reason}); {remedy}") from None
+
+    def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
+        form = form_of(head, self.path, named=self._named)
+        if form is Form.TABLE:
+            yield from self._rows(file)
+        elif form is Form.VALUES:
+            self.places = "record"
+            yield from JsonValues(file, self.path)
+        else:
+            for number, line in enumerate(file, 1):
+                event = line.rstrip(b"\r\n")
+                if event.strip():
+                    yield number, event
+
+    def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        csv.field_size_limit(LONGEST_CELL)
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+        first = text.readline(MAX_CELL)
+        used = {path for metric in self._metrics for path in _fields(metric)}
+        delimiter = delimiter_of(first, used, usual=self._delimiter)
+        ended = []
+
+        def after_last() -> Iterator[str]:
+            ended.append(True)
+            yield AFTER_LAST
+
+        rows = csv.reader(chain([first], text, after_last()), delimiter=delimiter)
+        try:
+            header = [_replaced(name) for name in next(rows, [])]
+            if len(set(header)) != len(header):
+                raise InputError(f"{self.path}: the header names a column twice; rename one")
+            faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
+            self.fault = None if None in faults else faults[0]
+            names = [(b"%s:" % orjson.dumps(name), name in self._numeric, name in used) for name in header]
+            began = rows.line_num + 1
+            for row in rows:
+                if ended and row != [AFTER_LAST]:
+                    raise InputError(f"{self.path}: row {began} is not CSV (a quote is not closed); mend the file")
+                if row and not ended:
+                    yield rows.line_num, self._event(names, row, rows.line_num)
+                began = rows.line_num + 1
+        except csv.Error as error:
+            raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); correct the file") from None
+        finally:
+            text.detach()  # who opened the file closes it
+
+    def _event(self, names: list[tuple[bytes, bool, bool]], row: list[str], number: int) -> bytes:
+        if any(row[len(names) :]):
+            return orjson.dumps(
+                list(map(_replaced, row))
+            )  # whose cells are shifted, say by a decimal comma: bound refuses a list
+        cells = []
+        for (name, numeric, is_used), cell in zip(names, row, strict=False):
+            if cell != "":
+                if not numeric and len(cell) > MAX_CELL:
+                    raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); correct the file")
+                found = json_number(cell) if numeric else None
+                cells.append(name + (_json(cell, is_used=is_used) if found is None else found.encode()))
+        return b"{%s}" % b",".join(cells)
+
+
+def _json(cell: str, *, is_used: bool) -> bytes:
+    """A text. One that is no UTF-8 stays so where a metric uses it, and bound refuses the record, as in JSON lines.
+
+    Replaced letters would make one user of two.
+    """
+    try:
+        return orjson.dumps(cell)
+    except orjson.JSONEncodeError:
+        if is_used:
+            return json.dumps(cell, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        return orjson.dumps(_replaced(cell))
+
+
+def _replaced(text: str) -> str:
+    """What no metric uses, whatever its bytes."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _fields(metric: MetricSection) -> set[str]:
+    """The fields without which a metric can use no event."""
+    return {*metric.values, *metric.paths().values()}
+
+
+def _named(path: str) -> tuple[Form | None, str]:
+    """What a file's name says of its form, and of what separates the cells of a table."""
+    name = path.lower().removesuffix(".gz")
+    if path == "-":
+        return None, ","
+    if name.endswith(JSON_NAMES):
+        return Form.LINES, ","
+    for ending, delimiter in TABLE_NAMES.items():
+        if name.endswith(ending):
+            return Form.TABLE, delimiter
+    raise InputError(
+        f"{path}: unknown kind of file; name a .jsonl, .json, .csv or .tsv file (either .gz), or - for standard input"
+    )
+
+
+def unreadable(error: Exception) -> tuple[str, str]:
+    """Why a file cannot be read, and what to do; never a byte of it."""
+    if isinstance(error, EOFError):
+        return "its gzip data is cut off", "copy or make it again"
+    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return "its name or its first bytes say gzip, and its data is not gzip", "copy or make it again"
+    return getattr(error, "strerror", None) or type(error).__name__, "name an existing .jsonl or .csv file"
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The file underneath, whose position tells progress, and what is in it, unpacked."""
+    if path == "-":
+        yield sys.stdin.buffer, sys.stdin.buffer
+        return
+    with Path(path).open("rb") as raw:
+        head = raw.peek(len(GZIP))[: len(GZIP)]
+        if head == GZIP:
+            with gzip.open(raw) as unpacked:
+                yield raw, cast(BinaryIO, unpacked)
+        elif head and path.lower().endswith(".gz"):
+            raise gzip.BadGzipFile("not gzip")
+        else:
+            yield raw, raw
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of the file, for a progress bar."""
+    return Path(path).stat().st_size if path != "-" and Path(path).is_file() else None

@@ -1,0 +1,147 @@
+"""Reads what is in Kafka when a partition is taken over: its changelog, its bounds, the last record of an output.
+
+In come places whose old owners are fenced already; out come the last value of each key, exactly up to the end. What
+can fail: a changelog whose end is not stable or whose beginning is gone: fail-stop, if a second look finds the same
+(`takeover.py`). Brokers that go away while we read are waited for, and reading starts over.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import stop_quietly
+from shoal.models.errors import FailStop
+from shoal.stream.machine import Record
+
+STABLE_LIMIT = 10.0  # seconds for a fenced transaction's markers to show; they are there at once as a rule
+FIRST_LOOK_BACK = 2  # a commit marker follows the last record of a transaction
+
+
+class Reader:
+    """Two consumers without a group: one sees what is committed, the other all that is in the log."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._committed = self._consumer("restore", "read_committed")
+        self._all = self._consumer("bounds", "read_uncommitted")
+
+    def _consumer(self, name: str, isolation: str) -> AIOKafkaConsumer:
+        s = self._settings
+        return AIOKafkaConsumer(
+            **s.connect(name),
+            isolation_level=isolation,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=4 << 20,
+            fetch_max_bytes=32 << 20,
+            fetch_max_wait_ms=50,
+            **fast_records.consumer_arguments(s.fast),
+        )
+
+    async def __aenter__(self) -> Self:
+        await asyncio.gather(self._committed.start(), self._all.start())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await asyncio.gather(stop_quietly(self._committed.stop), stop_quietly(self._all.stop))
+
+    async def bounds(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset and high watermark of each partition."""
+        wanted = list(places)
+        if not wanted:
+            return {}
+        first, last = await asyncio.gather(self._all.beginning_offsets(wanted), self._all.end_offsets(wanted))
+        return {tp: (first[tp], last[tp]) for tp in wanted}
+
+    async def stable_bounds(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """The same for partitions that nobody may write to now; waits until no transaction is open in them."""
+        wanted = list(places)
+        deadline = time.monotonic() + STABLE_LIMIT
+        while True:
+            ends = await self.bounds(wanted)
+            stable = await self._committed.end_offsets(wanted) if wanted else {}
+            moving = [tp for tp in wanted if stable[tp] != ends[tp][1]]
+            if not moving:
+                return ends
+            if time.monotonic() > deadline:
+                names = ", ".join(f"{tp.topic}[{tp.partition}]" for tp in moving)
+                raise FailStop(f"{names}: a transaction of an unknown producer is open; only shoal may write there")
+            await asyncio.sleep(0.05)
+
+    async def load(self, bounds: dict[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, dict[bytes, bytes]]:
+        """Last value per key of each partition; tombstones remove."""
+        states: dict[TopicPartition, dict[bytes, bytes]] = {tp: {} for tp in bounds}
+        todo = {tp for tp, (first, end) in bounds.items() if first < end}
+        if not todo:
+            return states
+        self._committed.assign(list(todo))
+        for tp in todo:
+            self._committed.seek(tp, bounds[tp][0])
+        while todo:
+            fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
+            for tp, records in fetched.items():
+                _apply(states[tp], records, bounds[tp][1])
+            for tp in list(todo):
+                if await self._committed.position(tp) >= bounds[tp][1]:  # the position passes markers and holes too
+                    todo.discard(tp)
+        return states
+
+    async def last_committed(self, tp: TopicPartition, bounds: tuple[int, int]) -> Record | None:
+        """The last committed record of a partition whose end is stable."""
+        first, end = bounds
+        back = FIRST_LOOK_BACK
+        while first < end:
+            start = max(first, end - back)
+            records = await self._read(tp, start, end)
+            if records:
+                return records[-1]
+            if start == first:
+                return None
+            back *= 8
+        return None
+
+    async def oldest_age_ms(self, tp: TopicPartition) -> int | None:
+        """Age of the first record by its own timestamp; None if the partition is empty."""
+        first, end = (await self.bounds([tp]))[tp]
+        self._all.assign([tp])
+        self._all.seek(tp, first)
+        while await self._all.position(tp) < end:
+            for records in (await self._all.getmany(tp, timeout_ms=200, max_records=1)).values():
+                return int(time.time() * 1000) - int(records[0].timestamp)
+        return None
+
+    async def _read(self, tp: TopicPartition, start: int, end: int) -> list[Record]:
+        self._committed.assign([tp])
+        self._committed.seek(tp, start)
+        records: list[Record] = []
+        while await self._committed.position(tp) < end:
+            fetched = await self._committed.getmany(tp, timeout_ms=200)
+            records = [record for record in fetched.get(tp, ()) if record.offset < end][-1:] or records
+        return records
+
+
+def _apply(state: dict[bytes, bytes], records: list[Any], end: int) -> None:
+    """Up to the end that was asked for: what came after it is another owner's, and other bounds do not know of it."""
+    for record in records:
+        if record.offset >= end:
+            return
+        value = record.value
+        if value is None:
+            state.pop(record.key, None)
+        else:
+            state[record.key] = value
+
+
+async def last_committed_record(settings: KafkaSettings, topic: str, partition: int) -> Record | None:
+    """The last record of a partition that a read_committed consumer can see."""
+    tp = TopicPartition(topic, partition)
+    async with Reader(settings) as reader:
+        return await reader.last_committed(tp, (await reader.stable_bounds([tp]))[tp])

@@ -1,0 +1,138 @@
+"""Why no broker can be used, by name: away, TLS, certificate, password, or a protocol that does not match.
+
+In come the settings; out comes one sentence with a remedy. aiokafka tries each broker and drops what it was told, so
+this tries once more, with aiokafka's own connection, and listens. Nothing here can fail: what it cannot name it calls
+by its type. No sentence holds a password.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka.conn import create_conn
+from aiokafka.errors import IllegalSaslStateError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.protocol.metadata import MetadataRequest
+
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.models.errors import KafkaError
+
+LIMIT_MS = 5_000
+
+
+class NotConnected(KafkaError):
+    """No broker can be used. `away`: none of them can be reached, which may pass; else a setting is wrong."""
+
+    def __init__(self, message: str, *, away: bool) -> None:
+        super().__init__(message)
+        self.away = away
+
+
+async def why_not(settings: KafkaSettings) -> NotConnected:
+    """What keeps a client from all of the configured brokers; of several reasons the first that is not absence."""
+    reasons = await asyncio.gather(*(_reason(settings, *address) for address in addresses(settings.brokers)))
+    found = next((reason for reason in reasons if reason is not None), None)
+    if found is None:
+        text = f"{settings.brokers}: no broker answers; is Kafka running, and are the settings right?"
+        return NotConnected(text, away=True)
+    return NotConnected(f"{settings.brokers}: {found}", away=False)
+
+
+def addresses(brokers: str) -> list[tuple[str, int]]:
+    """Host and port of each configured broker; what is no address is left out."""
+    found = []
+    for address in brokers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        with contextlib.suppress(ValueError):
+            found.append((host.strip("[]") or address.strip(), int(port or 9092)))
+    return found
+
+
+async def _reason(settings: KafkaSettings, host: str, port: int) -> str | None:
+    """Why this broker refuses us; None if it is away."""
+    protocol = settings.client.get("security_protocol", "PLAINTEXT")
+    try:
+        await _converse(settings, host, port)
+    except ssl.SSLCertVerificationError as error:
+        return _certificate(settings, error)
+    except SaslAuthenticationFailed:
+        user = settings.client.get("sasl_plain_username")
+        return (
+            f"the broker refuses user {user}: wrong password, or no such user; correct [kafka] sasl_username or the "
+            "content of sasl_password_file"
+        )
+    except (UnsupportedSaslMechanismError, IllegalSaslStateError) as error:
+        return _sasl(settings, error)
+    except (OSError, ClientError) as error:
+        if needs_certificate(error):
+            return "the broker asks for a client certificate; set [kafka] ssl_certfile and ssl_keyfile"
+        if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | ssl.SSLError):
+            return None  # refused, no such name, no answer in time
+        return await _mismatch(str(protocol), host, port)
+    except Exception as error:
+        return f"the client fails with {type(error).__name__}; are the [kafka] settings right?"
+    return "the broker closes the connection; look at its log"
+
+
+async def _converse(settings: KafkaSettings, host: str, port: int) -> None:
+    """Connect as any client would, and ask something; raises what keeps it from an answer."""
+    client: Mapping[str, Any] = settings.client
+    connection = await create_conn(host, port, client_id=settings.app, request_timeout_ms=LIMIT_MS, **client)
+    try:
+        await connection.send(MetadataRequest([]))
+    finally:
+        connection.close()
+
+
+def _certificate(settings: KafkaSettings, error: ssl.SSLCertVerificationError) -> str:
+    reason = error.verify_message or "it cannot be verified"
+    if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+        return f"the broker's certificate is for another name ({reason}); connect by a name that stands in it"
+    if settings.ca_file:
+        return f"the broker's certificate is not signed by the CA in [kafka] ssl_cafile ({reason}); name its CA there"
+    return f"the broker's certificate is not signed by a CA of this system ({reason}); set [kafka] ssl_cafile"
+
+
+def _sasl(settings: KafkaSettings, error: ClientError) -> str:
+    if isinstance(error, UnsupportedSaslMechanismError):
+        mechanism = settings.client.get("sasl_mechanism")
+        return f"the broker does not offer {mechanism}; correct [kafka] sasl_mechanism"
+    return "the broker asks for no password there; correct [kafka] security_protocol, or the port"
+
+
+def needs_certificate(error: BaseException | None) -> bool:
+    """Whether TLS ended because we showed no certificate, or one that the broker does not accept."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) and "CERTIFICATE_REQUIRED" in str(error).upper().replace(" ", "_"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+async def _mismatch(protocol: str, host: str, port: int) -> str | None:
+    """Whether the two sides speak different protocols; None if the broker is away."""
+    tls = await _speaks_tls(host, port)
+    if tls is None:
+        return None
+    if tls and not protocol.endswith("SSL"):
+        return f"the broker speaks TLS there; set [kafka] security_protocol to SSL or SASL_SSL (it is {protocol})"
+    if not tls and protocol.endswith("SSL"):
+        return f"the broker does not speak TLS there; correct [kafka] security_protocol (it is {protocol}), or the port"
+    if not protocol.startswith("SASL"):
+        return f"the broker ends the connection; it may ask for a password: [kafka] security_protocol is {protocol}"
+    return "the broker ends the connection; look at its log"
+
+
+async def _speaks_tls(host: str, port: int) -> bool | None:
+    """Whether a TLS handshake succeeds, whatever the certificate; None if nothing answers at all."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only asks what is spoken; sends nothing
+    for encrypted in (context, None):
+        with contextlib.suppress(OSError, TimeoutError):
+            connecting = asyncio.open_connection(host, port, ssl=encrypted)
+            _, writer = await asyncio.wait_for(connecting, LIMIT_MS / 1000)
+            writer.close()
+            return encrypted is not None
+    return None

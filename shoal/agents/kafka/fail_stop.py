@@ -1,0 +1,69 @@
+"""Fail-stop: the one way in which a worker ends that must not go on.
+
+In comes an exception; out comes a line of JSON and a line for people on stderr, then the process is gone, status 1.
+No handler runs and nothing is flushed: what is not committed must not be. The first to call it speaks for all.
+Unexpected exceptions are named by type and place only, because their texts can hold values and their tracebacks can
+hold locals.
+"""
+
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import orjson
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import ProducerFenced
+
+from shoal.agents.kafka.denials import explain
+from shoal.models.errors import ShoalError
+
+_ending = threading.Lock()  # held for good by who ends the process
+
+
+def describe(error: BaseException, where: str) -> str:
+    """One line about an exception that holds no value, user id or key."""
+    if isinstance(error, ShoalError):
+        return str(error)
+    if isinstance(error, ProducerFenced):
+        return (
+            f"{where}: fenced; another worker owns it now, or the brokers were away for longer than a transaction may "
+            "last; nothing of this worker's open transaction is visible; restart the worker"
+        )
+    meaning = explain(error)
+    if meaning is not None:
+        return f"{where}: {meaning}"
+    kind = type(error).__name__
+    if isinstance(error, ClientError):
+        return f"{where}: Kafka refused: {kind}: {str(error)[:300]}".replace("\n", " ")
+    return f"{where}: unexpected {kind} at {_origin(error)}; this is a bug; nothing half done was published"
+
+
+def fail_stop(error: BaseException, where: str) -> NoReturn:
+    """Say why and end the process with status 1, from any thread."""
+    _ending.acquire()  # others wait for the end
+    message = describe(error, where)
+    kind = type(error).__name__
+    entry = {"event": "fail_stop", "level": "critical", "timestamp": _now(), "error": kind, "message": message}
+    try:
+        sys.stderr.write(f"{orjson.dumps(entry).decode()}\nshoal: {message}\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _origin(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "an unknown place"
+    last = frames[-1]
+    ours = [frame for frame in frames if "shoal" in Path(frame.filename).parts]
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in [*ours[-1:], last]]
+    return " in ".join(dict.fromkeys(reversed(places)))

@@ -1,0 +1,156 @@
+"""Producing events: what `shoal produce` and the demo send.
+
+Each line becomes one record, keyed by its user, in the user's partition; a line without a usable user goes to
+partition 0 without a key, where bound refuses it with its reason.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaError as ClientError
+
+from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.models.config.file import Config
+from shoal.models.config.reading import NEWEST
+from shoal.models.errors import KafkaError
+from shoal.models.events import Refused, getter, parse, read_time, read_user
+from shoal.models.records import CLOCK_HEADER
+from shoal.models.times import end_of_tick, iso
+from shoal.stream.file_run import Line
+from shoal.stream.partitioning import PARTITIONERS
+
+IN_FLIGHT = 64  # batches
+BATCH = 2_000  # events
+
+
+async def produce_file(
+    settings: KafkaSettings, config: Config, topic: str, lines: Iterable[Line], *, end: bool, rate: float | None = None
+) -> int:
+    """Send the lines; the number sent. `rate` in events a second slows it down.
+
+    Raises:
+        KafkaError: brokers or topic cannot be used.
+    """
+    try:
+        async with _producer(settings) as producer:
+            sending = _Sending(producer, config, topic, await _partitions(producer, topic))
+            began = time.monotonic()
+            for line in lines:
+                await sending.send(line.value or b"")
+                if rate is not None and sending.count % 200 == 0:
+                    await asyncio.sleep(max(0.0, began + sending.count / rate - time.monotonic()))
+            if end:
+                await sending.finish()
+            await sending.flush()
+    except KafkaConnectionError:
+        raise await why_not(settings) from None
+    except ClientError as error:
+        raise KafkaError(f"topic {topic}: {type(error).__name__}; look at the broker's log") from None
+    return sending.count
+
+
+@asynccontextmanager
+async def _producer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
+    producer = AIOKafkaProducer(
+        enable_idempotence=True, max_batch_size=settings.max_batch_bytes, linger_ms=5, **settings.connect("produce")
+    )
+    try:
+        await producer.start()
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def _partitions(producer: AIOKafkaProducer, topic: str) -> int:
+    await producer.client.force_metadata_update()
+    found = producer.client.cluster.partitions_for_topic(topic)
+    if not found:
+        raise KafkaError(f"no topic {topic}; create it with `shoal topics`, or correct `topic` of the metric")
+    return len(found)
+
+
+class _Sending:
+    """Batches per partition, and the latest time seen."""
+
+    def __init__(self, producer: AIOKafkaProducer, config: Config, topic: str, partitions: int) -> None:
+        self.count = 0
+        self._producer, self._topic, self._partitions = producer, topic, partitions
+        self._metrics = config.metrics_of(topic)
+        self._user = self._metrics[0].user
+        self._get_user = getter(self._user)
+        self._partition = PARTITIONERS[config.kafka.partitioner]
+        self._homes: dict[bytes, int] = {}
+        self._latest: dict[str, int] = {}
+        self._waiting: list[list[tuple[bytes | None, bytes]]] = [[] for _ in range(partitions)]
+        self._sent: list[asyncio.Future[object]] = []
+
+    async def send(self, raw: bytes) -> None:
+        """Queue one event."""
+        key, home = self._place(raw)
+        waiting = self._waiting[home]
+        waiting.append((key, raw))
+        self.count += 1
+        if len(waiting) >= BATCH:
+            await self._send(home)
+
+    def _place(self, raw: bytes) -> tuple[bytes | None, int]:
+        try:
+            event = parse(raw, NEWEST)
+            self._note_times(event, raw)
+            user = read_user(self._get_user(event), raw, self._user, NEWEST)
+        except Refused:
+            return None, 0
+        home = self._homes.get(user)
+        if home is None:
+            home = self._homes[user] = self._partition(user, self._partitions)
+        return user, home
+
+    def _note_times(self, event: dict[str, object], raw: bytes) -> None:
+        for path in {metric.time for metric in self._metrics if metric.time is not None}:
+            try:
+                time_found = read_time(getter(path)(event), raw, path, NEWEST)
+            except Refused:
+                continue
+            self._latest[path] = max(time_found, self._latest.get(path, time_found))
+
+    async def _send(self, home: int) -> None:
+        waiting, self._waiting[home] = self._waiting[home], []
+        batch = self._producer.create_batch()
+        for key, value in waiting:
+            if batch.append(key=key, value=value, timestamp=None) is None:
+                self._sent.append(await self._producer.send_batch(batch, self._topic, partition=home))
+                batch = self._producer.create_batch()
+                if batch.append(key=key, value=value, timestamp=None) is None:
+                    self._sent.append(await self._producer.send(self._topic, value, key, partition=home))
+        if batch.record_count():
+            self._sent.append(await self._producer.send_batch(batch, self._topic, partition=home))
+        if len(self._sent) > IN_FLIGHT:
+            done, self._sent = self._sent[:IN_FLIGHT], self._sent[IN_FLIGHT:]
+            await asyncio.gather(*done)
+
+    async def finish(self) -> None:
+        """A clock record in every partition, at the end of the last tick that any metric has open."""
+        ends = []
+        for metric in self._metrics:
+            latest = int(time.time() * 1e6) if metric.time is None else self._latest.get(metric.time)
+            if latest is not None:
+                ends.append(end_of_tick(latest, metric.cadence or 1))
+        if not ends:
+            return
+        await self.flush()
+        header = [(CLOCK_HEADER, iso(max(ends)).encode())]
+        for home in range(self._partitions):
+            self._sent.append(await self._producer.send(self._topic, None, b"", partition=home, headers=header))
+
+    async def flush(self) -> None:
+        """Wait until everything is stored."""
+        for home in range(self._partitions):
+            if self._waiting[home]:
+                await self._send(home)
+        await asyncio.gather(*self._sent)
+        self._sent = []

@@ -1,0 +1,109 @@
+"""Which topic a name means: a topic that is deleted and made anew keeps its name, and Kafka gives it another id.
+
+In come topic names; out come ids and partition counts (`metadata.py`). Offsets alone do not tell: a topic that was
+filled again, further than before, looks like the old one's sequel. What can fail: a topic that is not the one it was,
+that grew, or that is gone: fail-stop.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import UnknownTopicOrPartitionError
+
+from shoal.agents.kafka.metadata import MetadataRequest
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topics import admin
+from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.state_mark import ANEW
+
+STATE_KEY = b"\x00topic"  # in a changelog: the id of the topic that the state was made of
+ASK_EVERY = 5.0
+MISSED_LIMIT = 3
+UNKNOWN = UnknownTopicOrPartitionError.errno
+
+
+class Identity(NamedTuple):
+    """What a name means now."""
+
+    id: str
+    partitions: int
+
+
+async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str, Identity], set[str]]:
+    """The topics that exist, and the names of those that do not.
+
+    Raises:
+        KafkaError: no broker answers.
+    """
+    async with admin(settings) as client:
+        response = await client._send_request(MetadataRequest(topics))
+    found = {
+        name: Identity(raw.hex(), len(partitions))
+        for error, name, raw, _, partitions, *_ in response.topics
+        if not error
+    }
+    return found, {name for error, name, *_ in response.topics if error == UNKNOWN}
+
+
+class Identities:
+    """What the names meant when this worker first asked, and that they still do."""
+
+    def __init__(self, settings: KafkaSettings, topics: Iterable[str]) -> None:
+        self._settings, self._topics = settings, tuple(topics)
+        self._known: dict[str, Identity] = {}
+        self._missed: Counter[str] = Counter()  # looks in a row in which a topic was not there
+
+    async def learn(self) -> Mapping[str, Identity]:
+        """Ask, compare with what is known, and return it."""
+        found, missing = await ask(self._settings, self._topics)
+        for topic, now in found.items():
+            check(topic, self._known.setdefault(topic, now), now)
+        self._missed = Counter({topic: self._missed[topic] for topic in missing & self._known.keys()})
+        return self._known
+
+    async def watch(self) -> None:
+        """Do so for ever; brokers that do not answer are no answer.
+
+        Raises:
+            FailStop: a topic is another one, has other partitions, or was deleted: one look could be mistaken for that.
+        """
+        while True:
+            await asyncio.sleep(ASK_EVERY)
+            with contextlib.suppress(ClientError, KafkaError):
+                await self.learn()
+                self.note_missing()
+
+    def note_missing(self) -> None:
+        """Count what the last look did not find; refuse what several looks did not find."""
+        for topic in list(self._missed):
+            self._missed[topic] += 1
+            if self._missed[topic] >= MISSED_LIMIT:
+                raise FailStop(f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}")
+
+
+def check(topic: str, known: Identity, now: Identity) -> None:
+    """Refuse a topic that is another one, or grew."""
+    if now.id != known.id:
+        raise FailStop(_made_anew(topic))
+    if now.partitions != known.partitions:
+        raise FailStop(
+            f"topic {topic} has {now.partitions} partitions instead of {known.partitions}; a changed count re-hashes "
+            f"users and groups: restore the count, or use a new topic and {ANEW}"
+        )
+
+
+def check_state(topic: str, saved: bytes | None, now: Identity) -> None:
+    """Refuse a state that was made of another topic of this name."""
+    if saved is not None and saved.decode() != now.id:
+        raise FailStop(_made_anew(topic))
+
+
+def _made_anew(topic: str) -> str:
+    return (
+        f"topic {topic} was made anew: it is not the one that was read or written before; bring back the topics that "
+        f"belong together, or {ANEW}"
+    )

@@ -1,0 +1,225 @@
+"""Creates the app's topics where they are missing, and verifies all topics where they exist.
+
+In come settings and source topics; out come partition counts. What can fail: a source that does not exist, a count or
+a clean-up policy that is not what it must be, records that retention deleted already: KafkaError, with what to do.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError, for_code
+from aiokafka.errors import KafkaError as ClientError
+
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.metadata import MetadataRequest
+from shoal.agents.kafka.reachability import BrokersNotReady, may_pass
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.topic_policies import (
+    COMPACT,
+    KEEP,
+    SAFE,
+    SAFE_REPLICATION,
+    Configs,
+    finite_retention,
+    not_asked,
+    weak_durability,
+    wrong_policies,
+)
+from shoal.agents.kafka.transactions import START_LIMIT
+from shoal.models.errors import KafkaError
+from shoal.stream.state_mark import ANEW
+
+SETTLE_LIMIT = 2.0
+DENIED = TopicAuthorizationFailedError.errno
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found."""
+
+    partitions: dict[str, int]  # of every topic the app reads or writes
+    created: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # of what a broker may delete
+    durability: list[str] = field(default_factory=list)  # what could be lost with a broker
+
+
+def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[str, tuple[int, dict[str, str]]]:
+    """Topics of the app: name -> (partitions, configuration). Changelogs have the partitions of their input."""
+    s = settings
+    outputs = (s.contributions, s.releases, s.activations, s.dead_letters)
+    safe = SAFE if s.replication >= SAFE_REPLICATION else {}
+    keep, compact = KEEP | safe, COMPACT | safe
+    wanted = {name: (s.partitions, keep) for name in outputs}
+    wanted |= {s.changelog(BOUND, topic): (count, compact) for topic, count in sources.items()}
+    return wanted | {s.changelog(RELEASE, s.contributions): (s.partitions, compact)}
+
+
+@asynccontextmanager
+async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An administrative client; brokers that cannot be reached are a KafkaError."""
+    client = AIOKafkaAdminClient(**settings.connect("admin"))
+    try:
+        await asyncio.wait_for(client.start(), START_LIMIT)
+    except TimeoutError as error:  # frozen, or behind a network that swallows everything
+        await client.close()
+        raise BrokersNotReady(f"{settings.brokers}: no answer within {START_LIMIT:.0f} s") from error
+    except KafkaConnectionError as error:
+        await client.close()
+        raise await why_not(settings) from error
+    try:
+        yield client
+    except TimeoutError as error:
+        raise BrokersNotReady(f"{settings.brokers}: a request timed out") from error
+    finally:
+        await client.close()
+
+
+async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, create: bool = True) -> Verified:
+    """Make what is missing (or refuse, without `create`), then compare everything with what it must be."""
+    try:
+        async with admin(settings) as client:
+            counts = await _settled(client, sources)
+            await _refuse_missing(client, settings, [topic for topic in sources if topic not in counts])
+            found = {topic: counts[topic] for topic in sources}
+            wanted = wanted_topics(settings, found)
+            created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
+            # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
+            _check_counts(settings, wanted, await _settled(client, wanted))
+            configs, denied = await read_configs(client, [*wanted, *found])
+            _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
+            durability = weak_durability(settings.app, await _replicas(client, configs), configs)
+        warnings = await _check_retention(settings, {n: configs[n] for n in found if n in configs}, found)
+        warnings += not_asked(settings.app, denied)
+    except ClientError as error:
+        kind = BrokersNotReady if may_pass(error) else KafkaError
+        raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+    return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
+
+
+async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, missing: Sequence[str]) -> None:
+    """Tell a topic that is not there from one that this principal must not see."""
+    if not missing:
+        return
+    response = await client._send_request(MetadataRequest(missing))
+    denied = [name for error, name, *_ in response.topics if error == DENIED]
+    if denied:
+        names = ", ".join(denied)
+        raise KafkaError(
+            f"{settings.brokers}: Kafka denies this principal access to topic {names}; grant it Read on the topic with "
+            "kafka-acls"
+        )
+    names = ", ".join(missing)
+    raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
+
+
+async def _settled(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
+    """Partition counts, when all these topics show; a topic that was made a moment ago may take one to do so."""
+    wanted, deadline = set(names), time.monotonic() + SETTLE_LIMIT
+    while True:
+        counts = await _counts(client)
+        if wanted <= counts.keys() or time.monotonic() > deadline:
+            return counts
+        await asyncio.sleep(0.1)
+
+
+async def _counts(client: AIOKafkaAdminClient) -> dict[str, int]:
+    topics = await client.describe_topics()
+    return {topic["topic"]: len(topic["partitions"]) for topic in topics if not topic["error_code"]}
+
+
+async def _replicas(client: AIOKafkaAdminClient, names: Container[str]) -> dict[str, int]:
+    """Of each of these topics the replicas of the partition with the fewest."""
+    topics = [topic for topic in await client.describe_topics() if topic["topic"] in names]
+    return {topic["topic"]: min(len(part["replicas"]) for part in topic["partitions"]) for topic in topics}
+
+
+async def _create(
+    client: AIOKafkaAdminClient, settings: KafkaSettings, missing: dict[str, tuple[int, dict[str, str]]], create: bool
+) -> list[str]:
+    if missing and not create:
+        raise KafkaError(f"{settings.brokers}: missing topics: {', '.join(sorted(missing))}; run `shoal topics`")
+    assignments: dict[int, Any] | None = (
+        {} if settings.replication == -1 else None
+    )  # how aiokafka lets the broker choose
+    new = [NewTopic(n, count, settings.replication, assignments, c) for n, (count, c) in missing.items()]
+    answer = await client.create_topics(new) if new else None
+    created = []
+    for name, code, *_ in answer.topic_errors if answer else ():
+        error = for_code(code)
+        if not code:
+            created.append(name)
+        elif code == DENIED:
+            raise KafkaError(f"cannot create topic {name}: Kafka denies Create on it; grant it, or run `shoal topics`")
+        elif error.__name__ != "TopicAlreadyExistsError":  # another worker was faster
+            kind = BrokersNotReady if may_pass(error()) else KafkaError
+            raise kind(f"cannot create topic {name}: {error.__name__}")
+    return sorted(created)
+
+
+def _check_counts(settings: KafkaSettings, wanted: dict[str, tuple[int, Any]], counts: Mapping[str, int]) -> None:
+    for name, (count, _) in wanted.items():
+        if counts.get(name, count) != count:
+            raise KafkaError(
+                f"{settings.brokers}: topic {name} has {counts[name]} partitions instead of {count}; partition counts "
+                f"are frozen for the life of an app: restore the count, or {ANEW}"
+            )
+
+
+async def read_configs(
+    client: AIOKafkaAdminClient, names: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Configurations by topic, and the topics whose configuration this principal must not see."""
+    answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    resources = [resource for answer in answers for resource in answer.resources]
+    found = {name: {entry[0]: entry[1] for entry in entries} for error, _, _, name, entries in resources if not error}
+    return found, [name for error, _, _, name, _ in resources if error == DENIED]
+
+
+def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
+    for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, actual):
+        raise KafkaError(str(wrong))
+
+
+async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
+    """Finite retention of a source: refuse records that are outside already, warn of the rest."""
+    finite = {name: finite_retention(config) for name, config in configs.items()}
+    finite = {name: limits for name, limits in finite.items() if limits}
+    if not finite:
+        return []
+    async with Reader(settings) as reader:
+        for name, limits in finite.items():
+            await _check_oldest(reader, name, counts[name], limits.get("retention.ms"))
+    texts = {n: ", ".join(f"{key} = {value}" for key, value in limits.items()) for n, limits in finite.items()}
+    return [f"topic {n}: {text}; events must be read before the broker deletes them" for n, text in texts.items()]
+
+
+async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | None) -> None:
+    if limit_ms is None:
+        return
+    for partition in range(count):
+        age = await reader.oldest_age_ms(TopicPartition(topic, partition))
+        if age is not None and age > limit_ms:
+            raise KafkaError(
+                f"topic {topic}[{partition}]: its oldest record is {age // 1000} s old by its own timestamp and "
+                f"retention.ms is {limit_ms}: the broker deletes it at its next check; set retention.ms=-1"
+            )
+
+
+async def create_sources(settings: KafkaSettings, topics: Sequence[str]) -> list[str]:
+    """Make the source topics that are missing, without retention; the names made."""
+    try:
+        async with admin(settings) as client:
+            counts = await _counts(client)
+            config = KEEP | (SAFE if settings.replication >= SAFE_REPLICATION else {})
+            missing = {topic: (settings.partitions, config) for topic in topics if topic not in counts}
+            return await _create(client, settings, missing, create=True)
+    except ClientError as error:
+        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error

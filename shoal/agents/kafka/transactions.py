@@ -1,0 +1,212 @@
+"""One Kafka transaction per outbox, written by the one producer that may write for a partition.
+
+In come outboxes; out come committed transactions: outputs, changed state and next offset, all or none. What can fail:
+fenced by a new owner, a topic that was made anew, a record that is too large: fail-stop. A transaction that does not
+commit in time, for brokers are away or slow, is given up. The state in memory is then ahead of what is committed, and
+whether the transaction will be committed after all is not known: the partition has to be taken over anew, as if by
+another worker, which settles it. Until then nothing may be written, and no new producer may take the id: it could fence
+the rightful owner.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import IllegalOperation, KafkaTimeoutError, ProducerFenced
+from aiokafka.errors import KafkaError as ClientError
+
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.denials import refusal_of
+from shoal.agents.kafka.reachability import Reach, may_pass, name_of
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.models.errors import FailStop
+from shoal.stream.machine import Headers, Outbox, Place
+from shoal.stream.state_mark import REMEDY
+
+MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
+STOP_LIMIT = 5.0
+START_LIMIT = 20.0  # a broker that takes the connection and then says nothing is one to try again, perhaps another one
+
+Target = tuple[str, int]
+
+
+class TransactionGivenUp(FailStop):
+    """A transaction did not commit in time: its partition's state is not to be used any more."""
+
+
+class Writer:
+    """The transactional producer of one partition."""
+
+    def __init__(self, settings: KafkaSettings, place: Place, reach: Reach) -> None:
+        self.place = place
+        self.changelog = (settings.changelog(place.stage, place.topic), place.partition)
+        self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
+        self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
+        self._settings, self._reach = settings, reach
+        self._fast = settings.fast and fast_records.available()
+        self._producer: AIOKafkaProducer | None = None
+
+    async def fence(self) -> None:
+        """Lock the old owner out, abort what it left open, and wait until that is in the log."""
+        while self._producer is None:
+            producer = self._new_producer()
+            try:
+                await asyncio.wait_for(producer.start(), START_LIMIT)
+                self._producer = producer
+            except (ClientError, TimeoutError) as error:
+                await abandon(producer)
+                if not may_pass(error) and await self._reach.ask():
+                    raise
+                await self._reach.retry(error)
+
+    async def is_fenced(self) -> bool:
+        """Ask the coordinator whether another producer has taken this one's id: by an empty transaction, aborted.
+
+        Raises:
+            ClientError: brokers that are away or not ready cannot say.
+        """
+        producer = self._started
+        try:
+            await producer.begin_transaction()
+            producer._txn_manager.maybe_add_partition_to_txn(TopicPartition(*self.changelog))
+            await asyncio.wait_for(producer.abort_transaction(), START_LIMIT)
+        except ClientError as error:
+            if isinstance(error, ProducerFenced) or isinstance(error.__cause__, ProducerFenced):
+                return True
+            raise
+        return False
+
+    def _new_producer(self) -> AIOKafkaProducer:
+        s = self._settings
+        name = s.transactional_id(*self.place)
+        return AIOKafkaProducer(
+            **s.connect(name.removeprefix(f"{s.app}.")),
+            transactional_id=name,
+            transaction_timeout_ms=int(s.transaction_timeout * 1000),
+            request_timeout_ms=int(s.request_timeout * 1000),
+            max_batch_size=s.max_batch_bytes,
+            retry_backoff_ms=50,
+            acks="all",
+        )
+
+    async def write(self, outbox: Outbox) -> None:
+        """Commit an outbox. When this returns, it is in the log; when it raises, the state is ahead of the log.
+
+        Raises:
+            TransactionGivenUp: the partition has to be taken over anew. After any other error the worker must end.
+        """
+        rounds = self._build(outbox)  # before the transaction begins: an open one holds readers back
+        task = asyncio.ensure_future(self._transaction(rounds))
+        try:
+            await self._limited(task)
+            self.preface = []
+        except ProducerFenced:
+            raise
+        except ClientError as error:
+            if isinstance(error.__cause__, ProducerFenced):
+                raise error.__cause__ from None
+            if may_pass(error):
+                raise TransactionGivenUp(f"{self.place}: a transaction failed: {name_of(error)}") from error
+            raise
+
+    async def _limited(self, task: asyncio.Future[None]) -> None:
+        """Wait for the transaction, for so many seconds at most in which this process ran.
+
+        A process that was frozen must first hear whether it was fenced meanwhile; the broker's answer may be there.
+        """
+        waited = 0.0
+        while not task.done():
+            await asyncio.wait({task}, timeout=1.0)
+            waited += 1.0
+            if waited >= self._settings.flush_limit and not task.done():
+                task.cancel()
+                limit, what = self._settings.flush_limit, "away" if self._reach.away else "slow"
+                raise TransactionGivenUp(
+                    f"{self.place}: broker {what}; a transaction did not commit within {limit:.0f} s"
+                )
+        await task
+
+    def _build(self, outbox: Outbox) -> list[list[tuple[Any, Target]]]:
+        """Batches in rounds, each with at most one batch per partition: the next waits until the one before is out."""
+        contents: dict[Target, Iterable[tuple[bytes | None, bytes | None, Headers]]] = {**outbox.records}
+        if outbox.changelog:
+            contents[self.changelog] = ((key, value, []) for key, value in (*self.preface, *outbox.changelog))
+        rounds: list[list[tuple[Any, Target]]] = []
+        for target, records in contents.items():
+            try:
+                batches = fast_records.build_batches(self._started, records, MAX_REQUEST, self._fast)
+            except FailStop as error:
+                raise FailStop(f"{self.place}: to {target[0]}[{target[1]}]: {error}") from None
+            for number, batch in enumerate(batches):
+                if number == len(rounds):
+                    rounds.append([])
+                rounds[number].append((batch, target))
+        return rounds
+
+    @property
+    def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise RuntimeError("write before fence")
+        return self._producer
+
+    async def _transaction(self, rounds: list[list[tuple[Any, Target]]]) -> None:
+        producer = self._started
+        await producer.begin_transaction()
+        sent = [(await self._send(batch, target), target) for batches in rounds for batch, target in batches]
+        for future, target in sent:  # each must be awaited: aiokafka commits although a batch failed
+            self._check_offset(target, (await future).offset)
+        await producer.commit_transaction()
+
+    async def _send(self, batch: Any, target: Target) -> Awaitable[Any]:
+        while True:
+            try:
+                future: Awaitable[Any] = await self._started.send_batch(batch, target[0], partition=target[1])
+            except KafkaTimeoutError:  # the batch before it is not out yet, and this one was not taken
+                continue
+            except IllegalOperation as error:
+                raise refusal_of(self._started, error) from error
+            return future
+
+    def _check_offset(self, target: Target, offset: int) -> None:
+        """Offsets only grow; in a topic that was deleted and made again they begin anew, and earlier state is gone."""
+        if offset < 0:
+            return  # a repeated send whose first answer was lost: the broker has it and no longer knows where
+        if offset <= self.last_offsets.get(target, -1):
+            topic = f"{target[0]}[{target[1]}]"
+            raise FailStop(
+                # No offset: that of a changelog depends on values.
+                f"{self.place}: {topic} was made anew, or lost records in an unclean leader election: it gave an "
+                f"offset that was written before; {REMEDY}"
+            )
+        self.last_offsets[target] = offset
+
+    async def stop(self) -> None:
+        """Close connections; an open transaction, if any, is aborted by the next owner."""
+        if self._producer is not None:
+            await stop_quietly(self._producer.stop)
+            self._producer = None
+
+    async def give_up(self) -> None:
+        """Close connections without another word to the brokers: what is not sent must not be sent later."""
+        if self._producer is not None:
+            producer, self._producer = self._producer, None
+            await abandon(producer)
+
+
+async def abandon(producer: AIOKafkaProducer) -> None:
+    """Stop a producer that may have things to send, without sending them."""
+    producer._closed = True
+    sender = producer._sender.sender_task
+    if sender is not None:
+        sender.cancel()
+    await stop_quietly(producer.client.close)  # ends the requests that the sender waits for
+    if sender is not None:
+        await asyncio.wait({sender}, timeout=STOP_LIMIT)
+
+
+async def stop_quietly(stop: Callable[[], Awaitable[object]]) -> None:
+    """Stop a client; brokers that are away do not hold it up."""
+    with contextlib.suppress(ClientError, TimeoutError, OSError):
+        await asyncio.wait_for(stop(), STOP_LIMIT)

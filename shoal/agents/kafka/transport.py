@@ -1,0 +1,379 @@
+"""Faust's Kafka transport, changed in few places: whole batches, exact positions, read_committed.
+
+In come fetches; out comes one Faust message per fetch and partition, whose value is a `Batch`. Offsets in the group
+are a hint for lag tools; positions are the host's. What can fail: records lost to retention, a group instance that is
+used twice, missing authorisation, workers of another version: all fail-stop. Brokers that are away are waited for.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import aiokafka
+from aiokafka import TopicPartition
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.errors import (
+    CorruptRecordException,
+    GroupAuthorizationFailedError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.structs import OffsetAndMetadata
+from faust.transport.drivers import aiokafka as faust_kafka
+from faust.types.tuples import TP, ConsumerMessage
+from mode.utils.futures import notify
+
+from shoal.agents.kafka import fast_records
+from shoal.agents.kafka.assignor import Assignor, GroupMember
+from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.idleness import Idleness
+from shoal.agents.kafka.reachability import may_pass
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import stop_quietly
+from shoal.models.errors import FailStop
+from shoal.stream.machine import Record
+from shoal.stream.state_mark import REMEDY
+
+OFFSETS_LIMIT = 5.0  # seconds for the group's offsets
+LOOK_EVERY = 1.0
+
+
+class Batch(NamedTuple):
+    """What one fetch brought of one partition."""
+
+    start: int | None  # position before it; None if unknown
+    end: int  # position after it, past control records and holes of compaction
+    records: list[Record]
+
+
+class Positions(Protocol):
+    """Who knows where partitions are: the host."""
+
+    settings: KafkaSettings
+
+    def positions(self, assigned: set[TP]) -> dict[TP, int]:
+        """Where to read on, for partitions that are hosted."""
+
+    def committed(self) -> dict[TP, int]:
+        """First offsets that no durable result covers, for the group's hint."""
+
+    def note(self, tp: TP) -> str:
+        """What to commit beside a partition's offset."""
+
+    def held(self) -> set[TP]:
+        """Partitions that must not be read now."""
+
+
+class InstanceGuard:
+    """Ends the worker when another one joins under the same group instance id.
+
+    Kafka then gives the member's place to the newcomer and calls the old member unknown, which aiokafka answers by
+    joining again, and so on for ever. A member that was heard a moment ago becomes unknown in no other way.
+    """
+
+    def __init__(self, coordinator: Any, settings: KafkaSettings) -> None:
+        self._heartbeat, self._reset = coordinator._do_heartbeat, coordinator.reset_generation
+        self._coordinator, self._settings = coordinator, settings
+        self._heard = 0.0
+        self._joined = coordinator._on_join_complete
+        coordinator._on_join_complete = self._join
+        coordinator._do_heartbeat, coordinator.reset_generation = self._beat, self._lost
+
+    async def _beat(self) -> bool:
+        heard = bool(await self._heartbeat())
+        if heard:
+            self._heard = time.monotonic()
+        return heard
+
+    async def _join(self, *args: Any) -> None:
+        self._heard = time.monotonic()
+        await self._joined(*args)
+
+    def _lost(self) -> None:
+        closing = self._coordinator._closing.done()
+        if not closing and time.monotonic() - self._heard < self._settings.session_timeout / 2:
+            name = self._settings.instance
+            fail_stop(FailStop(f"instance {name} is in use by another worker; give each worker its own name"), "group")
+        self._reset()
+
+
+class BatchThread(faust_kafka.AIOKafkaConsumerThread):
+    """The consumer's thread: fetches whole batches and knows where they begin and end."""
+
+    consumer: "BatchConsumer"
+    _assignor: Assignor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.chain: dict[TopicPartition, int] = {}
+        self._idleness = Idleness()
+        self._joining: asyncio.Task[None] | None = None
+
+    @property
+    def _settings(self) -> KafkaSettings:
+        return self.consumer.host.settings
+
+    def _create_worker_consumer(self, _transport: object) -> aiokafka.AIOKafkaConsumer:
+        s = self._settings
+        self._assignor = Assignor(s.stage)
+        return aiokafka.AIOKafkaConsumer(
+            **s.connect("worker"),
+            group_id=s.app,
+            group_instance_id=s.instance,
+            partition_assignment_strategy=[self._assignor],
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="none",  # every start seeks; records lost to retention are an error, not a gap
+            max_poll_records=s.poll_records,
+            max_poll_interval_ms=3_600_000,
+            max_partition_fetch_bytes=s.fetch_bytes,
+            fetch_max_wait_ms=int(s.fetch_wait * 1000),
+            session_timeout_ms=int(s.session_timeout * 1000),
+            heartbeat_interval_ms=int(s.session_timeout * 250),
+            rebalance_timeout_ms=int(s.rebalance_timeout * 1000),
+            **fast_records.consumer_arguments(s.fast),
+        )
+
+    async def on_start(self) -> None:
+        """Connect; brokers that went away since they were asked last are waited for."""
+        while True:
+            try:
+                await super().on_start()
+                return
+            except (ClientError, TimeoutError) as error:
+                if not may_pass(error):
+                    raise
+                await stop_quietly(self._ensure_consumer().stop)
+                await asyncio.sleep(1.0)
+
+    async def subscribe(self, topics: Any) -> None:
+        """Subscribe, and from then on see to the assignments and watch over the instance id."""
+        coordinator = self._ensure_consumer()._coordinator
+        if isinstance(coordinator, GroupCoordinator):
+            GroupMember(coordinator, self._assignor, self._settings)
+        await super().subscribe(topics)
+        if self._settings.instance is not None and isinstance(coordinator, GroupCoordinator):
+            InstanceGuard(coordinator, self._settings)
+        self._joining = asyncio.create_task(self._watch_group())
+
+    async def _watch_group(self) -> None:
+        """Without partitions nothing is fetched, and only a fetch would show that the group cannot be joined."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if not self.assignment():
+                try:
+                    await self.call_thread(self._look_at_group)
+                except ClientError as error:
+                    fail_stop(error, "group")
+
+    async def _look_at_group(self) -> None:
+        self._check_group(self._ensure_consumer())
+
+    async def _fetch_records(
+        self, consumer: Any, active_partitions: set[TP], timeout: float | None = None, max_records: int | None = None
+    ) -> dict[TP, list[Any]]:
+        try:
+            self._check_group(consumer)
+            fetched = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        except ClientError as error:
+            return await self._refused(error)
+        batches = {}
+        for tp, records in fetched.items():  # nothing was awaited since the fetch: the position is that of its end
+            end = await consumer.position(tp)
+            batches[tp] = [Batch(self.chain.get(tp), end, records)]
+            self.chain[tp] = end
+        return batches
+
+    def _check_group(self, consumer: Any) -> None:
+        """Take errors out of the group's coordinator, which waits for that; Faust never does."""
+        try:
+            consumer._coordinator.check_errors()
+        except (GroupAuthorizationFailedError, TopicAuthorizationFailedError):
+            raise
+        except ClientError:
+            if consumer._coordinator._coordination_task.done():
+                raise
+            consumer._coordinator.request_rejoin()  # such an error ends the heartbeats until the next join
+
+    async def _refused(self, error: ClientError) -> dict[TP, list[Any]]:
+        match error:
+            case OffsetOutOfRangeError():
+                _lost_records(error)
+            case NoOffsetForPartitionError():
+                return {}  # found before the first seek
+            case GroupAuthorizationFailedError() | TopicAuthorizationFailedError() | CorruptRecordException():
+                fail_stop(error, "reading")
+        coordinator = self._ensure_consumer()._coordinator
+        if coordinator._coordination_task.done():
+            fail_stop(error, "group")
+        await asyncio.sleep(0.1)
+        return {}
+
+    async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, int]) -> None:
+        await super()._seek_wait(consumer, partitions)
+        self.chain.update(partitions)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Give the group its hint. Results never depend on it, so a failure is no error."""
+        try:
+            note = self.consumer.host.note
+            wanted = {TopicPartition(*tp): OffsetAndMetadata(offset, note(tp)) for tp, offset in offsets.items()}
+            await asyncio.wait_for(self._ensure_consumer().commit(wanted), 5.0)
+        except (ClientError, TimeoutError):
+            return False
+        return True
+
+    def rejoin(self) -> None:
+        """Have the group say again who owns what; from any thread."""
+        self.thread_loop.call_soon_threadsafe(self._rejoin)
+
+    def _rejoin(self) -> None:
+        coordinator = self._ensure_consumer()._coordinator
+        if isinstance(coordinator, GroupCoordinator):
+            coordinator.request_rejoin()
+
+    async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
+        """The group's offsets, None where there is none."""
+        return dict(await self.call_thread(self._committed_offsets, tps))
+
+    async def _committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
+        consumer = self._ensure_consumer()
+        return {tp: await consumer.committed(TopicPartition(*tp)) for tp in tps}
+
+    async def commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        """What owners committed for all partitions of these topics: offset and note."""
+        return dict(await self.call_thread(self._commits, topics))
+
+    async def _commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
+        consumer = self._ensure_consumer()
+        wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
+        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), OFFSETS_LIMIT)
+        return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
+
+    @property
+    def generation(self) -> int:
+        """Of the group; below 1 until it is joined."""
+        consumer = self._consumer
+        return -1 if consumer is None else int(getattr(consumer._coordinator, "generation", -1))
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """High watermarks as the last fetches told them; of what was not fetched yet nothing."""
+        consumer, found = self._ensure_consumer(), {}
+        for tp in self.assignment():
+            with contextlib.suppress(ClientError, AssertionError, AttributeError, KeyError):  # just revoked
+                end = consumer.highwater(TopicPartition(*tp))
+                if end is not None:
+                    found[tp.topic, tp.partition] = int(end)
+        return found
+
+    async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
+        """Of these partitions the idle ones: (end of the last batch handed out, wall time in ms)."""
+        return dict(await self.call_thread(self._idle, tps))
+
+    async def _idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
+        consumer, found = self._ensure_consumer(), {}
+        for tp in tps & self.assignment():
+            key = TopicPartition(*tp)
+            if key not in self.chain:
+                continue
+            position = await consumer.position(key)
+            responded = consumer.last_poll_timestamp(key)
+            wall = self._idleness.at(key, position, consumer.highwater(key), responded)
+            if wall is not None:
+                found[tp] = (self.chain[key], wall)
+        return found
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """No complaints about slow streams: the host has its own watchdog."""
+
+
+def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
+    places = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
+    text = (
+        f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
+    )
+    fail_stop(FailStop(text), "reading")
+
+
+class BatchConsumer(faust_kafka.Consumer):
+    """Faust's consumer, with positions from the host and without acknowledgements."""
+
+    host: Positions
+    _thread: BatchThread
+
+    def _new_consumer_thread(self) -> BatchThread:
+        return BatchThread(self, loop=self.loop, beacon=self.beacon)
+
+    def _to_message(self, tp: TP, batch: Any) -> ConsumerMessage:
+        last = batch.records[-1]
+        generation = self.app.consumer_generation_id
+        return ConsumerMessage(
+            tp.topic, tp.partition, last.offset, last.timestamp / 1000.0, 0, [], None, batch, None, 0, 0, TP(*tp),
+            generation_id=generation,
+        )  # fmt: skip
+
+    async def seek_to_committed(self) -> dict[TP, int]:
+        """Seek to where the host is. Faust calls this after each rebalance, before it reads on."""
+        positions = self.host.positions(self.assignment())
+        if positions:
+            await self._thread.seek_wait(positions)
+        return positions
+
+    async def seek_one(self, tp: TP, offset: int) -> None:
+        """Read one partition on from here."""
+        await self._thread.seek_wait({tp: offset})
+
+    async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
+        """Commit what is durable already, as a hint."""
+        known, assigned = self._committed_offset, self.assignment()
+        offsets = {tp: n for tp, n in self.host.committed().items() if tp in assigned and known[tp] != n}
+        if not offsets or not await self._commit(offsets):
+            return False
+        known.update(offsets)
+        return True
+
+    def resume_partitions(self, tps: Any) -> None:
+        """Resume all but those that the host holds back."""
+        super().resume_partitions(set(tps) - self.host.held())
+
+    def on_buffer_drop(self, tp: TP) -> None:
+        """Faust's queue has room again; that alone does not resume a partition that is held back."""
+        if tp not in self.host.held():
+            super().on_buffer_drop(tp)
+
+    def ack(self, message: Any) -> bool:
+        """Acknowledgements carry no meaning: the offset in the state does."""
+        message.acked = True
+        self._unacked_messages.discard(message)
+        notify(self._waiting_for_ack)
+        return True
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        """Control records and compaction leave gaps, which mean nothing."""
+
+    async def verify_all_partitions_active(self) -> None:
+        """The host has its own watchdog."""
+
+
+class SilentProducer(faust_kafka.Producer):
+    """Faust's own producer, which nothing uses: it never connects."""
+
+    async def on_start(self) -> None:
+        """Connect to nothing."""
+
+    async def on_stop(self) -> None:
+        """Nothing to flush."""
+
+    async def flush(self) -> None:
+        """Nothing to flush."""
+
+
+def transport_for(host: Positions) -> Callable[..., faust_kafka.Transport]:
+    """A Faust transport class whose consumers take positions from this host."""
+    consumer = type("HostedConsumer", (BatchConsumer,), {"host": host, "__module__": __name__})
+    members = {"Consumer": consumer, "Producer": SilentProducer, "__module__": __name__}
+    return type("HostedTransport", (faust_kafka.Transport,), members)

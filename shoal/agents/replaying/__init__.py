@@ -1,1 +1,0 @@
-"""What `replay.py` is made of: reading topics again, making releases again, comparing."""

@@ -1,0 +1,75 @@
+"""Keeps workers of one app at one configuration, while a new file reaches one worker after the other.
+
+In come the ledger's metric versions, every few seconds; out comes nothing, as long as they are those of this worker's
+file. A version that is active there and missing here was registered by a newer file, and a worker without that file
+must not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What
+can fail: just that, a fail-stop that names what the file lacks, or still has. A supervisor starts the worker again,
+with the newer file if that has arrived, and until then it is refused at its start. Versions that a
+file run owns belong to topics that no worker has read: none of their messages can arrive, so a file run ends no worker.
+
+The worker never waits for the ledger: a database that is away, or slow, or says something odd, stops nobody.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.owners import Version
+from shoal.agents.audit.registration import version_name
+from shoal.agents.worker.threads import in_thread
+from shoal.models.config.file import Config
+from shoal.models.errors import FailStop, LedgerError
+from shoal.models.tables import ACTIVE, RETIRED
+
+LOOK_EVERY = 5.0  # seconds; for so long at most a retired version is still published
+
+
+class Deployment:
+    """One worker's configuration beside what the ledger says."""
+
+    def __init__(self, path: Path, config: Config, ledger: Ledger) -> None:
+        self._path, self._app, self._ledger = path, config.kafka.app, ledger
+        self._configured = {(metric.name, metric.version) for metric in config.metric}
+
+    async def watch(self) -> None:
+        """Look for ever.
+
+        Raises:
+            FailStop: another configuration is in use.
+        """
+        while True:
+            with contextlib.suppress(LedgerError):
+                self.judge(await in_thread(self._states))
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _states(self) -> dict[Version, str]:
+        """The states of all versions that workers own."""
+        owners = self._ledger.made_again(self._app)
+        rows = {(row.metric, row.version): row.state for row in self._ledger.versions(self._app)}
+        return {version: state for version, state in rows.items() if version in owners and owners[version].by_workers}
+
+    def judge(self, states: Mapping[Version, str]) -> None:
+        """Compare the states of all versions with the configuration.
+
+        Raises:
+            FailStop: a version is active and missing here, or retired and configured here.
+        """
+        for version, state in sorted(states.items()):
+            if state == ACTIVE and version not in self._configured:
+                raise FailStop(
+                    f"{self._path}: {version_name(*version)} is active in the ledger and missing here: a newer "
+                    "configuration is in use; start this worker with that one"
+                )
+        for version in sorted(self._configured):
+            if states.get(version) == RETIRED:
+                raise FailStop(
+                    f"{self._path}: {version_name(*version)} is retired in the ledger and still here: a newer "
+                    "configuration is in use; start this worker with that one, or take the metric out of this one"
+                )
+
+
+def former_topics(partitions: Mapping[str, int], read: Iterable[str]) -> dict[str, int]:
+    """Topics that workers of the app have read once and read no more, all their metrics being retired: partitions."""
+    return {topic: count for topic, count in partitions.items() if topic not in set(read)}

@@ -1,0 +1,315 @@
+"""Owns the partitions of a worker: takes them over, gives them up, keeps them fed.
+
+In come Faust's signals and batches; out come running partitions (`takeover.py`). A partition's state survives a
+rebalance only if the group's generation grew by one since it was known to be ours; then nobody else can have owned it.
+A partition whose transaction was given up is taken over anew, its state dropped; all other failures end the worker.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import structlog
+from faust.types.tuples import TP
+
+from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.reachability import Reach
+from shoal.agents.kafka.settings import AUDIT, BOUND, KafkaSettings
+from shoal.agents.kafka.topic_ids import Identities
+from shoal.agents.kafka.transport import Batch
+from shoal.agents.worker.audit_feed import Sink
+from shoal.agents.worker.idle_records import Idling
+from shoal.agents.worker.partition import Partition
+from shoal.agents.worker.takeover import Overtaken, Takeover
+from shoal.stream.machine import Domain, Place
+
+log = structlog.get_logger("shoal.worker")
+
+WATCH_EVERY = 1.0
+INBOX = "inbox"
+LEAD = "lead"
+LOST = "lost"
+
+
+class Host:
+    """The partitions of one worker."""
+
+    def __init__(self, settings: KafkaSettings, domain: Domain) -> None:
+        self.settings, self.domain = settings, domain
+        self.partitions: dict[Place, Partition] = {}
+        self.reach = Reach(settings)
+        read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
+        self.identities = Identities(settings, read)
+        self.sink = Sink(domain.sink, self.hold, self.let_go)
+        self.app: Any = None
+        self.accepting = False
+        self.stopping = False
+        self.stale = 0  # batches dropped because they did not follow the last one
+        self.reseeks = 0
+        self.revocations = 0
+        self.on_owned: list[Callable[[], None]] = []
+        self._holds: dict[TP, set[str]] = {}
+        self._seeking: dict[TP, asyncio.Task[None]] = {}
+        self._stuck: dict[TP, int] = {}
+        self._idling = Idling(self)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- where things are
+
+    def stage(self, topic: str) -> str:
+        """The stage that reads a topic."""
+        return self.settings.stage(topic)
+
+    def place(self, tp: TP) -> Place:
+        """The place of a topic's partition."""
+        return Place(self.stage(tp.topic), tp.topic, tp.partition)
+
+    def positions(self, assigned: set[TP]) -> dict[TP, int]:
+        """Where to read on, for partitions that are hosted."""
+        known = {TP(p.topic, p.partition): part.expected for p, part in self.partitions.items()}
+        known |= {tp: feed.expected for tp, feed in self.sink.feeds.items()}
+        return {tp: offset for tp, offset in known.items() if tp in assigned}
+
+    def committed(self) -> dict[TP, int]:
+        """Offsets for the group: behind all that is durable.
+
+        Nothing for a partition without state: an offset says that a state must be there.
+        """
+        done = {TP(p.topic, p.partition): part.committed for p, part in self.partitions.items() if part.durable}
+        return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
+
+    def note(self, tp: TP) -> str:
+        """What stands beside a group offset: when the partition's clock last entered a step, for `idle_records.py`."""
+        part = self.partitions.get(self.place(tp))
+        wall = getattr(part.machine, "clock_wall", None) if part else None
+        return "" if wall is None else str(wall)
+
+    # -- holding partitions back
+
+    def held(self) -> set[TP]:
+        """Partitions that must not be read now."""
+        return {tp for tp, reasons in self._holds.items() if reasons}
+
+    def hold(self, tp: TP, reason: str) -> None:
+        """Stop reading a partition until the same reason is let go; it costs no record."""
+        reasons = self._holds.setdefault(tp, set())
+        if not reasons:
+            self.app.consumer.pause_partitions({tp})
+        reasons.add(reason)
+
+    def let_go(self, tp: TP, reason: str) -> None:
+        """Take back one reason; without reasons the partition is read again."""
+        reasons = self._holds.get(tp, set())
+        if reason in reasons:
+            reasons.discard(reason)
+            if not reasons and self.accepting and tp in self.app.consumer.assignment():
+                self.app.consumer.resume_partitions({tp})
+
+    # -- batches in
+
+    def accept(self, message: Any) -> None:
+        """Take a batch from an agent: never waits, and never lets a batch in that does not follow the last."""
+        tp, batch = TP(message.topic, message.partition), message.value
+        try:
+            if not self.accepting:
+                self.stale += 1
+            elif self.stage(tp.topic) == AUDIT:
+                self._accept_audit(tp, batch)
+            else:
+                self._accept(tp, batch)
+        except Exception as error:
+            fail_stop(error, f"{tp.topic}[{tp.partition}]")  # Faust would count the batch as done and go on
+
+    def _accept(self, tp: TP, batch: Batch) -> None:
+        part = self.partitions.get(self.place(tp))
+        if part is None:
+            self.stale += 1
+        elif batch.start != part.expected:
+            self._out_of_turn(tp, batch, part.expected)
+        else:
+            part.accept(batch)
+            if part.full:
+                self.hold(tp, INBOX)
+
+    def _accept_audit(self, tp: TP, batch: Batch) -> None:
+        feed = self.sink.feeds.get(tp)
+        if feed is None:
+            self.stale += 1
+        elif not self.sink.accept(tp, batch):
+            self._out_of_turn(tp, batch, feed.expected)
+
+    def _out_of_turn(self, tp: TP, batch: Batch, expected: int) -> None:
+        self.stale += 1
+        held = bool(self._holds.get(tp))  # then the watchdog reads it again, when it is let go
+        if not held and (batch.start is None or batch.start > expected):
+            self._seek(tp)
+
+    def _seek(self, tp: TP) -> None:
+        """Something upstream lost a batch: read it again, never skip it."""
+        if tp not in self._seeking:
+            self.reseeks += 1
+            self._seeking[tp] = asyncio.create_task(self._seek_back(tp))
+
+    async def _seek_back(self, tp: TP) -> None:
+        try:
+            offset = self.positions({tp}).get(tp)
+            if offset is not None and self.accepting:
+                await self.app.consumer.seek_one(tp, offset)
+        except Exception as error:
+            if self.accepting:  # otherwise a rebalance overtook us, which seeks by itself
+                fail_stop(error, f"seeking in {tp.topic}[{tp.partition}]")
+        finally:
+            del self._seeking[tp]
+
+    # -- taking over and giving up
+
+    async def on_revoked(self, _app: object, revoked: set[TP], **_: object) -> None:
+        """Signal: a rebalance begins, all partitions are revoked. Commit what is processed."""
+        self.accepting = False
+        self.revocations += 1
+        try:
+            await asyncio.gather(*(part.drain() for part in self.partitions.values()))
+            await self.app.consumer.force_commit()
+            self.sink.drop()
+            self._holds.clear()
+        except Exception as error:
+            fail_stop(error, "rebalance")
+
+    async def on_rebalance_complete(self, _app: object, **_: object) -> None:
+        """Signal: awaited by Faust before it seeks and reads on."""
+        if self.stopping:
+            return
+        try:
+            await self._take_over()
+        except Exception as error:
+            fail_stop(error, "takeover")
+
+    async def _take_over(self) -> None:
+        consumer, generation = self.app.consumer, self.app.consumer_generation_id
+        assigned = {self.place(tp): tp for tp in consumer.assignment()}
+        hosted = {place for place in assigned if place.stage != AUDIT}
+        kept = {p: part for p, part in self.partitions.items() if p in hosted and part.generation >= generation - 1}
+        dropped = [part for place, part in self.partitions.items() if place not in kept]
+        self.partitions = kept
+        await asyncio.gather(*(part.writer.stop() for part in dropped))
+        began, group = time.monotonic(), HostGroup(self)
+        new = sorted(hosted - set(kept))
+        takeover = Takeover(self.settings, self.domain, self.identities, self.reach, group)
+        try:
+            taken = await takeover.take(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
+        except Overtaken as overtaken:
+            log.warning("fenced", reason=str(overtaken), doing="asking the group again; nothing of it is visible")
+            if not group.moved():
+                self._rejoin()
+            return
+        self.sink.assign(taken.audit)
+        self._adopt(taken.partitions)
+        for part in self.partitions.values():
+            part.generation = generation
+        if self.stopping or group.moved():
+            return  # the next takeover keeps what we loaded: workers that flap must make progress
+        for part in self.partitions.values():
+            part.run()
+        self.accepting = True
+        self._begin_watching()
+        log.info(
+            "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.place) for part in dropped],
+            all=len(self.partitions), seconds=round(time.monotonic() - began, 3),
+        )  # fmt: skip
+        for tell in self.on_owned:
+            tell()
+
+    def _adopt(self, partitions: dict[Place, Partition]) -> None:
+        for place, part in partitions.items():
+            tp = TP(place.topic, place.partition)
+            part.on_low = partial(self.let_go, tp, INBOX)
+            part.on_lost = partial(self._lose, part)
+            self.partitions[place] = part
+
+    def _lose(self, part: Partition, reason: str) -> None:
+        """A partition's transaction was given up, and its state is ahead of the log: take it over anew.
+
+        Through the group, which alone knows whether the partition is still ours: to fence first could fence its owner.
+        """
+        if self.partitions.get(part.place) is not part:
+            return
+        log.warning("gave_up", partition=str(part.place), reason=reason, doing="taking it over anew")
+        del self.partitions[part.place]
+        if self.accepting:
+            self.hold(TP(part.place.topic, part.place.partition), LOST)
+            self._rejoin()
+
+    def _rejoin(self) -> None:
+        if not self.stopping:
+            self.app.consumer._thread.rejoin()
+
+    # -- watching
+
+    def _begin_watching(self) -> None:
+        loops = (
+            self._watch,
+            self._idling.watch,
+            self.identities.watch,
+            self.domain.watch,
+            self.domain.watch_deployment,
+        )
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
+
+    async def _guard(self, loop: Callable[[], Any]) -> None:
+        try:
+            await loop()
+        except Exception as error:
+            fail_stop(error, "watching")
+
+    async def _watch(self) -> None:
+        """A lost *last* batch leaves no later one to show the gap: compare what was fetched with what arrived."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            await self.reach.ask()  # so that an outage is said even when there is nothing to do
+            self._pace()
+            for part in self.partitions.values():
+                part.wake()
+            chain = self.app.consumer._thread.chain
+            waiting = self.positions(self.app.consumer.assignment()) if self.accepting else {}
+            late = {tp: n for tp, n in waiting.items() if chain.get(tp, n) > n and not self._holds.get(tp)}
+            for tp, offset in late.items():
+                if self._stuck.get(tp) == offset:
+                    self._seek(tp)
+            self._stuck = late
+
+    def _pace(self) -> None:
+        """Hold back sources that are far ahead of others, and let go of those that no longer are."""
+        ahead = self.domain.ahead() if self.accepting else set()
+        for place in self.partitions:
+            if place.stage == BOUND:
+                act = self.hold if place in ahead else self.let_go
+                act(TP(place.topic, place.partition), LEAD)
+
+    async def stop(self) -> None:
+        """Commit what is processed and disconnect the producers."""
+        self.stopping, self.accepting = True, False
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*(part.close() for part in self.partitions.values()))
+        if self.app.consumer._thread.chain:  # it has read, so it is in the group
+            await self.app.consumer.force_commit()
+        await self.sink.stop()
+
+
+class HostGroup:
+    """The group as a takeover sees it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host, self._revocations = host, host.revocations
+
+    def moved(self) -> bool:
+        """Whether the group has revoked anything since."""
+        return self._host.revocations != self._revocations
+
+    async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
+        """The consumer group's committed offset of each partition; None where it has none."""
+        found: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
+        return found

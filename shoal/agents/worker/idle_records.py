@@ -1,0 +1,152 @@
+"""When an idle source partition says so: as often as the others' clocks need it, and not more often.
+
+In come the partitions of a worker and the group's offsets; out come calls of `Partition.idle`. An idle record with wall
+time w lets clocks that were written until w - idle_after pass its partition (`stream/clock.py`), and is kept for ever.
+So it is worth writing again only if another partition has grown since. Every owner commits, beside its group offset,
+the wall time at which its clock last entered a step: that is how the owner of an idle partition learns of the others,
+on whichever worker they are. Where nobody writes events, nobody writes idle records.
+
+Withholding an idle record can only delay a tick, never change one. It is sent as soon as the others' latest step can
+pass. While steps keep coming, so that there is no latest one, it is sent at most every quarter of max(idle_after,
+finest cadence). It is sent at that pace in two more cases: when the others grow within a step, for release remembers
+the past of a clock for only a few idle_after; and when a partition had records since its last idle record, and is not
+known to be idle any more.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from aiokafka.errors import KafkaError as ClientError
+from faust.types.tuples import TP
+
+from shoal.agents.kafka.settings import BOUND
+from shoal.agents.worker.partition import Partition
+from shoal.stream.clock import STEPS
+
+if TYPE_CHECKING:
+    from shoal.agents.worker.host import Host
+
+LOOKS = 8  # in a time of idle_after
+LEAST_PAUSE = 0.05  # seconds between two looks
+
+
+class Seen(NamedTuple):
+    """What the group's offsets say of a partition, by wall times in milliseconds."""
+
+    offset: int
+    step: int  # when its clock last entered a step
+    grown: int  # when its offset was last seen to change; the step, if it never was
+
+
+class Pace:
+    """Decides for one idle partition whether its word is of use now. Wall times are in milliseconds."""
+
+    def __init__(self, idle_after: int, cadence: int) -> None:
+        self._idle_after = idle_after
+        self._step = max(1, idle_after // STEPS)
+        self._least = max(idle_after, cadence) // 4
+        self._steps: deque[int] = deque()  # of the others' clocks, as they were seen; not yet let pass
+        self._growth: deque[int] = deque()  # of the others, likewise
+
+    def passes_at(self, wall: int) -> int:
+        """From when on an idle record lets a clock pass that was written at this wall time, which is rounded up."""
+        return -(-wall // self._step) * self._step + self._idle_after
+
+    def is_due(self, now: int, others: Collection[Seen], said: int | None, *, fresh: bool) -> bool:
+        """Whether to say it now; `said` is when it was last said, and `fresh` whether nothing has come since."""
+        if not others:
+            return said is None  # nothing has to pass
+        step = self._note(self._steps, max(seen.step for seen in others), said)
+        grown = self._note(self._growth, max(seen.grown for seen in others), said)
+        paced = said is None or now >= said + self._least
+        if said is None or self.passes_at(step) > said:
+            return now >= self.passes_at(step) or (paced and now >= self.passes_at(self._steps[0]))
+        if fresh and self.passes_at(grown) <= said:
+            return False
+        return paced and (not fresh or now >= self.passes_at(self._growth[0]))
+
+    def _note(self, seen: deque[int], latest: int, said: int | None) -> int:
+        """Remember the latest, and forget what was let pass already."""
+        if not seen or seen[-1] < latest:
+            seen.append(latest)
+        while len(seen) > 1 and said is not None and self.passes_at(seen[0]) <= said:
+            seen.popleft()
+        return seen[-1]
+
+
+class Idling:
+    """The idle partitions of one worker."""
+
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self._seen: dict[TP, Seen] = {}
+        self._paces: dict[TP, Pace] = {}
+
+    async def watch(self) -> None:
+        """Say it where it is due, for ever."""
+        while True:
+            await asyncio.sleep(max(self._host.settings.idle_after / LOOKS, LEAST_PAUSE))
+            quiet = {tp: part for tp, part in self._sources().items() if part.quiet}
+            if not self._host.accepting or not quiet:
+                continue
+            try:
+                await self._learn({tp.topic for tp in quiet})
+                due = {tp for tp, part in quiet.items() if self._is_due(tp, part)}
+                if due:
+                    await self._tell(due)
+            except (ClientError, TimeoutError):
+                continue  # the assignment changed, or brokers are away
+
+    def _sources(self) -> dict[TP, Partition]:
+        """Hosted source partitions that can be idle, by topic and partition."""
+        hosted = self._host.partitions.items()
+        sources = {TP(p.topic, p.partition): part for p, part in hosted if p.stage == BOUND and _has_ticks(part)}
+        self._paces = {tp: self._paces.get(tp) or self._pace(part) for tp, part in sources.items()}
+        return sources
+
+    def _pace(self, part: Partition) -> Pace:
+        cadence = getattr(part.machine, "cadence", None) or 0
+        return Pace(max(1, round(self._host.settings.idle_after * 1e6) // 1000), cadence // 1000)
+
+    async def _learn(self, topics: set[str]) -> None:
+        """Ask the group how far the clocks of these topics are."""
+        commits = await self._host.app.consumer._thread.commits(topics)
+        self._seen |= see(self._seen, commits, int(time.time() * 1000))
+
+    def _is_due(self, tp: TP, part: Partition) -> bool:
+        others = [seen for other, seen in self._seen.items() if other.topic == tp.topic and other != tp]
+        said = getattr(part.machine, "idle_said", None)
+        fresh = said is not None and said.offset == part.position
+        now = int(time.time() * 1000)
+        return self._paces[tp].is_due(now, others, said and said.wall, fresh=fresh)
+
+    async def _tell(self, tps: set[TP]) -> None:
+        """Ask twice in short order: only the second answer can know of a fetch that was sent after the first."""
+        thread, host = self._host.app.consumer._thread, self._host
+        await thread.idle(tps)
+        await asyncio.sleep(4 * host.settings.fetch_wait)
+        for tp, (end, wall) in (await thread.idle(tps)).items():
+            part = host.partitions.get(host.place(tp))
+            if host.accepting and part and part.quiet and part.expected == end:
+                part.idle(wall)
+
+
+def see(before: Mapping[TP, Seen], commits: Mapping[TP, tuple[int, str]], now: int) -> dict[TP, Seen]:
+    """Read what owners committed; where one gave no wall time, a new offset counts as a step of now."""
+    seen = {}
+    for tp, (offset, note) in commits.items():
+        known = before.get(tp)
+        if known and known.offset == offset:
+            seen[tp] = known if not note.isdecimal() else known._replace(step=int(note))
+            continue
+        step = int(note) if note.isdecimal() else now
+        seen[tp] = Seen(offset, step, now if known else step)
+    return seen
+
+
+def _has_ticks(part: Partition) -> bool:
+    """Whether idleness means anything to it: without ticks nothing waits."""
+    return getattr(part.machine, "cadence", 0) is not None

@@ -1,0 +1,215 @@
+"""Hosts one machine: gives it batches, takes its outboxes, commits them one after the other.
+
+In come batches of one partition; out come committed transactions. Two tasks per partition: one processes, in slices,
+so that the event loop breathes; one flushes, so that processing goes on while a commit is in flight. State is then
+ahead of what is committed, which is sound only because no failure leaves it in use: a transaction that was given up
+costs the partition its state, and every other failure ends the worker.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from aiokafka.errors import ProducerFenced
+
+from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
+from shoal.agents.kafka.transport import Batch
+from shoal.stream.machine import Machine, Outbox, Place
+
+SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
+WORK_MS = 10.0
+INBOX_FULL, INBOX_LOW = 4, 1  # batches; one fetch is a batch
+DUTY = 4  # a new flush starts at the earliest after 4 times the last one's duration: little waiting, few transactions
+
+
+class Partition:
+    """One machine, its producer, and where they are."""
+
+    def __init__(self, settings: KafkaSettings, place: Place, machine: Machine, writer: Writer) -> None:
+        self.settings, self.place, self.machine, self.writer = settings, place, machine, writer
+        self.position = 0  # up to where the machine was given records
+        self.committed = 0  # up to where a transaction covers them
+        self.durable = False  # whether its changelog holds a state
+        self.generation = 0  # of the group, the last in which this partition was known to be ours
+        self.events = 0
+        self.transactions = 0
+        self.on_low: Callable[[], None] = lambda: None  # the inbox has room again
+        self.on_lost: Callable[[str], None] = lambda reason: None  # it must be taken over anew
+        self.lost = False
+        self._inbox: deque[Batch] = deque()
+        self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._closing = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._parting: asyncio.Task[None] | None = None
+
+    def begin(self, position: int, *, durable: bool) -> None:
+        """The machine is restored, from a state if there is one, and admitted; it goes on here."""
+        self.position = self.committed = position
+        self.durable = durable
+
+    def run(self) -> None:
+        """Process and flush until `drain`."""
+        if not self._tasks and not self.lost:
+            self._closing = False
+            self._tasks = [asyncio.create_task(self._guard(loop)) for loop in (self._process, self._flush)]
+
+    async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await loop()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Lose the partition if its transaction was given up, or was fenced before any other; else end the worker.
+
+        Fenced at the first transaction, a takeover was overtaken, by another owner or by an old request of our own that
+        a broker had kept: the group knows. Later, there is another owner, who must not be disturbed again.
+        """
+        is_first = isinstance(error, ProducerFenced) and not self.transactions
+        if not is_first and not isinstance(error, TransactionGivenUp):
+            fail_stop(error, f"{self.place} at offset {self.position}")
+        if not self.lost:
+            self.lost = self._closing = True
+            self._inbox.clear()
+            self._wake()
+            self._parting = asyncio.create_task(self.writer.give_up())
+            self.on_lost(f"{self.place}: fenced at its first transaction" if is_first else str(error))
+
+    def _wake(self) -> None:
+        for event in (self._arrived, self._changed, self._room):
+            event.set()
+
+    # -- records in
+
+    @property
+    def expected(self) -> int:
+        """Where the next batch must begin."""
+        return self._inbox[-1].end if self._inbox else self.position
+
+    @property
+    def full(self) -> bool:
+        """Whether reading should pause."""
+        return len(self._inbox) >= INBOX_FULL
+
+    @property
+    def quiet(self) -> bool:
+        """Whether all that arrived is processed."""
+        return not self._inbox and not self.machine.pending()
+
+    def accept(self, batch: Batch) -> None:
+        """Queue a batch that begins where the last one ended."""
+        self._inbox.append(batch)
+        self._arrived.set()
+
+    def idle(self, wall_ms: int) -> None:
+        """Tell the machine that its partition has nothing more to read."""
+        self.machine.idle(wall_ms)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again whether there is work, or a transaction to make: what the machine waits for may have come."""
+        self._changed.set()
+        self._arrived.set()
+
+    async def _process(self) -> None:
+        while not self._closing:
+            if self.machine.pending():
+                await self._work()
+            elif self._inbox:
+                await self._digest(self._inbox[0])
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    async def _digest(self, batch: Batch) -> None:
+        """Process one batch in slices; the queue loses it when its last record is in the state."""
+        records, process = batch.records, self.machine.process
+        for first in range(0, len(records), SLICE):
+            part = records[first : first + SLICE]
+            last = first + SLICE >= len(records)
+            end = batch.end if last else part[-1].offset + 1
+            if last:
+                self._inbox.popleft()
+            process(part, end)
+            self.position = end
+            await self._breathe()
+            await self._work()
+            if self._closing:
+                break
+        if len(self._inbox) <= INBOX_LOW:
+            self.on_low()
+
+    async def _work(self) -> None:
+        while self.machine.pending() and not self._closing:
+            self.machine.work(WORK_MS)
+            await self._breathe()
+
+    async def _breathe(self) -> None:
+        """Let others run; wait while too much is not yet taken."""
+        self._changed.set()
+        await asyncio.sleep(0)
+        while self.machine.backlog >= self.settings.max_unflushed and not self._closing:
+            self._room.clear()
+            await self._room.wait()
+
+    # -- transactions out
+
+    async def _flush(self) -> None:
+        earliest = 0.0
+        while not self._closing:
+            await self._changed.wait()
+            await self._linger(earliest)
+            began = time.monotonic()
+            await self._commit_all()
+            ended = time.monotonic()
+            earliest = ended + min(DUTY * (ended - began), self.settings.linger)
+
+    async def _linger(self, earliest: float) -> None:
+        """Flush at once when input is drained and the last flush was cheap; gather records otherwise."""
+        latest = time.monotonic() + self.settings.linger
+        while not self._closing and self.machine.backlog < self.settings.max_records:
+            now = time.monotonic()
+            due = earliest if self.quiet else latest
+            if now >= due:
+                return
+            await asyncio.sleep(min(due - now, 0.005 if not self.quiet else due - now))
+
+    async def _commit_all(self) -> None:
+        self._changed.clear()
+        while (outbox := self.machine.take(self.settings.max_outputs)) is not None:
+            self._room.set()
+            await self._commit(outbox)
+            if not self._closing and self.machine.backlog < self.settings.max_records:
+                break
+        else:
+            return
+        self._changed.set()  # there may be more: look again
+
+    async def _commit(self, outbox: Outbox) -> None:
+        await self.writer.write(outbox)
+        self.machine.committed(outbox)
+        self.committed, self.durable = outbox.next_offset, True
+        self.events += outbox.events
+        self.transactions += 1
+        self._room.set()
+
+    # -- the end
+
+    async def drain(self) -> None:
+        """Stop processing after the present slice, commit what is processed, forget what is only queued."""
+        self._closing = True
+        self._wake()
+        for task in self._tasks:
+            await task
+        self._tasks = []
+        self._inbox.clear()
+        if not self.lost:
+            await self._guard(self._commit_all)
+
+    async def close(self) -> None:
+        """Drain, and disconnect."""
+        await self.drain()
+        await self.writer.stop()

@@ -1,0 +1,159 @@
+"""Whether a worker does its work, and if not, why: what `/ready` says, the gauges show, and the log says once.
+
+In come the host, the domain and the present time; out come reasons in words. All of it is a function of configuration
+and pattern: positions, clocks, and who answers. Nothing here can fail or wait.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.stages import Statistics
+from shoal.stream.machine import Place
+from shoal.stream.open_ticks import OpenTick, open_ticks
+
+STUCK_AFTER = 60.0  # seconds, or four times idle_after: an idle partition lets a tick pass after little more than one
+REPEATED = "contributions came twice and were left out; somebody else writes there, or topics were restored"
+
+
+class Readiness:
+    """What is known of one worker over time."""
+
+    def __init__(self, host: Host, domain: Statistics, now: Callable[[], float] = time.monotonic) -> None:
+        self.host, self.domain, self._now = host, domain, now
+        self._since: dict[tuple[Place, str], tuple[Any, float]] = {}  # of each metric's tick: state, and when it began
+        self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}
+
+    @property
+    def settings(self) -> KafkaSettings:
+        """The worker's Kafka settings."""
+        return self.host.settings
+
+    # -- why not
+
+    def reasons(self) -> list[str]:
+        """Why this worker is not ready; nothing if it is."""
+        if not self.domain.health.running:
+            return ["the worker is starting: brokers, topics or the audit log were not agreed with yet"]
+        self.look()
+        found = [f"alarm {kind}: {message}" for kind, message in self.domain.health.alarms.items()]
+        if self.host.reach.away:
+            found.append(f"no broker of {self.settings.brokers} answers")
+        if self.host.sink.away:
+            found.append("the audit log cannot be reached; releases go on, and it catches up later")
+        found += [self.why_nothing] if self.why_nothing else []
+        return [*found, *self.stuck()]
+
+    @property
+    def why_nothing(self) -> str | None:
+        """Why no partition is worked on; None if some are."""
+        if self.host.stopping:
+            return "the worker is stopping"
+        if not self.joined:
+            return f"the consumer group {self.settings.app} is not joined yet"
+        if not self.host.accepting:
+            return "a rebalance is under way, or partitions are being taken over"
+        if not self.host.partitions and not self.host.sink.feeds:
+            most = max((self.settings.partitions, *self._source_counts()))
+            return f"there are more workers than partitions: at most {most} of them have something to do"
+        return None
+
+    @property
+    def _thread(self) -> Any:
+        """The consumer's thread; None until Faust has made one, which asking must not do for it."""
+        consumer = getattr(self.host.app, "_consumer", None)
+        return None if consumer is None else consumer._thread
+
+    @property
+    def joined(self) -> bool:
+        """Whether the group has given this worker a generation."""
+        return self._thread is not None and self._thread.generation > 0
+
+    def _source_counts(self) -> Iterator[int]:
+        return (plan.source_partitions for plan in self.domain.plans.values())
+
+    def stuck(self) -> list[str]:
+        """Ticks whose end some partition passed long ago, and which wait for others."""
+        limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), self._now()
+        found: dict[str, None] = {}
+        for place, tick in self.ticks():
+            (step, waits), since = self._since.get((place, tick.metric), ((None, False), now))
+            if waits and step == tick.step and now - since > limit:
+                names = ", ".join(f"{tick.topic}[{partition}]" for partition in tick.waits_for)
+                found[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
+        return list(found)
+
+    # -- looking
+
+    def ticks(self) -> Iterator[tuple[Place, OpenTick]]:
+        """The open ticks of all contributions partitions here."""
+        for place, machine in self._releases():
+            yield from ((place, tick) for tick in open_ticks(machine.state))
+
+    def _releases(self) -> Iterator[tuple[Place, ReleaseMachine]]:
+        for place, part in sorted(self.host.partitions.items()):
+            if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
+                yield place, part.machine
+
+    def look(self) -> None:
+        """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
+        now, since, closed = self._now(), {}, {}
+        for place, tick in self.ticks():
+            name = place, tick.metric
+            state = tick.step, bool(tick.waits_for)
+            known = self._since.get(name)
+            since[name] = known if known and known[0] == state else (state, now)
+            before = self._closed.get(name)
+            closed[name] = before if before and before[0] == tick.step else (tick.step, now)
+        self._since, self._closed = since, closed
+        for place, machine in self._releases():
+            self._judge(place, machine)
+
+    def _judge(self, place: Place, machine: ReleaseMachine) -> None:
+        """An alarm for what must not be among the contributions."""
+        strays = machine.state.strays
+        if machine.state.counters["repeated_messages"]:
+            self.domain.health.alarm("repeated_messages", REPEATED)
+        if strays.count:
+            text = (
+                f"topic {place.topic}, partition {place.partition}, offset {strays.last}: not written by shoal, and "
+                f"left out ({strays.count} such records since it was taken over); find out who else writes there"
+            )
+            self.domain.health.alarm("stray_records", text)
+
+    def seconds_since_tick(self) -> dict[str, float]:
+        """Of each metric: since when no tick has closed here, from the takeover on."""
+        now, found = self._now(), dict[str, float]()
+        for (_, metric), (_, moment) in self._closed.items():
+            found[metric] = min(found.get(metric, now - moment), now - moment)
+        return found
+
+    def event_times(self) -> dict[str, float]:
+        """Of each metric: up to when its releases are complete here, in seconds since 1970."""
+        found: dict[str, float] = {}
+        for _, tick in self.ticks():
+            if tick.reached is not None:
+                found[tick.metric] = min(found.get(tick.metric, tick.reached / 1e6), tick.reached / 1e6)
+        return found
+
+    def waits_for(self) -> set[tuple[str, int]]:
+        """(metric, source partition) of all that open ticks wait for, though others have passed their end."""
+        return {(tick.metric, partition) for _, tick in self.ticks() for partition in tick.waits_for}
+
+    def lag(self, stage: str) -> int:
+        """Records in the topics that no transaction of this worker covers yet, of what was fetched of their ends."""
+        ends = self._thread.ends() if self.joined else {}
+        behind = 0
+        for place, part in self.host.partitions.items():
+            kind = BoundMachine if stage == BOUND else ReleaseMachine
+            if isinstance(part.machine, kind):
+                behind += max(0, ends.get((place.topic, place.partition), part.committed) - part.committed)
+        return behind
+
+    def audit_behind(self) -> int:
+        """Records of releases and activations that the audit log has not taken yet."""
+        ends = self._thread.ends() if self.joined else {}
+        return sum(max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in self.host.sink.feeds.items())

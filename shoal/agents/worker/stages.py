@@ -1,0 +1,254 @@
+"""What the Kafka layer hosts: the statistics of one configuration, agreed with the ledger.
+
+In come places; out come machines, judged against Kafka and SQL before they may publish. What can fail: the ledger
+refuses, a partition's state is missing though it ever committed, or what it says is not what was published.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from weakref import WeakValueDictionary
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shoal.agents.audit.database import Unavailable
+from shoal.agents.audit.handover import MadeAgain, heads_by_home
+from shoal.agents.audit.handover import Place as MadePlace
+from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
+from shoal.agents.audit.session import Session
+from shoal.agents.kafka.settings import BOUND, KafkaSettings
+from shoal.agents.kafka.topics import Verified
+from shoal.agents.worker.audit_feed import Unavailable as SinkUnavailable
+from shoal.agents.worker.deployment import Deployment, former_topics
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.threads import in_thread
+from shoal.models.errors import AuditError, FailStop, LedgerError
+from shoal.stream.bound import BoundPartition
+from shoal.stream.guard import Unmade
+from shoal.stream.machine import Machine, Place, Record
+from shoal.stream.release import ReleasePartition
+from shoal.stream.state_mark import ANEW
+from shoal.stream.topic import TopicPlan, plan_topic
+
+log = structlog.get_logger("shoal.audit")
+
+ASK_EVERY = 1.0  # seconds between two looks at what other workers have made again
+
+
+class Statistics:
+    """The domain of one worker."""
+
+    def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:
+        self.sources: Sequence[str] = session.config.topics
+        self.health = health
+        self.plans: dict[str, TopicPlan] = {}
+        # Weak: a partition that is given up takes its state with it.
+        self.machines: WeakValueDictionary[Place, BoundMachine | ReleaseMachine] = WeakValueDictionary()
+        self._session = session
+        self._settings = settings
+        self._heads: dict[Group, Head] = {}
+        self._former: dict[str, int] = {}
+        self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
+        self._made_again = MadeAgain(session.ledger, session.config.kafka.app, 0, {}, ())
+        self._said: set[tuple[str, str]] = set()
+
+    def agree(self, verified: Verified) -> None:
+        """Register with the ledger, read it once, and compile the plans.
+
+        Raises:
+            LedgerError: it refuses, or has an active metric that this configuration lacks.
+        """
+        counts = {topic: verified.partitions[topic] for topic in (*self.sources, self._settings.contributions)}
+        agreement = self._session.register(partitions=counts)
+        refuse_absent(self._session, agreement.absent)
+        app = self._session.config.kafka.app
+        retired = {
+            f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"
+        }
+        # Read after the registration: from then on no file run adds to what workers own.
+        standing = self._session.ledger.standing(app)
+        self._heads = standing.heads
+        homes = counts[self._settings.contributions]
+        versions = [(metric.name, metric.version) for metric in self._session.config.metric]
+        self._made_again = MadeAgain(self._session.ledger, app, homes, standing.owners, versions)
+        self._former = former_topics(self._session.ledger.partitions(app), counts)
+        self.plans = {
+            topic: plan_topic(
+                self._session.config,
+                topic,
+                self._session.key.secret,
+                source_partitions=counts[topic],
+                contributions_partitions=counts[self._settings.contributions],
+                retired=frozenset(retired),
+            )
+            for topic in self.sources
+        }
+        self._homes = heads_by_home(self._heads, self.plans.values())
+
+    def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
+        """The machine of a partition."""
+        log_id = self._session.ledger.log_id
+        machine: BoundMachine | ReleaseMachine
+        if place.stage == BOUND:
+            plan = self.plans[place.topic]
+            self._check_count(place, plan.source_partitions)
+            machine = BoundMachine(self._settings, BoundPartition(plan, place.partition, log_id=log_id))
+        else:
+            plan = next(iter(self.plans.values()))
+            self._check_count(place, plan.contributions_partitions)
+            state = ReleasePartition(
+                self.plans.values(),
+                place.partition,
+                idle_after=self._session.config.kafka.idle_after,
+                log_id=log_id,
+                published=self._published,
+                former=self._former,
+                unmade=Unmade(self._homes.get(place.partition, {}), self._is_clear, self._activation),
+            )
+            machine = ReleaseMachine(self._settings, state)
+        self.machines[place] = machine
+        return machine
+
+    def _check_count(self, place: Place, partitions: int) -> None:
+        if place.partition >= partitions:
+            raise FailStop(
+                f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed "
+                f"count re-hashes users and groups: restore the count, or use a new topic and {ANEW}"
+            )
+
+    def _published(self, label: str, group: str, seq: int) -> bytes | None:
+        """What the ledger held of a release when this worker started; asked of SQL only where state is behind it."""
+        metric, _, version = label.rpartition("/")
+        head = self._heads.get(Group(metric, int(version), group))
+        if head is None or seq > head.seq:
+            return None
+        stored = self._session.ledger.release(self._session.config.kafka.app, metric, int(version), group or None, seq)
+        if stored is None:
+            raise FailStop(
+                f"metric {label}: release {seq} is missing in the audit log, which goes on to {head.seq}; restore the "
+                "log, for what was published under this key must be known"
+            )
+        return stored
+
+    def _is_clear(self, label: str) -> bool:
+        return self._made_again.is_clear(label)
+
+    def _activation(self, label: str, group: str, level: int) -> bytes | None:
+        metric, _, version = label.rpartition("/")
+        place = Group(metric, int(version), group)
+        return self._session.ledger.activation(self._session.config.kafka.app, place, level)
+
+    async def watch(self) -> None:
+        """Tell the ledger what this worker has made again of file runs' releases, until all workers have."""
+        while self._made_again.open:
+            try:
+                await in_thread(self._made_again.ask, list(self._made()))
+                self._say_withheld()
+            except Unavailable as error:
+                self._say("audit_log_away", "", f"{error}; waiting: what file runs published must be made again first")
+            await asyncio.sleep(ASK_EVERY)
+
+    def ask(self) -> None:
+        """One such look, without a loop."""
+        self._made_again.ask(list(self._made()))
+        self._say_withheld()
+
+    def _made(self) -> Iterator[MadePlace]:
+        for place, machine in list(self.machines.items()):
+            for metric, version in self._made_again.open:
+                if isinstance(machine, ReleaseMachine) and machine.state.has_made_again(f"{metric}/{version}"):
+                    yield MadePlace((metric, version), place.partition)
+
+    @property
+    def withheld(self) -> set[str]:
+        """Metrics of which new releases wait, until all is made again that is published."""
+        machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
+        return {label for machine in machines for label in machine.state.withheld}
+
+    def _say_withheld(self) -> None:
+        for label in sorted(self.withheld):
+            reason = "file runs have published releases that are not all made again from the topic; new ones wait"
+            self._say("withheld", label, reason + ". If the topic has another stream, raise the version")
+
+    def _say(self, event: str, label: str, reason: str) -> None:
+        if (event, label) not in self._said:
+            self._said.add((event, label))
+            log.warning(event, metric=label, reason=reason)
+
+    async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
+        """Judge a restored machine: nothing may be missing, and what was published must be what it says."""
+        if isinstance(machine, BoundMachine | ReleaseMachine) and machine.fresh:
+            await self._refuse_lost_state(place)
+        if isinstance(machine, ReleaseMachine):
+            machine.state.check_last(None if last_release is None else dict(last_release.headers))
+            self._compare_heads(machine.state)
+
+    async def _refuse_lost_state(self, place: Place) -> None:
+        """A partition without state must never have committed: its users would start again at count 0."""
+        consumer = AIOKafkaConsumer(
+            group_id=self._settings.app, enable_auto_commit=False, **self._settings.connect("admit")
+        )
+        await consumer.start()
+        try:
+            tp = TopicPartition(place.topic, place.partition)
+            consumer.assign([tp])
+            offset = await consumer.committed(tp)
+        finally:
+            await consumer.stop()
+        if offset is not None:
+            raise FailStop(
+                f"{place}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
+                f"truncated: restore it, or {ANEW}"
+            )
+
+    def _compare_heads(self, state: ReleasePartition) -> None:
+        for metric, group, seq, chain in state.heads():
+            head = self._heads.get(Group(metric.section.name, metric.section.version, group))
+            if head is not None and head.seq == seq and bytes(head.hash) != chain:
+                raise FailStop(
+                    f"metric {metric.label}: release {seq} in the audit log is not the one that the state "
+                    "published; the log or the topics were changed: run `shoal audit verify`"
+                )
+
+    async def watch_deployment(self) -> None:
+        """End the worker when another configuration is in use."""
+        await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
+
+    def ahead(self) -> set[Place]:
+        """Source partitions to hold back for a while: what they send would only wait. Pacing changes no byte."""
+        return {
+            Place(BOUND, topic, partition)
+            for machine in list(self.machines.values())
+            if isinstance(machine, ReleaseMachine)
+            for topic, partition in machine.state.ahead()
+        }
+
+    def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
+        """Write releases or activations to the audit log; it decides nothing and holds nothing up."""
+        values = [record.value for record in records if record.value is not None]
+        app = self._session.config.kafka.app
+        try:
+            if topic == self._settings.releases:
+                self._session.ledger.append(app, values)
+            else:
+                self._session.ledger.append_activations(app, values)
+        except Unavailable as error:
+            raise SinkUnavailable(str(error)) from None
+        except MissingSeq as error:
+            self.health.alarm("missing_release", str(error))
+            raise SinkUnavailable(str(error)) from None
+        except Equivocation as error:
+            self.health.alarm("equivocation", str(error))
+        except AuditError as error:
+            self.health.alarm("audit", str(error))
+
+
+def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:
+    """A worker must run every metric that is active in its app."""
+    if absent:
+        metric, version = absent[0]
+        raise LedgerError(
+            f'{session.path}: metric "{metric}" version {version} is active in the ledger and missing here; add it, or '
+            f"retire it for good: shoal budget {session.path} --retire {metric}"
+        )

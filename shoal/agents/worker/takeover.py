@@ -1,0 +1,208 @@
+"""Takes partitions over: fence, read the ends, load, admit.
+
+In come places that the group has given to this worker; out come partitions that may run. All that is read is asked of
+several brokers, one after the other, and another owner may come at any moment: a worker that was frozen wakes up in the
+midst of it and finds ends that belong to another time. So no refusal counts before two questions are answered: whether
+this worker still owns what it judges, and whether a second look, through new connections, finds the same.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, Protocol
+
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError as ClientError
+from faust.types.tuples import TP
+
+from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.reachability import Reach, may_pass
+from shoal.agents.kafka.settings import RELEASE, KafkaSettings
+from shoal.agents.kafka.topic_ids import STATE_KEY, Identities, Identity, check_state
+from shoal.agents.kafka.transactions import Writer
+from shoal.agents.worker.partition import Partition
+from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.machine import Domain, Place, Record
+from shoal.stream.state_mark import REMEDY
+
+log = structlog.get_logger("shoal.worker")
+
+SECOND_LOOK = 1.0  # seconds before it
+
+
+class Overtaken(Exception):
+    """Somebody else owns what was being taken over, or may own it."""
+
+
+class Taken(NamedTuple):
+    """What was taken over: partitions that may run, and where to read on for the audit log."""
+
+    partitions: dict[Place, Partition]
+    audit: dict[TP, int]
+
+
+class Group(Protocol):
+    """What a takeover asks of the consumer group."""
+
+    def moved(self) -> bool:
+        """Whether the group has revoked anything since the takeover began."""
+
+    async def committed_offsets(self, tps: set[TP]) -> Mapping[TP, int | None]:
+        """The group's offsets, None where there is none."""
+
+
+class Takeover:
+    """One attempt to take places over, until it succeeds, is refused or is overtaken."""
+
+    def __init__(
+        self, settings: KafkaSettings, domain: Domain, identities: Identities, reach: Reach, group: Group
+    ) -> None:
+        self._settings, self._domain, self._identities = settings, domain, identities
+        self._reach, self._group = reach, group
+        self._writers: dict[Place, Writer] = {}
+
+    async def take(self, places: Collection[Place], audit: set[TP]) -> Taken:
+        """Take them over; brokers that are away or not ready are waited for.
+
+        Raises:
+            FailStop: something is missing, or is not what it was.
+            Overtaken: this worker may not be the owner any more; nothing is left behind.
+        """
+        if not places and not audit:
+            return Taken({}, {})
+        self._writers = {place: Writer(self._settings, place, self._reach) for place in places}
+        try:
+            await asyncio.gather(*(writer.fence() for writer in self._writers.values()))
+            taken = await self._look(audit)
+        except Overtaken:
+            await asyncio.gather(*(writer.give_up() for writer in self._writers.values()))
+            raise
+        self._reach.ready()
+        return taken
+
+    async def _look(self, audit: set[TP]) -> Taken:
+        """Read everything, again if need be."""
+        refused = False
+        while True:
+            try:
+                async with Reader(self._settings) as reader:
+                    partitions = await self._restore(reader)
+                    return Taken(partitions, await self._audit_positions(reader, audit))
+            except FailStop:
+                await self._check_ownership()
+                if refused:
+                    raise
+                refused = True
+                await asyncio.sleep(SECOND_LOOK)
+            except (KafkaError, ClientError, TimeoutError) as error:
+                await self._wait(error)
+
+    async def _wait(self, error: Exception) -> None:
+        """Until it makes sense to try again what failed with this.
+
+        Raises:
+            KafkaError, ClientError: no waiting will help.
+        """
+        if not may_pass(error.__cause__ if isinstance(error, KafkaError) else error) and await self._reach.ask():
+            raise error
+        await self._reach.retry(error)
+
+    async def _check_ownership(self) -> None:
+        """Before anybody is accused.
+
+        Raises:
+            Overtaken: another owner came, or brokers cannot say.
+        """
+        if self._group.moved():
+            raise Overtaken("the group has moved on")
+        try:
+            fenced = await asyncio.gather(*(writer.is_fenced() for writer in self._writers.values()))
+        except (ClientError, TimeoutError) as error:
+            if not may_pass(error):
+                raise
+            raise Overtaken("brokers cannot say who owns it") from error
+        if any(fenced):
+            names = ", ".join(str(place) for place, lost in zip(self._writers, fenced, strict=True) if lost)
+            raise Overtaken(f"another worker owns {names} now")
+
+    async def _restore(self, reader: Reader) -> dict[Place, Partition]:
+        identities = await self._identities.learn()
+        logs = {place: TopicPartition(*writer.changelog) for place, writer in self._writers.items()}
+        outputs = {
+            place: TopicPartition(self._settings.releases, place.partition) for place in logs if place.stage == RELEASE
+        }
+        stable = await reader.stable_bounds([*logs.values(), *outputs.values()])
+        for tp in logs.values():
+            check_beginning(tp, stable[tp])
+        states = await reader.load({tp: stable[tp] for tp in logs.values()})
+        # Asked after the states were read, which can therefore not be ahead of them.
+        sources = await reader.bounds(TopicPartition(place.topic, place.partition) for place in logs)
+        restored = {}
+        for place, writer in self._writers.items():
+            written = [logs[place], *(outputs[p] for p in (place,) if p in outputs)]
+            last = await reader.last_committed(written[-1], stable[written[-1]]) if place in outputs else None
+            for tp in written:
+                writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
+            source = sources[TopicPartition(place.topic, place.partition)]
+            restored[place] = await self._admit(place, states.pop(logs[place]), identities, source, last)
+        return restored
+
+    async def _admit(
+        self,
+        place: Place,
+        state: dict[bytes, bytes],
+        identities: Mapping[str, Identity],
+        source: tuple[int, int],
+        last: Record | None,
+    ) -> Partition:
+        writer, now = self._writers[place], identities[place.topic]
+        named = state.pop(STATE_KEY, None)
+        check_state(place.topic, named, now)
+        writer.preface = [] if named else [(STATE_KEY, now.id.encode())]
+        machine = self._domain.machine(place)
+        machine.restore(state)
+        if machine.counted and named is None:
+            raise FailStop(f"{place}: its changelog does not say which topic the state was made of; {REMEDY}")
+        if machine.next_offset is None:
+            machine.start(source[0])
+        position = machine.next_offset if machine.next_offset is not None else source[0]
+        check_position(TP(place.topic, place.partition), position, source)
+        await self._domain.admit(place, machine, last)
+        part = Partition(self._settings, place, machine, writer)
+        part.begin(position, durable=bool(state))
+        return part
+
+    async def _audit_positions(self, reader: Reader, tps: set[TP]) -> dict[TP, int]:
+        if not tps:
+            return {}
+        committed = await self._group.committed_offsets(tps)
+        bounds = await reader.bounds(TopicPartition(*tp) for tp in tps)
+        positions = {}
+        for tp in tps:
+            offset, (first, end) = committed[tp], bounds[TopicPartition(*tp)]
+            positions[tp] = first if offset is None else offset
+            check_position(tp, positions[tp], (first, end))
+        return positions
+
+
+def check_position(tp: TP, position: int, bounds: tuple[int, int]) -> None:
+    """Refuse to read on where records are missing."""
+    first, end = bounds
+    name = f"{tp.topic}[{tp.partition}]"
+    if position < first:
+        raise FailStop(f"{name}: offsets {position} to {first - 1} are gone; retention deleted them: {REMEDY}")
+    if position > end:
+        raise FailStop(
+            f"{name}: ends at {end} but {position} were read; the topic was made anew, or lost records in an unclean "
+            f"leader election: {REMEDY}"
+        )
+
+
+def check_beginning(changelog: TopicPartition, bounds: tuple[int, int]) -> None:
+    """Refuse a changelog whose beginning was cut off: compaction keeps the last value of each key where it was."""
+    if bounds[0] > 0:
+        raise FailStop(
+            # Not up to which offset: that depends on values.
+            f"{changelog.topic}[{changelog.partition}]: its first records were deleted, by retention or by hand, and "
+            f"the last values of keys may be among them; set cleanup.policy=compact, and {REMEDY}"
+        )

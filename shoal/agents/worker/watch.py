@@ -1,0 +1,118 @@
+"""Looks after a running worker: does it own something, is a tick stuck, did somebody change a topic?
+
+In come the host and the domain; out come log lines and alarms, once each. Whatever cannot be asked now is asked again
+later; nothing here ends the worker.
+"""
+
+import asyncio
+import time
+
+import structlog
+from aiokafka.errors import KafkaError as ClientError
+
+from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
+from shoal.agents.kafka.fail_stop import describe
+from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
+from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.stages import Statistics
+from shoal.models.errors import KafkaError
+
+log = structlog.get_logger("shoal.worker")
+
+LOOK_EVERY = 5.0
+POLICIES_EVERY = 30.0  # what is set wrong is said within a minute
+NOTHING_LIMIT = 60.0  # seconds without a partition, after which it is said why
+POLICY = "policy"
+clock = time.time
+
+
+class Watching:
+    """One worker's."""
+
+    def __init__(self, host: Host, domain: Statistics) -> None:
+        self._host, self._domain = host, domain
+        self._readiness = Readiness(host, domain)
+        self._nothing_since: float | None = None
+        self._reported: set[str] = set()
+        self._asked = time.monotonic()
+        self._lost: dict[str, str] | None = None
+        self._wrong_clock = False
+
+    async def watch(self) -> None:
+        """Look, for ever."""
+        await self.compare_clocks()
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                self.look(time.monotonic())
+                if time.monotonic() - self._asked >= POLICIES_EVERY:
+                    self._asked = time.monotonic()
+                    await self._ask_policies()
+                    await self.compare_clocks()
+            except Exception as error:  # a failed look must neither end the worker nor the watching
+                log.error("watch_failed", reason=describe(error, "watching"))
+
+    def look(self, now: float) -> None:
+        """Say what has lasted for too long; once, until it is over."""
+        self._readiness.look()
+        stuck = set(self._readiness.stuck())
+        for text in sorted(stuck - self._reported):
+            log.warning("tick_waits", reason=text)
+        self._reported = stuck
+        why = self._readiness.why_nothing
+        if why is None or self._host.stopping:
+            self._nothing_since = None
+        elif self._nothing_since is None:
+            self._nothing_since = now
+        elif now - self._nothing_since >= NOTHING_LIMIT:
+            log.warning("owns_nothing", reason=why, seconds=round(now - self._nothing_since))
+            self._nothing_since = float("inf")  # said; until it owns something
+
+    async def _ask_policies(self) -> None:
+        try:
+            async with admin(self._host.settings) as client:
+                names = [*wanted_topics(self._host.settings, self._sources), *self._sources]
+                configs, _ = await read_configs(client, names)
+        except (ClientError, KafkaError, TimeoutError):
+            return  # asked again later
+        self.judge(configs)
+
+    async def compare_clocks(self) -> None:
+        """A line while this host's clock is wrong, by its first amount."""
+        said = clock_warnings(await seconds_ahead(self._host.settings, clock))
+        if said and not self._wrong_clock:
+            log.warning("clock", reason=said[0])
+        self._wrong_clock = bool(said)
+
+    @property
+    def _sources(self) -> dict[str, int]:
+        return {topic: plan.source_partitions for topic, plan in self._domain.plans.items()}
+
+    def judge(self, configs: Configs) -> None:
+        """An alarm for what must not be, until it is set right; a line for how a source began to lose events."""
+        settings = self._host.settings
+        wanted = {name: config for name, (_, config) in wanted_topics(settings, self._sources).items()}
+        wrong = wrong_policies(wanted, configs)
+        if wrong:
+            texts = [f"{one}: {one.command(settings.brokers)}" for one in wrong]
+            self._domain.health.alarm(POLICY, "; ".join(texts))
+        else:
+            self._domain.health.all_clear(POLICY)
+        lost = {name: losses(configs[name]) for name in self._sources if name in configs}
+        for name in sorted(lost):
+            if self._lost is not None and lost[name] and lost[name] != self._lost.get(name):
+                text = f"topic {name}: now {lost[name]}; events must be read before the broker deletes them"
+                log.warning("retention", warning=text)
+        self._lost = lost
+
+
+_watching: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+
+
+def begin_watching(host: Host, domain: Statistics) -> None:
+    """Watch from now on, in the running event loop; it ends with the process."""
+    task = asyncio.get_running_loop().create_task(Watching(host, domain).watch())
+    _watching.add(task)
+    task.add_done_callback(_watching.discard)

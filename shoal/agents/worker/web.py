@@ -1,0 +1,211 @@
+"""The worker's small web server, for a supervisor, a load balancer and Prometheus. It needs a configured port.
+
+    /healthz    200 as long as the process works at all
+    /health     200 if it has started and no alarm is up; else 503, with the alarms
+    /ready      200 if it does its work; else 503, with the reasons
+    /metrics    in the format of Prometheus
+
+Everything it says is a function of configuration and pattern: how many records, releases and refusals, never a value,
+a user, or how many values were clipped. What can fail: the port is taken.
+
+    shoal_events_total                  events processed
+    shoal_contribution_messages_total   messages processed by the release stage
+    shoal_releases_total                releases of a partition since its first, whoever published them
+    shoal_dead_letters_total            refused events, by metric and reason
+    shoal_over_cap_total                samples beyond their user's cap
+    shoal_groups_left_out_total         samples of users who had their groups already
+    shoal_slots_left_out_total          samples of units that had their slots already
+    shoal_cells_left_out_total          samples of units that had their cells already, where epsilon is split
+    shoal_woke_late_total               samples that came after their tick; they count in the open one, of slots in none
+    shoal_repeated_messages_total       messages left out as repeats: must be 0
+    shoal_recoveries_total              partitions taken over
+    shoal_owned_partitions              partitions worked on now
+    shoal_backlog                       events, messages and releases that are not committed yet
+    shoal_stray_records_total           records among the contributions that shoal did not write: must be 0
+    shoal_withheld_metrics              metrics whose new releases wait until all that is published is made again
+    shoal_ready                         1 if `/ready` says so
+    shoal_event_time_seconds            of each metric, up to when its releases are complete
+    shoal_seconds_since_tick            of each metric, since a tick of it closed here
+    shoal_waits_for                     of each metric, partitions that have not passed a tick which others have
+    shoal_lag_events                    records of source topics that are not committed yet
+    shoal_lag_messages                  records of the contributions that are not committed yet
+    shoal_audit_log_behind              records of releases and activations that the audit log has not taken yet
+    shoal_audit_log_away                1 if the audit log could not be reached
+    shoal_brokers_away                  1 if no broker could be reached
+"""
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from shoal.agents.kafka.settings import BOUND, RELEASE
+from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.gauges import gauges
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.partition import Partition
+from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.stages import Statistics
+from shoal.models.errors import ShoalError
+from shoal.stream.machine import Place
+
+CONTENT_TYPE = {"Content-Type": CONTENT_TYPE_LATEST}
+COUNTERS = {
+    "events": "events processed",
+    "contribution_messages": "messages processed by the release stage",
+    "over_cap": "samples beyond their user's cap",
+    "groups_left_out": "samples of users who had their groups already",
+    "slots_left_out": "samples of units that had their slots already",
+    "cells_left_out": "samples of units that had their cells already",
+    "woke_late": "samples that came after their tick",
+    "repeated_messages": "messages left out as repeats",
+    "stray_records": "records left out as not written by shoal",
+    "recoveries": "partitions taken over",
+}
+DEAD_LETTERS = "dead_letters."  # then metric and reason: names without dots
+
+
+class PortTaken(ShoalError):
+    """The configured port cannot be listened on."""
+
+
+class Totals:
+    """Counts that never go back, though partitions come and go: what left with a partition stays counted."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._gone: Counter[str] = Counter()
+        self._held: dict[Place, Partition] = {}
+        host.on_owned.append(self.look)
+
+    def look(self) -> None:
+        """Note which partitions came and went; called after every takeover."""
+        for place, part in list(self._held.items()):
+            if self._host.partitions.get(place) is not part:
+                self._gone += _counts(place, part)
+                del self._held[place]
+        for place, part in self._host.partitions.items():
+            if place not in self._held:
+                self._held[place] = part
+                self._gone["recoveries"] += 1
+
+    def counts(self) -> Counter[str]:
+        """All counts of this worker, from its start."""
+        self.look()
+        return sum((_counts(place, part) for place, part in self._held.items()), self._gone)
+
+
+def _counts(place: Place, part: Partition) -> Counter[str]:
+    found: Counter[str] = Counter()
+    if isinstance(part.machine, BoundMachine | ReleaseMachine):
+        found += part.machine.state.counters
+    if isinstance(part.machine, ReleaseMachine):
+        found["stray_records"] += part.machine.state.strays.count
+    found["events" if place.stage == BOUND else "contribution_messages"] += part.events
+    return found
+
+
+class Metrics(Collector):
+    """What Prometheus gets, made anew for every request."""
+
+    def __init__(self, host: Host, domain: Statistics) -> None:
+        self._host, self._domain = host, domain
+        self.totals = Totals(host)
+        self.readiness = Readiness(host, domain)
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        counts = self.totals.counts()
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(f"shoal_{name}", text, value=counts[name])
+        refused = CounterMetricFamily("shoal_dead_letters", "refused events", labels=["metric", "reason"])
+        for name, count in sorted(counts.items()):
+            if name.startswith(DEAD_LETTERS):
+                refused.add_metric(name.removeprefix(DEAD_LETTERS).split(".", 1), count)
+        yield refused
+        yield self._releases()
+        partitions = list(self._host.partitions.values())
+        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
+        backlog = sum(part.machine.backlog for part in partitions)
+        yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        waiting = "metrics whose new releases wait until what is published is made again"
+        yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
+        ready = is_ready(self._domain, counts) and not self.readiness.reasons()
+        yield GaugeMetricFamily("shoal_ready", "whether this worker does its work", value=ready)
+        yield from gauges(self.readiness)
+
+    def _releases(self) -> Metric:
+        """Of a partition since its first, so that a takeover neither loses nor repeats any."""
+        family = CounterMetricFamily("shoal_releases", "releases since a partition's first", labels=["partition"])
+        for place, part in sorted(self._host.partitions.items()):
+            if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
+                family.add_metric([str(place.partition)], part.machine.state.published_count)
+        return family
+
+
+def is_ready(domain: Statistics, counts: Counter[str]) -> bool:
+    """Whether nothing is wrong; a repeat is skipped, and an alarm."""
+    if counts["repeated_messages"]:
+        message = "contributions came twice and were left out; somebody else writes there, or topics were restored"
+        domain.health.alarm("repeated_messages", message)
+    return domain.health.ready
+
+
+def serve(app: ShoalApp, domain: Statistics, host: str, port: int) -> None:
+    """Listen, and answer from the running event loop on; the server ends with the process.
+
+    Raises:
+        PortTaken: the port cannot be listened on.
+    """
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = (
+            os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        )  # no number: no such name
+        raise PortTaken(f"[web]: cannot listen on {host} port {port} ({reason}); choose another port") from None
+    metrics = Metrics(app.host, domain)
+    task = asyncio.get_running_loop().create_task(_start(listening, metrics, domain))
+    _starting.add(task)
+    task.add_done_callback(_starting.discard)
+
+
+_starting: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+
+
+async def _start(listening: socket.socket, metrics: Metrics, domain: Statistics) -> None:
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    async def health(_request: web.Request) -> web.Response:
+        if is_ready(domain, metrics.totals.counts()):
+            return web.json_response({"ready": True})
+        return web.json_response({"ready": False, "alarms": domain.health.alarms}, status=503)
+
+    async def live(_request: web.Request) -> web.Response:
+        return web.json_response({"live": True})
+
+    async def ready(_request: web.Request) -> web.Response:
+        reasons = metrics.readiness.reasons()
+        return web.json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+    async def index(_request: web.Request) -> web.Response:
+        return web.Response(text="shoal worker: /healthz /health /ready /metrics\n")
+
+    async def scrape(_request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers=CONTENT_TYPE)
+
+    pages = web.Application()
+    routes = {"/": index, "/healthz": live, "/health": health, "/ready": ready, "/metrics": scrape}
+    pages.add_routes([web.get(path, handler) for path, handler in routes.items()])
+    runner = web.AppRunner(pages, access_log=None, handle_signals=False)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()

@@ -1,0 +1,142 @@
+"""What the algorithms on blocks share: their public constants, in exact arithmetic rounded outward.
+
+Spread       how far samples of one unit scatter, in grid steps: `steps`, the whole range, or for sigma-subgaussian data
+             2 sigma + 1; a variable in [0, B] is B/2-subgaussian, so one formula serves both. The 1 pays for rounding
+Samples      of bounded data are clipped to the range. Of sigma-subgaussian data `range` is where the mean lies: samples
+             are clipped to the range and 64 sigma on either side of it, on the same grid points
+Sensitivity  never of a spread: of the intervals that blocks are projected on, which are integers and as wide as claimed
+Proof        docs/proofs/continual-mean.md
+Source       George, Ramesh, Singh and Tyagi (2024), equations (2), (4), (9) and section 4, with log2 for every log
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+
+from shoal.mechanisms import check
+from shoal.mechanisms.continual_mean import blocks
+from shoal.mechanisms.counters.binary import BinaryTree
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.statistic import MeanParameters
+
+TAIL = 64  # in sigmas: a subgaussian sample is further from its mean once in exp(2048) / 2
+LARGEST_SUM = 1 << 63  # sums of a unit's samples stay below it: they travel as integers of 64 bits
+# Decimals of 50 digits, each step rounded up, and this factor on the result cover every rounding, so that the ceilings
+# are at least the formulas and the same on every machine. Whatever width they give, the noise is made for it.
+_MARGIN = 1 + Decimal(10) ** -30
+_CONTEXT = Context(prec=50, rounding=ROUND_CEILING)
+
+
+def rounding_up() -> AbstractContextManager[Context]:
+    """The context in which the constants are computed."""
+    return localcontext(_CONTEXT)
+
+
+def decimal(value: Fraction | int) -> Decimal:
+    """The number in the current context."""
+    return Decimal(value.numerator) / value.denominator
+
+
+def ceiling(value: Decimal) -> int:
+    """An integer that is at least the exact value of what was computed.
+
+    >>> with rounding_up():
+    ...     ceiling(decimal(2).sqrt() * 10**6)
+    1414214
+    """
+    return int((value * _MARGIN).to_integral_value(ROUND_CEILING))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """All that is public about one level."""
+
+    index: int
+    weight: int  # w_l
+    half_width: int  # D_l: grid steps on either side of the prior; 0 where nothing is clipped
+    tree: BinaryTree
+    arrays: int = 0  # k_l; 0 where no prior is needed
+    bins: int = 0  # that the prior is chosen from
+
+    @property
+    def array_size(self) -> int:
+        """Samples in an array of the level's prior."""
+        return 1 << (self.index - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockMean(MeanParameters):
+    """The public constants of a mean on blocks; an algorithm on blocks is a subclass."""
+
+    sigma: Fraction | None = None  # of subgaussian data, in units of the range; None: samples lie in the range
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sigma is None:
+            return
+        check.positive(sigma=self.sigma)
+        if self.sample_grid.steps * self.max_contributions >= LARGEST_SUM:
+            raise ValueError("sigma is too large for so many grid steps and contributions; choose a smaller grid")
+
+    @property
+    def top(self) -> int:
+        """L; at least 1, so that the shares are defined for m = 1."""
+        return max(1, blocks.top_level(self.max_contributions))
+
+    @property
+    def sigma_steps(self) -> Fraction:
+        """Sigma in grid steps; 0 for bounded data."""
+        return (self.sigma or 0) * self.grid.steps / (self.grid.high - self.grid.low)
+
+    @property
+    def spread(self) -> Fraction:
+        """Twice the subgaussian constant of a sample on the grid: rounding adds at most half a step to it."""
+        return Fraction(self.grid.steps) if self.sigma is None else 2 * self.sigma_steps + 1
+
+    @cached_property
+    def margin(self) -> int:
+        """Grid steps by which a sample may lie outside the range, on either side."""
+        return -(-TAIL * self.sigma_steps.numerator // self.sigma_steps.denominator)
+
+    @cached_property
+    def sample_grid(self) -> Grid:
+        """The range, and `margin` more steps of the same size on either side."""
+        if not self.margin:
+            return self.grid
+        more = self.margin * (self.grid.high - self.grid.low) / self.grid.steps
+        return Grid(self.grid.low - more, self.grid.high + more, self.grid.steps + 2 * self.margin)
+
+    @property
+    def projections(self) -> int:
+        """How many of a unit's blocks the deviations allow for: L, as printed; all where levels 0 and 1 may clip."""
+        return self.top if self.sigma is None else self.top + 1
+
+    def deviation(self, weight: int, projections: int, failure: Fraction) -> Decimal:
+        """sqrt(w / 2 * ln(2 n p / failure)) in spreads: how far from its mean a block of that weight is at most.
+
+        But for failure, that is, over p blocks of each of n units. For bounded data it is Hoeffding's bound; times
+        2 sigma it is sigma * sqrt(2 w ln(2 n p / failure)).
+        """
+        return (decimal(2 * self.users * projections / failure).ln() * weight / 2).sqrt()
+
+    def interval(self, weight: int, position: Fraction, half_width: int) -> tuple[int, int]:
+        """The interval of exactly 2 * half_width steps around a block whose mean lies at a position in the range."""
+        middle = weight * (self.margin + self.grid.steps * position) // 1
+        return middle - half_width, middle + half_width
+
+
+@dataclass(frozen=True, slots=True)
+class LevelKeys:
+    """The subkey of each epoch of one level's counter."""
+
+    key: bytes = field(repr=False)
+    group: bytes
+    coordinate: int
+    level: int
+
+    def __call__(self, epoch: int) -> bytes:
+        """The subkey of the epoch's nodes."""
+        return derive(self.key, self.group, "tree", "mean", self.coordinate, self.level, epoch)

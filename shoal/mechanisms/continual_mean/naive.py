@@ -1,0 +1,118 @@
+"""Naive mean: one binary counter over all samples, with noise for the most that a unit can contribute.
+
+Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
+Unit         all values of a user in the metric, at most m per group in at most G groups
+Sensitivity  L1, exact: m * steps * h over the nodes of a group; h = bit length of users * m
+Noise        discrete Laplace, scale b = m * steps * h * G / epsilon, on every node; a function of key, group and node
+Variance     of the mean after t samples, in squared grid steps: nodes(t) * 2p / (1 - p)**2 / t**2, p = exp(-1 / b)
+Proof        docs/proofs/binary-counter.md
+Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
+from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.statistic import (
+    COUNT_MASK,
+    Activation,
+    Block,
+    Contribution,
+    Estimate,
+    MeanParameters,
+    algorithm,
+    new_block,
+    over_cap,
+)
+
+
+@algorithm("naive")
+class Naive(MeanParameters):
+    """Algorithm 2 of George et al. over one tree of users * m elements."""
+
+    @property
+    def tree(self) -> BinaryTree:
+        """The counter of one group."""
+        elements = self.users * self.max_contributions
+        return BinaryTree(elements, self.max_contributions * self.grid.steps, self.group_epsilon)
+
+    def bounder(self) -> "NaiveBounder":
+        """Every sample is a contribution of its own."""
+        return NaiveBounder(self.max_contributions)
+
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
+        """The mean of one group."""
+        counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
+        return NaiveReleaser(self.grid, counter)
+
+
+@dataclass(frozen=True, slots=True)
+class NaiveBounder:
+    """Passes on each sample up to the cap; the account is the number of samples.
+
+    >>> NaiveBounder(max_contributions=2).add(1, 30)
+    (2, Block(number=2, level=0, samples=1, total=30, part=0))
+    """
+
+    max_contributions: int
+    merges: bool = True
+    parts: int = 1
+
+    def add(self, account: int, value: int) -> tuple[int, Block | None]:
+        """One more sample."""
+        count = (account & COUNT_MASK) + 1
+        if count > self.max_contributions:
+            raise over_cap()
+        return count, new_block((count, 0, 1, value, 0))
+
+
+class NaiveReleaser:
+    """Exact count and sum of the samples; contributions may come merged, the counter takes them as single samples."""
+
+    __slots__ = ("_counter", "_grid", "_samples", "_total")
+
+    def __init__(self, grid: Grid, counter: BinaryCounter) -> None:
+        self._grid = grid
+        self._counter = counter
+        self._samples = 0
+        self._total = 0
+
+    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
+        """Count the samples; nothing activates."""
+        self._samples += contribution.samples
+        self._total += contribution.total
+        return ()
+
+    def close(self) -> tuple[Activation, ...]:
+        """Nothing activates."""
+        return ()
+
+    def estimate(self) -> Estimate | None:
+        """(sum + noise) / count."""
+        t = self._samples
+        if not t:
+            return None
+        scales = self._counter.tree.scales(t)
+        return estimate(self._grid, self._total + self._counter.noise(t), t, scales)
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        """Nothing: count and sum are in the head."""
+        return {}
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """Nothing: count and sum are in the head."""
+        return [], []
+
+    def head(self) -> list[Any]:
+        """[samples, total]."""
+        return [self._samples, self._total]
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        self._samples, self._total = map(int, head)

@@ -1,0 +1,298 @@
+"""Sharp continual mean: the most accurate one here, for users who differ and for users who are alike.
+
+Samples wait until enough units have come. Then the pattern so far says how a group begins (`begin`):
+
+    short   few samples per unit, or very different numbers of them: the part of the cap that pays counts, each sample
+            clipped to a private range of units' first samples, if that range cannot cost more than it saves
+    long    units with many samples each: a private range of the means of units' first blocks. If it shows that longer
+            blocks can be clipped more narrowly, each octave of blocks gets a private clip range of its own
+
+From there on one BLUE counter, indexed by release, takes the clipped sums of the ticks.
+
+Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
+Unit         all values of a user in the metric, at most m per group in at most G groups
+Budget       per group e = epsilon / G: `shares` of e for the centre, the scale and each later octave's scale, the rest
+             for the counter; what calls that are not made do not need, the counter gets
+Sensitivity  of a call: one number per unit, each cost moves by at most 1 or 2 (clip_range.py). Of the counter, in L1:
+             the width of the clip range for each sample that counts one by one, the width of its clip for each block;
+             the sum over all that a unit can ever make is at most C, the width that the counter's noise is made for
+Noise        of a BLUE counter of width C, over ticks in which the group released (blue.py)
+Variance     in squared grid steps: that of the counter at the tick, over (samples included)**2
+Bias         at most, in units of the range b - a and for any data: the part of the samples that is left out (over the
+             cap, or in blocks still open) + for those included, how far the clip range stays inside the range
+Proof        docs/proofs/sharp.md
+Source       the blocks of George, Ramesh, Singh and Tyagi (2024); the rest is derived in the proof
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+
+from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape, SharpBounder
+from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
+from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even
+from shoal.mechanisms.continual_mean.sharp.releaser import NARROWER, SharpReleaser
+from shoal.mechanisms.counters.blue import GrowingBlue
+from shoal.mechanisms.selection import clip_range
+from shoal.mechanisms.statistic import MeanParameters, algorithm
+
+RELEASES = 365  # expected of a group where no horizon is given; tunes only
+HALVINGS = 24  # candidates of a scale: the range times 2**(-j / 2)
+# Half width of a later block's mean where units are alike, as a part of the first blocks' over the root of its weight:
+# two and a half standard deviations become 2.8.
+ALIKE = Fraction(9, 8)
+ALIKE_OFTEN = Fraction(8, 5)  # with more releases than MANY: then an octave's centre, a release, is less exact
+MANY = 10_000
+MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
+# A clip range leaves a part of the units outside on purpose, and no call tells how far: they might be at the end of the
+# range. So it is chosen where that part, in ranges, is at most this many times the noise of the naive sum.
+RISK = Fraction(2)
+LARGEST = 1 << 63  # what a contribution carries stays below it: it travels as an integer of 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of a group's epsilon."""
+
+    centre: Fraction
+    scale: Fraction
+    octave: Fraction  # of each octave but the first
+
+
+OCTAVES = Fraction(1, 2)  # for all of them at most: with a cap of many millions there are too many for a share each
+NOTHING = Shares(Fraction(0), Fraction(0), Fraction(0))
+SHORT = Shares(Fraction(20, 1000), Fraction(120, 1000), Fraction(0))
+
+
+def shares_of_longs(units: Fraction) -> Shares:
+    """Where first blocks give the clip range, of so many units, times epsilon: the more of them, the less is needed.
+
+    >>> shares_of_longs(Fraction(1000)) == Shares(Fraction(40, 1000), Fraction(120, 1000), Fraction(3, 80))
+    True
+    """
+    return Shares(
+        min(max(80 / units, Fraction(12, 1000)), Fraction(40, 1000)),
+        min(max(140 / units, Fraction(25, 1000)), Fraction(120, 1000)),
+        min(max(50 / units, Fraction(20, 1000)), Fraction(3, 80)),
+    )
+
+
+@algorithm("sharp")
+@dataclass(frozen=True, kw_only=True)
+class Sharp(MeanParameters):
+    """All that is public about a sharp mean."""
+
+    horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
+    each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shape.blocks and MOST * self.grid.steps << self.buckets.bits >= LARGEST:
+            raise ValueError("grid must be below 2**29 for blocks of sharp: a sum and a value come in one integer")
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How a unit's samples are cut."""
+        return Shape(self.max_contributions)
+
+    @property
+    def releases(self) -> int:
+        """Expected of a group."""
+        return self.horizon or RELEASES
+
+    @cached_property
+    def buckets(self) -> Buckets:
+        """Of the single samples."""
+        return Buckets(self.grid.steps)
+
+    @cached_property
+    def half_widths(self) -> tuple[int, ...]:
+        """Candidates of a scale in grid steps, descending; none is 0.
+
+        >>> from shoal.mechanisms.grid import Grid
+        >>> mean = Sharp(grid=Grid(Fraction(0), Fraction(1), 64), epsilon=Fraction(1), max_contributions=4, users=9)
+        >>> mean.half_widths
+        (64, 46, 32, 23, 16, 12, 8, 6, 4, 3, 2, 1)
+        """
+        with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+            roots = (Decimal(self.grid.steps) / Decimal(2) ** (Decimal(j) / 2) for j in range(HALVINGS))
+            return tuple(sorted({int(root.to_integral_value()) for root in roots}, reverse=True))
+
+    @property
+    def least_half_width(self) -> int:
+        """Of first blocks' means: not so narrow that one sample at the other end of the range is cut off.
+
+        Rare ones may be all there is, and most blocks have none: then no scale of blocks tells of them.
+        """
+        return -(-self.grid.steps // self.shape.weight(0))
+
+    # ---------------------------------------------------------------- what epsilon is spent on
+
+    def shares(self, beginning: Beginning) -> Shares:
+        """Of a group's epsilon, for the calls that are made; what they leave is the counter's."""
+        if beginning.longs:
+            found = shares_of_longs(beginning.longs * self.group_epsilon)
+            octave = min(found.octave, OCTAVES / max(1, self.shape.octaves - 1)) if beginning.alike else Fraction(0)
+            return Shares(found.centre, found.scale, octave)
+        return SHORT if beginning.firsts else NOTHING
+
+    def counter_share(self, beginning: Beginning) -> Fraction:
+        """What the calls leave."""
+        shares = self.shares(beginning)
+        return 1 - shares.centre - shares.scale - shares.octave * max(0, self.shape.octaves - 1)
+
+    def counter(self, width: int, beginning: Beginning) -> GrowingBlue:
+        """The counter for units that can move `width` grid steps in all."""
+        return GrowingBlue(width, self.group_epsilon * self.counter_share(beginning), horizon=self.releases)
+
+    # ---------------------------------------------------------------- when to begin, and with what
+
+    def begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
+        """Whether and how to begin at a group's release number `ticks`: a function of the pattern.
+
+        units, longs: with a first sample, with a first block.
+        """
+        seldom = 1 << max(0, ticks.bit_length() - 7)  # 64 to 128 times in each doubling of the ticks is enough
+        if not units or ticks % seldom:  # no units: late samples may overtake a unit's first
+            return None
+        forecast = self.forecast(units, samples, ticks)
+        if self.shape.blocks and self._blocks_pay(forecast):
+            overdue = ticks >= 2 * self.patience
+            enough = longs >= (self.least_longs if overdue else self.wanted_longs(units))
+            if enough and is_even(Fraction(samples, units), 2 * self.shape.alone, units, longs):
+                return Beginning(self.max_contributions, firsts=0, longs=longs, alike=True)
+            if not overdue:
+                return None
+        return self._begin_short(forecast, units, ticks)
+
+    def _begin_short(self, forecast: Forecast, units: int, ticks: int) -> Beginning | None:
+        """With single samples, or blocks that are clipped like them."""
+        most = self.max_contributions
+        risked = RISK * forecast.noise_sd(most, Fraction(most), self.group_epsilon)
+        least = max(self.least_units, math.ceil(self._outside / min(risked, Fraction(9, 20))))
+        possible = self.users <= 1 or least <= self.users
+        late = ticks >= self.patience * (2 if possible or units < self.least_units else 1)
+        if units >= least:
+            return Beginning(self.choose_cap(forecast), firsts=units, longs=0, alike=False)
+        ready = units >= self.ready_units or forecast.samples >= self.ready_samples
+        if late or (ready and not possible):
+            return Beginning(self.choose_cap(forecast), firsts=0, longs=0, alike=False)
+        return None
+
+    @cached_property
+    def _outside(self) -> int:
+        """How many units a clip range is to leave outside."""
+        return clip_range.outside(len(self.half_widths), self.group_epsilon * SHORT.scale)
+
+    @cached_property
+    def least_units(self) -> int:
+        """With fewer units than this a centre would be a random number."""
+        return -(-28 // (self.group_epsilon * SHORT.centre))
+
+    @cached_property
+    def least_longs(self) -> int:
+        """With fewer first blocks a scale would be."""
+        epsilon = self.group_epsilon * shares_of_longs(Fraction(1)).scale
+        return max(-(-33 // epsilon), clip_range.values_needed(len(self.half_widths), epsilon, clip_range.SURE))
+
+    @cached_property
+    def ready_units(self) -> int:
+        """How many units are waited for: until a rank error no longer matters, or half of those expected are there."""
+        enough = -(-4000 // self.group_epsilon)
+        return max(self.least_units, min(enough, self.users // 2 or enough))
+
+    @cached_property
+    def ready_samples(self) -> int:
+        """How many samples are waited for, if units stay away: unclipped noise would be a fifth of the range."""
+        return -(-150 * self.max_contributions // self.group_epsilon)
+
+    @property
+    def patience(self) -> int:
+        """How many releases are waited for enough units; twice as many for units or blocks at all.
+
+        A release per contribution tells no time. Then it is until units have a quarter or half of a sample each, or if
+        they may have many, until even ones would have their first blocks.
+        """
+        part = Fraction(1)
+        if self.each:
+            part = min(part, Fraction(4, self.max_contributions)) if self.max_contributions < MANY_SAMPLES else EARLY
+        return math.ceil(self.releases * part / 16)
+
+    def wanted_longs(self, units: int) -> int:
+        """How many units' first blocks are waited for, of `units` there are."""
+        return max(self.least_longs, min(-(-4500 // self.group_epsilon), units * 3 // 4))
+
+    def octave_units(self, units: int, octave: Fraction) -> int:
+        """How many units' first blocks of an octave its scale is made from, at that share of epsilon."""
+        epsilon = octave * self.group_epsilon
+        least = max(-(-28 // epsilon), clip_range.values_needed(NARROWER, epsilon, clip_range.SURE))
+        return max(least, min(-(-40 // epsilon), units * 3 // 4))
+
+    def forecast(self, units: int, samples: int, ticks: int) -> Forecast:
+        """By what has come up to a group's release number `ticks`."""
+        return Forecast(units, samples, self.users, max(Fraction(1), Fraction(self.releases, ticks)), self.releases)
+
+    def choose_cap(self, forecast: Forecast) -> int:
+        """How much of each unit counts, if each sample costs the same."""
+        return choose_cap(forecast, self.caps, self.max_contributions, self.group_epsilon)
+
+    @cached_property
+    def caps(self) -> tuple[int, ...]:
+        """Those there are to choose from, ascending: powers of two of single samples, and the ends of blocks.
+
+        >>> from shoal.mechanisms.grid import Grid
+        >>> mean = Sharp(grid=Grid(Fraction(0), Fraction(1), 64), epsilon=Fraction(1), max_contributions=128, users=9)
+        >>> mean.caps
+        (1, 2, 4, 8, 16, 32, 64, 96, 128)
+        """
+        few = [1 << j for j in range(self.shape.levels - 1)]
+        ends = [self.shape.end(block) for block in range(self.shape.blocks)]
+        return *few, self.shape.singles, *(end for end in ends if end > self.shape.singles)
+
+    def _blocks_pay(self, forecast: Forecast) -> bool:
+        return blocks_pay(forecast, self.choose_cap(forecast), self.max_contributions, self._width_in_blocks)
+
+    @cached_property
+    def _width_in_blocks(self) -> Fraction:
+        """What a unit can move in all with blocks, in clip widths."""
+        return self.shape.alone + Fraction(self.block_budget(self.grid.steps), self.grid.steps)
+
+    def block_budget(self, width: int, blocks: int | None = None) -> int:
+        """What a unit's first blocks, or all, may move in grid steps, by octave.
+
+        width: what a single sample may move, and what the mean of a first block may, times the root of its weight.
+        """
+        with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+            return sum(self._moves(block, width) for block in range(self.shape.blocks if blocks is None else blocks))
+
+    def block_width(self, half: int) -> int:
+        """What a first block's mean may move, times the root of its weight, where it is clipped to that half width."""
+        with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+            return int((2 * half * Decimal(self.shape.weight(0)).sqrt()).to_integral_value())
+
+    def most(self, beginning: Beginning, single: int, block_width: int) -> int:
+        """C: what a unit can move in all, in grid steps, where a single sample may move `single`."""
+        if not beginning.alike:
+            return single * beginning.cap
+        return single * self.shape.alone + self.block_budget(block_width)
+
+    def _moves(self, block: int, width: int) -> int:
+        alike = ALIKE if self.releases <= MANY else ALIKE_OFTEN
+        weight = self.shape.weight(block)
+        move = width * Decimal(weight).sqrt()
+        if block not in self.shape.octave(0):
+            move *= Decimal(alike.numerator) / alike.denominator
+        return min(int(move.to_integral_value()), weight * self.grid.steps)
+
+    # ---------------------------------------------------------------- the two sides
+
+    def bounder(self) -> SharpBounder:
+        """Single samples with their buckets, then blocks."""
+        return SharpBounder(self.shape, self.buckets)
+
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> SharpReleaser:
+        """The mean of one group and coordinate."""
+        return SharpReleaser(self, key, group, coordinate)

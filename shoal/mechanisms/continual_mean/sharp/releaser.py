@@ -1,0 +1,340 @@
+"""The statistic's side of the sharp mean (parameters.py): what waits, what is clipped to what, and the counter.
+
+Everything that decides happens when a tick is complete, so nothing depends on the order or the grouping of what came in
+it. A decision is a function of the configuration, of the pattern, and of numbers that were charged: centre, scale, the
+octaves' scales, and the last release.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
+from shoal.mechanisms.continual_mean.sharp.choices import Choices
+from shoal.mechanisms.error_bars import estimate, noise_sd
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+
+if TYPE_CHECKING:
+    from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+
+WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
+NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
+
+
+class SharpReleaser:
+    """Waits, then clips and counts."""
+
+    __slots__ = (
+        "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high", "_levels",
+        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_tree_key", "_units", "_waited",
+        "_waiting", "_width", "_written",
+    )  # fmt: skip
+
+    def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
+        self._mean = mean
+        self._levels = mean.shape.levels
+        self._tree_key = partial(derive, key, group, "tree", "mean", coordinate, 0)  # of an epoch
+        self._choices = Choices(mean, key, group, coordinate)
+        self._waiting: dict[tuple[int, int], list[int]] = {}  # (level, bucket) -> [samples, total], until activation
+        self._beginning: Beginning | None = None  # None while all wait
+        self._low, self._high = 0, mean.buckets.count  # boundaries that single samples are clipped to
+        self._width = 0  # grid steps: what a first block's mean may move, times the root of its weight
+        self._half = 0  # of the mean of a block of the last octave that is open
+        self._clips: list[tuple[int, int] | None] = []  # of blocks that are open; None: their samples count one by one
+        self._units = 0  # that have come
+        self._arrived = 0  # samples that wait; those of open blocks have not arrived
+        self._waited = 0  # ticks until activation, its own included
+        self._ticks = self._samples = self._total = 0  # of what counts
+        self._previous = 0, 0  # samples and exact total when the tick before was complete
+        self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # block -> pseudonym -> (effective, total), waiting
+        self._written: list[Contribution] = []
+        self._dropped: list[tuple[int, str]] = []
+
+    def _count(self, beginning: Beginning) -> None:
+        """Make the counter for the clip ranges, the same whenever it is made again; which samples count one by one."""
+        self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._tree_key)
+        self._top = ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
+
+    def _most(self, beginning: Beginning) -> int:
+        """What a unit can move in all, in grid steps."""
+        return self._mean.most(beginning, self._single, self._width)
+
+    # ---------------------------------------------------------------- in
+
+    def add(self, contribution: Contribution) -> Sequence[Activation]:
+        """Take it in; nothing activates before the tick is complete."""
+        _, pseudonym, number, level, samples, total = contribution
+        buckets = self._mean.buckets
+        if level < self._levels:
+            if not level:
+                self._units += samples
+            # One sample by itself, or a partial.
+            self._add_single(level, buckets.of(total) if pseudonym else number, samples, total)
+            return ()
+        shape, block = self._mean.shape, level - self._levels
+        end = shape.end(block)
+        if end <= shape.singles:
+            total, value = divmod(total, 1 << buckets.bits)
+            self._add_single((end - 1).bit_length(), buckets.of(value), 1, value)
+        self._add_block(contribution, block, total)
+        return ()
+
+    def _add_single(self, level: int, bucket: int, samples: int, total: int) -> None:
+        beginning = self._beginning
+        if beginning is None:
+            self._arrived += samples
+            held = self._waiting.setdefault((level, bucket), [0, 0])
+            held[0] += samples
+            held[1] += total
+        elif level <= self._top:
+            self._samples += samples
+            self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
+
+    def _add_block(self, contribution: Contribution, block: int, total: int) -> None:
+        if block < len(self._clips):
+            self._add_clipped(block, total)
+        elif self._awaits_blocks:
+            self._arrived += self._beyond(block)
+            waiting = self._blocks.setdefault(block, {})
+            if contribution.pseudonym in waiting:
+                raise ValueError(f"a unit's block number {block} arrived twice")
+            waiting[contribution.pseudonym] = contribution.effective, total
+            self._written.append(self._kept(block, contribution.pseudonym, contribution.effective, total))
+
+    def _kept(self, block: int, pseudonym: str, effective: int, total: int) -> Contribution:
+        shape = self._mean.shape
+        return Contribution(effective, pseudonym, shape.number(block), shape.levels + block, shape.weight(block), total)
+
+    def _add_clipped(self, block: int, total: int) -> None:
+        clip = self._clips[block]
+        if clip is not None:
+            self._samples += self._mean.shape.weight(block)
+            self._total += min(max(total, clip[0]), clip[1])
+
+    @property
+    def _awaits_blocks(self) -> bool:
+        """Whether blocks that are not open may still count."""
+        beginning = self._beginning
+        return beginning is None or (beginning.alike and len(self._clips) < self._mean.shape.blocks)
+
+    # ---------------------------------------------------------------- a tick is complete
+
+    def close(self) -> Sequence[Activation]:
+        """Activate if enough is there; open octaves."""
+        if self._beginning is None:
+            self._waited += 1
+            longs = len(self._blocks.get(0, ()))
+            beginning = self._mean.begin(self._units, longs, self._arrived, self._waited)
+            if beginning is None:
+                return ()
+            activations = [self._activate(beginning)]
+        else:
+            activations = self._open_octaves(self._beginning)
+        self._ticks += 1
+        self._previous = self._samples, self._total
+        return activations
+
+    def _activate(self, beginning: Beginning) -> Activation:
+        """Choose the clip ranges, and count what waited."""
+        mean, level, size = self._mean, 0, 1
+        shares = mean.shares(beginning)
+        centre = mean.buckets.boundaries[mean.buckets.count // 2]
+        if beginning.longs:
+            level, size = mean.shape.levels, mean.shape.weight(0)
+            beginning, centre = self._begin_long(beginning)
+        elif beginning.firsts:
+            centre = self._choose_range(beginning)
+        if not beginning.alike:
+            self._open_all(beginning.cap)
+        self._beginning = beginning
+        self._count(beginning)
+        waiting, self._waiting = self._waiting, {}
+        for (single, bucket), (samples, total) in waiting.items():
+            self._add_single(single, bucket, samples, total)
+        self._count_blocks()
+        units = beginning.longs or self._units
+        spent = mean.group_epsilon * (shares.centre + shares.scale)
+        return Activation(level, mean.grid.mean_value(centre, 1), units, units * size, spent)
+
+    # ---------------------------------------------------------------- clip ranges
+
+    @property
+    def _single(self) -> int:
+        """What a single sample may move, in grid steps."""
+        ends = self._mean.buckets.boundaries
+        return ends[self._high] - ends[self._low]
+
+    def _open_all(self, cap: int) -> None:
+        """Clip a block of w samples like w single samples, where they do not come one by one."""
+        shape, ends = self._mean.shape, self._mean.buckets.boundaries
+        for block in range(shape.blocks):
+            size, end = shape.weight(block), shape.end(block)
+            if end <= cap:
+                beyond = end > shape.singles
+                self._clips.append((size * ends[self._low], size * ends[self._high]) if beyond else None)
+
+    def _choose_range(self, beginning: Beginning) -> int:
+        """The boundaries to clip to, from units' first samples; their centre, in grid steps."""
+        mean = self._mean
+        first = [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(mean.buckets.count)]
+        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.group_epsilon)
+        centre, self._low, self._high = self._choices.range(first, mean.shares(beginning), noise)
+        return centre
+
+    def _begin_long(self, beginning: Beginning) -> tuple[Beginning, int]:
+        """The boundaries to clip to, from units' first blocks, and their centre; whether to clip octaves apart."""
+        mean, totals = self._mean, [total for _, total in self._blocks[0].values()]
+        centre, half = self._choices.first_blocks(totals, mean.shares(beginning))
+        self._width = mean.block_width(half)
+        self._low, self._high = mean.buckets.around(centre, -(-self._width // 2))
+        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        unalike = beginning._replace(alike=False, cap=mean.choose_cap(forecast))
+        if self._relative_noise(unalike, forecast) < WORTH * self._relative_noise(beginning, forecast):
+            return unalike, centre
+        self._open(mean.shape.octave(0), Fraction(centre), half)
+        return beginning, centre
+
+    def _relative_noise(self, beginning: Beginning, forecast: Forecast) -> Fraction:
+        """Of one way to begin against another, with the clip ranges that are chosen."""
+        share = self._mean.counter_share(beginning)
+        return forecast.noise_sd(beginning.cap, Fraction(self._most(beginning)), share)
+
+    def _beyond(self, block: int) -> int:
+        """Samples of a block that do not come one by one, too."""
+        shape = self._mean.shape
+        return shape.weight(block) if shape.end(block) > shape.singles else 0
+
+    # ---------------------------------------------------------------- octaves
+
+    def _open_octaves(self, beginning: Beginning) -> list[Activation]:
+        mean, activations = self._mean, []
+        while beginning.alike and len(self._clips) < mean.shape.blocks:
+            octave, share = mean.shape.octave((len(self._clips) - 1) // 2), mean.shares(beginning).octave
+            if len(self._blocks.get(octave[0], ())) < mean.octave_units(self._units, share):
+                break
+            activations.append(self._open_octave(octave, share * mean.group_epsilon))
+        return activations
+
+    def _open_octave(self, octave: range, epsilon: Fraction) -> Activation:
+        """Choose the scale of the block means of an octave, and count the blocks that waited."""
+        mean, shape = self._mean, self._mean.shape
+        centre = self._last_release()
+        units, size = len(self._blocks[octave[0]]), shape.weight(octave[0])
+        widest = min(self._half, mean.grid.steps)
+        candidates = [widest, *(half for half in mean.half_widths if half < widest)][:NARROWER]
+        totals = [total for _, total in self._blocks[octave[0]].values()]
+        half = self._choices.half_width(octave[0], totals, centre, candidates, epsilon)
+        affordable = self._allowance(octave) // (2 * size * len(octave))
+        self._open(octave, centre, min(widest, half + self._last_noise(), affordable))
+        self._count_blocks()
+        return Activation(shape.levels + octave[0], mean.grid.mean_value(centre, 1), units, units * size, epsilon)
+
+    def _allowance(self, octave: range) -> int:
+        """What the octave's blocks may move in all: its share of the budget, and what octaves before it left."""
+        spent = sum(clip[1] - clip[0] for clip in self._clips if clip)
+        return self._mean.block_budget(self._width, octave.stop) - spent
+
+    def _open(self, octave: range, centre: Fraction, half: int) -> None:
+        """Clip its blocks' means to so much around the centre, and to the range."""
+        size, steps = self._mean.shape.weight(octave[0]), self._mean.grid.steps
+        middle = int(size * centre)
+        low, high = max(0, middle - size * half), min(size * steps, middle + size * half)
+        self._half = half
+        self._clips += [(low, high)] * len(octave)
+
+    def _count_blocks(self) -> None:
+        """Those that waited and are open now; the rest wait on while octaves open."""
+        for block in [block for block in self._blocks if block < len(self._clips)]:
+            for _, total in self._blocks[block].values():
+                self._add_clipped(block, total)
+            self._drop(block)
+        if not self._awaits_blocks:
+            for block in list(self._blocks):
+                self._drop(block)
+
+    def _last_release(self) -> Fraction:
+        """The mean that the last release gave, in grid steps: charged already, and free to use."""
+        samples, total = self._previous
+        mean = Fraction(total + self._counter.noise(self._ticks), samples)
+        return min(max(mean, Fraction(0)), Fraction(self._mean.grid.steps))
+
+    def _last_noise(self) -> int:
+        """Standard deviation of the last release, in grid steps: so far off is an octave's centre."""
+        return int(noise_sd(self._counter.tree.scales(self._ticks)) / self._previous[0]) + 1
+
+    # ---------------------------------------------------------------- out
+
+    def estimate(self) -> Estimate | None:
+        """(clipped sum + noise) / samples; before activation the middle of the range, which says nothing."""
+        grid = self._mean.grid
+        if self._beginning is None:
+            return self._ignorance() if self._waiting else None
+        t = self._ticks
+        noisy = self._total + self._counter.noise(t)
+        ends = self._mean.buckets.boundaries
+        bounds = grid.mean_value(ends[self._low], 1), grid.mean_value(ends[self._high], 1)
+        return replace(estimate(grid, noisy, self._samples, self._counter.tree.scales(t)), bounds=bounds)
+
+    def _ignorance(self) -> Estimate:
+        grid = self._mean.grid
+        low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
+        half = grid.width_value(Fraction(grid.steps, 2))
+        return Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, 0)
+
+    # ---------------------------------------------------------------- state
+
+    def _drop(self, block: int) -> None:
+        """Forget the blocks of this number; of those that were written before, say so."""
+        place = block + self._mean.shape.levels
+        unseen = {row.pseudonym for row in self._written if row.level == place}
+        self._written = [row for row in self._written if row.level != place]
+        self._dropped += [(place, name) for name in self._blocks.pop(block) if name not in unseen]
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        """Blocks that are not open."""
+        levels = self._mean.shape.levels
+        return {
+            (levels + block, name): self._kept(block, name, effective, total)
+            for block, waiting in self._blocks.items()
+            for name, (effective, total) in waiting.items()
+        }
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """Blocks that wait, and those that no longer do, since the last call."""
+        changes = self._written, self._dropped
+        self._written, self._dropped = [], []
+        return changes
+
+    def head(self) -> list[Any]:
+        """[beginning, clip range and width, blocks' clips, units, ticks, sums, those before, waiting]."""
+        waiting = [[*place, *held] for place, held in sorted(self._waiting.items())]
+        beginning = [] if self._beginning is None else [int(part) for part in self._beginning]
+        clips = [list(clip or ()) for clip in self._clips]
+        return [
+            beginning, [self._low, self._high, self._width, self._half], clips,
+            [self._units, self._waited, self._ticks], [self._samples, self._total], list(self._previous), waiting,
+        ]  # fmt: skip
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        beginning, clip, clips, ticks, sums, previous, waiting = head
+        self._low, self._high, self._width, self._half = map(int, clip)
+        self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]
+        self._units, self._waited, self._ticks = map(int, ticks)
+        self._samples, self._total = map(int, sums)
+        self._previous = int(previous[0]), int(previous[1])
+        self._waiting = {(int(level), int(bucket)): [int(n), int(sum_)] for level, bucket, n, sum_ in waiting}
+        self._blocks = {}
+        for row in kept:
+            self._blocks.setdefault(row.level - self._mean.shape.levels, {})[row.pseudonym] = row.effective, row.total
+        self._arrived = sum(held[0] for held in self._waiting.values())
+        self._arrived += sum(self._beyond(block) * len(rows) for block, rows in self._blocks.items())
+        if beginning:
+            cap, firsts, longs, alike = map(int, beginning)
+            self._beginning = Beginning(cap, firsts, longs, alike=bool(alike))
+            self._count(self._beginning)

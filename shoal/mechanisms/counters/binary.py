@@ -1,0 +1,157 @@
+"""Binary counter: every prefix sum of a stream, released as the stream arrives.
+
+Guarantee    pure epsilon-DP for all releases together; inputs may react to them (docs/proofs/binary-counter.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         one element, worth at most `width` grid steps; for a unit of m elements, pass m times one element's width
+Sensitivity  L1, exact: width * h over the nodes; h = bit length of capacity, the most nodes an element is in
+Noise        discrete Laplace, scale b = width * h / epsilon, on every node; a function of key and node
+Capacity     a tree takes 2**h - 1 elements and is never extended; the next element starts a new one, with new noise
+Variance     of release t within a tree, in squared grid steps: popcount(t) * 2p / (1 - p)**2 with p = exp(-1 / b)
+Source       Chan, Shi and Song (2011), Dwork, Naor, Pitassi and Rothblum (2010); George et al. (2024), Algorithm 1
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.counter import Scales, Subkeys
+from shoal.mechanisms.noise import laplace
+
+
+@dataclass(frozen=True)
+class BinaryTree:
+    """All that is public about a counter.
+
+    >>> tree = BinaryTree(capacity=1000, width=1, epsilon=Fraction(1))
+    >>> tree.height, tree.size, tree.scale
+    (10, 1023, Fraction(10, 1))
+    """
+
+    capacity: int  # elements expected; the tree that holds them has the same height up to `size`
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # charged once, for the life of the metric version
+
+    def __post_init__(self) -> None:
+        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
+
+    @classmethod
+    def best(cls, capacity: int, *, width: int, epsilon: Fraction) -> Self:
+        """The tree for so many elements."""
+        return cls(capacity, width, epsilon)
+
+    @cached_property
+    def height(self) -> int:
+        """h: the most nodes an element is in. Not 1 + ln N: that noise is too small for the epsilon claimed."""
+        return self.capacity.bit_length()
+
+    @cached_property
+    def size(self) -> int:
+        """Elements per tree."""
+        return (1 << self.height) - 1
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """The most that one unit changes all nodes together, in grid steps."""
+        return self.width * self.height
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """Scale b of the noise on every node."""
+        return self.l1_sensitivity / Fraction(self.epsilon)
+
+    def locate(self, t: int) -> tuple[int, int]:
+        """Prefix t as (trees that are full and past, elements in the current one)."""
+        epoch = (t - 1) // self.size if t else 0
+        return epoch, t - epoch * self.size
+
+    def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
+        """The same in every epoch."""
+        return ((self.l1_sensitivity, self.scale),)
+
+    def nodes_of(self, element: int) -> tuple[tuple[int, int], ...]:
+        """The nodes that hold an element, as (epoch, node): its place s, s + lowbit(s), ..."""
+        epoch, node = self.locate(element)
+        found = []
+        while node <= self.size:
+            found.append((epoch, node))
+            node += node & -node
+        return tuple(found)
+
+    def nodes(self, t: int) -> int:
+        """How many noisy nodes prefix t adds up: those of all past trees' totals and of the current prefix."""
+        epoch, within = self.locate(t)
+        return epoch * self.height + within.bit_count()
+
+    def scales(self, t: int) -> Scales:
+        """What the noise of release t consists of."""
+        nodes = self.nodes(t)
+        return ((self.scale, nodes),) if nodes else ()
+
+    def variance(self, t: int) -> float:
+        """Variance of release t, for planning and error bars: the private path has no floats.
+
+        >>> round(BinaryTree(capacity=1023, width=1, epsilon=Fraction(1)).variance(1023), 1)
+        1998.3
+        """
+        return self.nodes(t) * laplace.variance(self.scale)
+
+    def counter(self, subkey: Subkeys) -> "BinaryCounter":
+        """The noise of the releases under a key."""
+        return BinaryCounter(self, subkey)
+
+
+@dataclass(slots=True)
+class BinaryCounter:
+    """The noise of a tree's releases. Node j of an epoch covers the elements j - lowbit(j) + 1 .. j (Fenwick).
+
+    >>> counter = BinaryCounter(BinaryTree(7, 1, Fraction(1)), subkey=lambda epoch: bytes([epoch] * 32))
+    >>> node = laplace.DiscreteLaplace(Fraction(3), bytes(32)).draw
+    >>> counter.noise(7) == node(4) + node(6) + node(7)
+    True
+    """
+
+    tree: BinaryTree
+    subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its nodes
+    _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
+    _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _path holds
+    _draw: Callable[[int], int] = field(init=False, repr=False)
+    _path: list[tuple[int, int]] = field(default_factory=list, init=False)  # (node, noise up to and with it)
+
+    def noise(self, t: int) -> int:
+        """What is added to the exact sum of the first t elements."""
+        check.not_negative(t=t)
+        epoch, within = self.tree.locate(t)
+        return self._total(epoch) + self._prefix(epoch, within)
+
+    def _total(self, epochs: int) -> int:
+        """Noise in the totals of all trees before the current one; each is summed up once."""
+        done, noise = self._past if self._past[0] <= epochs else (0, 0)
+        for epoch in range(done, epochs):
+            noise += self._prefix(epoch, self.tree.size)
+        self._past = epochs, noise
+        return noise
+
+    def _prefix(self, epoch: int, t: int) -> int:
+        """Noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t; those in common are kept."""
+        if epoch != self._epoch:
+            self._draw = laplace.DiscreteLaplace(self.tree.scale, self.subkey(epoch)).draw
+            self._epoch, self._path = epoch, []
+        path = self._path
+        while path and not _on_path(path[-1][0], t):
+            path.pop()
+        node, noise = path[-1] if path else (0, 0)
+        while node < t:
+            rest = t - node
+            node += 1 << (rest.bit_length() - 1)
+            noise += self._draw(node)
+            path.append((node, noise))
+        return noise
+
+
+def _on_path(node: int, t: int) -> bool:
+    """Whether clearing low bits of t gives the node."""
+    low = node & -node
+    return t & -low == node

@@ -1,0 +1,183 @@
+"""Square-root counter: every prefix sum of a stream with Gaussian noise, correlated so that little is needed.
+
+Guarantee    rho-zCDP, hence (epsilon, delta)-DP, for all releases together; inputs may react to them
+             (docs/proofs/square-root.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         all its elements, wherever they lie, change by `width` grid steps in all: the sum of absolute changes
+Sensitivity  L2, exact: width * the longest column of the integer matrix R (square_root_coefficients.py), in steps of
+             2**-40 grid steps
+Noise        discrete Gaussian z on R x, sigma2 = sensitivity**2 / (2 rho); a function of key, epoch and element. What
+             is released is a function of R x + z: the exact prefix plus an integer that depends on z alone
+Capacity     a matrix takes `capacity` elements and is never extended; the next element begins a new one, with new noise
+Variance     of release t, in squared grid steps: |row t of A R**-1|**2 * sigma2, and 1/12 per element for rounding
+Source       Fichtenberger, Henzinger and Upadhyay (2023); arXiv 2509.14334 (columns of one length, `normalised`)
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from operator import mul
+from statistics import NormalDist
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.counter import Subkeys, rounded
+from shoal.mechanisms.counters.square_root_coefficients import LAG_BITS, STEP_BITS, Root
+from shoal.mechanisms.error_bars import COVERAGE, six_digits
+from shoal.mechanisms.noise.gaussian import DiscreteGaussian
+from shoal.mechanisms.privacy.zcdp import gaussian_sigma2, largest_rho
+
+_QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
+_BLOCK = 1 << 12  # draws at a time
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """All that is public about a counter.
+
+    >>> tree = SquareRoot(capacity=1024, width=1 << 20, epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    >>> round(float(tree.rho), 5), round(tree.l2_sensitivity / tree.width, 3)
+    (0.02436, 1.809)
+    """
+
+    capacity: int  # elements of an epoch
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # charged once, for the life of the metric version
+    delta: Fraction  # likewise
+    normalised: bool = True  # columns of one length; False: the root itself
+
+    def __post_init__(self) -> None:
+        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
+        check.probability(delta=self.delta)
+
+    @cached_property
+    def root(self) -> Root:
+        """The matrix."""
+        return Root.of(self.capacity, unit_columns=self.normalised)
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """What epsilon and delta allow to spend."""
+        return largest_rho(self.epsilon, self.delta)
+
+    @cached_property
+    def squared_sensitivity(self) -> int:
+        """The most that one unit changes R x, in L2, squared, in steps of 2**-80 squared grid steps."""
+        return self.width**2 * self.root.squared_column
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Its root in grid steps, for reading."""
+        return math.sqrt(self.squared_sensitivity) / (1 << STEP_BITS)
+
+    @cached_property
+    def sigma2(self) -> Fraction:
+        """Of the noise on every element of R x, in squared steps of R."""
+        return gaussian_sigma2(self.squared_sensitivity, self.rho)
+
+    def locate(self, t: int) -> tuple[int, int]:
+        """Prefix t as (epochs that are full and past, elements in the current one)."""
+        epoch = (t - 1) // self.capacity if t else 0
+        return epoch, t - epoch * self.capacity
+
+    def variance(self, t: int) -> float:
+        """Variance of release t, for planning; it takes transforms of t terms.
+
+        >>> round(SquareRoot(1024, 1, Fraction(1), Fraction(1, 10**6)).variance(1024), 1)
+        142.0
+        """
+        epoch, within = self.locate(t)
+        return epoch * self._within(self.capacity) + self._within(within)
+
+    def noise_sd(self, t: int) -> float:
+        """Standard deviation of release t, in grid steps, from variances near it: to 2e-4."""
+        return six_digits(math.sqrt(self._near(t)))
+
+    def noise_quantile(self, t: int) -> float:
+        """The number that the size of release t's noise, as good as Gaussian, stays below with probability 0.95."""
+        return six_digits(_QUANTILE * math.sqrt(self._near(t)))
+
+    def _near(self, t: int) -> float:
+        """Variance of release t between two of those that are computed, more densely near both ends of an epoch."""
+        epoch, within = self.locate(t)
+        step = 1 << max((min(within, self.capacity - within) >> 5).bit_length() - 1, 0)
+        before, part = divmod(within, step)
+        low = _within(self, before * step)
+        high = _within(self, (before + 1) * step) if part else low
+        return epoch * _within(self, self.capacity) + low + (high - low) * part / step
+
+    def _within(self, t: int) -> float:
+        if not t:
+            return 0.0
+        diagonal = self.root.values[0] / (1 << LAG_BITS)  # an element is rounded to the nearest
+        return self.root.variance(t, float(self.sigma2 / (1 << 2 * STEP_BITS)), diagonal**2 / 12)
+
+    def counter(self, subkey: Subkeys) -> "SquareRootCounter":
+        """The noise of the releases under a key."""
+        return SquareRootCounter(self, subkey)
+
+
+_within = lru_cache(maxsize=1 << 12)(SquareRoot._within)
+
+
+@dataclass(slots=True)
+class SquareRootCounter:
+    """The noise of a matrix's releases, element after element; what is asked for first is the slowest.
+
+    >>> tree = SquareRoot(10, 1, Fraction(1), Fraction(1, 10**6))
+    >>> counter = SquareRootCounter(tree, subkey=lambda epoch: bytes([epoch] * 32))
+    >>> [counter.noise(t) for t in (0, 1, 10, 11)]
+    [0, 4, -3, 0]
+    """
+
+    tree: SquareRoot
+    subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its draws
+    _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
+    _epoch: int = field(default=-1, init=False)  # whose prefixes are held
+    _prefixes: list[int] = field(default_factory=list, init=False, repr=False)
+    _more: Iterator[int] = field(default_factory=lambda: iter(()), init=False, repr=False)
+
+    def noise(self, t: int) -> int:
+        """What is added to the exact sum of the first t elements."""
+        check.not_negative(t=t)
+        epoch, within = self.tree.locate(t)
+        done, noise = self._past if self._past[0] <= epoch else (0, 0)
+        for past in range(done, epoch):
+            noise += self._prefix(past, self.tree.capacity)
+        self._past = epoch, noise
+        return noise + self._prefix(epoch, within)
+
+    def _prefix(self, epoch: int, t: int) -> int:
+        """Noise of prefix t of one epoch."""
+        if epoch != self._epoch:
+            self._epoch, self._prefixes = epoch, [0]
+            self._more = prefixes(self.tree.root, draws(self.tree, self.subkey(epoch)))
+        while len(self._prefixes) <= t:
+            self._prefixes.append(next(self._more))
+        return self._prefixes[t]
+
+
+def draws(tree: SquareRoot, subkey: bytes) -> Iterator[int]:
+    """The noise z of one epoch: draw s is element s's."""
+    noise = DiscreteGaussian(tree.sigma2, subkey)
+    for start in range(0, tree.capacity, _BLOCK):
+        yield from noise.draw_block(start, min(_BLOCK, tree.capacity - start)).tolist()
+
+
+def prefixes(root: Root, noise: Iterator[int]) -> Iterator[int]:
+    """Prefix sums of the integers e that R takes nearest to z, row after row.
+
+    e_s is (z_s - what R makes of the elements before s) / R_ss, rounded; so z + R d gives e + d, for all integer d.
+    """
+    jumps = [new - old for old, new in zip((0, *root.values[1:]), root.values[1:], strict=False)]
+    starts = root.starts[1:]
+    weighted = [0]  # sums of weight * e
+    prefix = 0
+    for s, (z, weight) in enumerate(zip(noise, root.weights(), strict=True)):
+        before = sum(map(mul, jumps, [weighted[s + 1 - start] for start in starts[: bisect_right(starts, s)]]))
+        element = rounded(z - before, root.values[0] * weight)
+        weighted.append(weighted[-1] + weight * element)
+        prefix += element
+        yield prefix

@@ -1,0 +1,236 @@
+"""What the releases of a stepped statistic will be like, before it meets a value: noise and samples, step by step.
+
+Both are functions of the public parameters and of the pattern, who contributes when; so they cost nothing, and may be
+floats. The noise is not estimated: it is what a release states. Rates are constant within a class of users, so that the
+decayed number of samples has a closed form.
+
+Privacy      no value and no key comes here, so nothing is charged
+By hand      what a decayed sum would have with one draw of Laplace noise for each step: a yardstick
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.mechanisms.continual_mean.forecast import Pattern
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.noise.keyed import MAX_INDEX
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.decays import AllWindows, AnyWindow, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.window import WindowSum
+
+FOREVER = 1 << 40  # steps
+PHASES, STRIDE = 256, 7919  # releases whose variances are averaged where no formula has the mean, and how far apart
+ENDS = 24  # of windows of one length, likewise
+
+
+class Expected(NamedTuple):
+    """A release to come, in units of the values; no noise_sd where nothing is released."""
+
+    samples: float  # that count, decayed
+    of: float  # that there are
+    noise_sd: float | None
+    half_interval: float | None  # what 95 % of the noise stays below
+
+    @property
+    def left_out(self) -> float:
+        """The part of the samples that does not count."""
+        return max(0.0, 1 - self.samples / self.of) if self.of else 0.0
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Samples at constant rates over so many steps, and what of them counts.
+
+    >>> flow = Flow(Pattern.even(100, samples=8), steps=40, cap=4)  # a user's fourth sample comes after 20 steps
+    >>> running = Stepped(statistic="count", decay=Undecayed()).sums
+    >>> [(counts, there) for counts, there in (flow.samples(running, Undecayed(), t) for t in (10, 20, 40))]
+    [(200.0, 200.0), (400.0, 400.0), (400.0, 800.0)]
+    """
+
+    pattern: Pattern
+    steps: int
+    cap: float | None = None  # None: everything counts; a part of a sample, where groups share the cap
+    periods: float | None = None  # that the time has, if the cap is that of a period; None: it is for ever
+
+    def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
+        """(decayed number of samples that count at step t, of all)."""
+        counts = there = 0.0
+        before = weights(sums, decay, t)
+        for share, size in self.pattern.classes:
+            rate = self.pattern.users * share * size / self.steps
+            there += rate * before
+            factor, last = self._counting(size)
+            whole = int(min(t, last))
+            counted = before - weights(sums, decay, t - whole)
+            if whole < t:  # the step in which the last sample comes
+                counted += (last - whole) * (weights(sums, decay, t - whole) - weights(sums, decay, t - whole - 1))
+            counts += rate * factor * counted
+        return counts, there
+
+    def _counting(self, size: float) -> tuple[float, float]:
+        """(part of the samples that counts in each period, number of the last step in which any does)."""
+        if self.cap is None:
+            return 1.0, math.inf
+        if self.periods is not None:
+            return min(1.0, self.cap * self.periods / size), math.inf
+        return 1.0, math.inf if size <= self.cap else self.steps * self.cap / size
+
+    def rates(self) -> tuple[float, float]:
+        """(samples of a step that count, all), on average over the whole time."""
+        most = math.inf if self.cap is None else self.cap * (1.0 if self.periods is None else self.periods)
+        counted = sum(share * min(size, most) for share, size in self.pattern.classes)
+        there = sum(share * size for share, size in self.pattern.classes)
+        return self.pattern.users * counted / self.steps, self.pattern.users * there / self.steps
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Samples that were counted: of each step, those that count and all there are.
+
+    >>> running = Stepped(statistic="count", decay=Window(2)).sums
+    >>> Counted([3, 1, 0], [3, 4, 5]).samples(running, Window(2), 3)
+    (1.0, 9.0)
+    """
+
+    counts: Sequence[int]
+    there: Sequence[int]
+    _decayed: dict[tuple[type, object], list[tuple[float, float]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def steps(self) -> int:
+        """So many."""
+        return len(self.counts)
+
+    def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
+        """(decayed number of samples that count at step t, of all)."""
+        key = type(sums), decay  # weights depend on no more
+        if key not in self._decayed:
+            some, whole, parts = sums.counts(), sums.counts(), sums.denominator
+            pairs = zip(self.counts, self.there, strict=True)
+            self._decayed[key] = [(some.add(n) / parts, whole.add(m) / parts) for n, m in pairs]
+        return self._decayed[key][t - 1]
+
+    def rates(self) -> tuple[float, float]:
+        """(samples of a step that count, all), on average over the whole time."""
+        return sum(self.counts) / self.steps, sum(self.there) / self.steps
+
+
+@dataclass(frozen=True)
+class StepProspect:
+    """A stepped statistic over a flow of samples."""
+
+    of: Stepped
+    sums: DecayedSum
+    flow: Flow | Counted
+
+    @property
+    def mechanism(self) -> str:
+        """What its releases say of how they are made."""
+        return "exact" if self.of.statistic == "count" else self.sums.mechanism
+
+    def at(self, t: int) -> Expected:
+        """Release t; its bars are computed as in the release."""
+        counts, there = self.flow.samples(self.sums, self.of.decay, t)
+        if self.of.statistic == "count":
+            return Expected(counts, there, 0.0, 0.0)
+        sd, half = (self.of.grid.width_value(bar(t)) for bar in (self.sums.noise_sd, self.sums.noise_quantile))
+        return self._expected(counts, there, sd, half)
+
+    def _expected(self, counts: float, there: float, sd: float, half: float | None) -> Expected:
+        if self.of.statistic == "sum":
+            return Expected(counts, there, sd, half)
+        if not counts:
+            return Expected(counts, there, None, None)
+        return Expected(counts, there, sd / counts, None if half is None else half / counts)
+
+    def long_run(self) -> Expected | None:
+        """The mean over all releases long after the beginning, if users always are as many; None: noise grows."""
+        if isinstance(self.of.decay, Undecayed | AllWindows):
+            return None
+        weight = weights(self.sums, self.of.decay, FOREVER)
+        counts, there = (rate * weight for rate in self.flow.rates())
+        if self.of.statistic == "count":
+            return Expected(counts, there, 0.0, 0.0)
+        return self._expected(counts, there, self.of.grid.width_value(math.sqrt(mean_variance(self.sums))), None)
+
+    def window(self, length: int) -> float:
+        """Noise of the sum, or mean, over the last so many steps, on average over where it ends in the second half."""
+        first = max(length, self.flow.steps // 2)
+        ends = {first + (self.flow.steps - first) * i // ENDS for i in range(ENDS + 1)}
+        variance = sum(self._window_variance(end, length) for end in ends) / len(ends)
+        sd = self.of.grid.width_value(math.sqrt(variance))
+        return sd if self.of.statistic == "sum" else sd / (self.flow.rates()[0] * length)
+
+    def _window_variance(self, end: int, length: int) -> float:
+        if isinstance(self.sums, WindowSum):  # by hand
+            return replace(self.sums, length=length).variance(end)
+        sums: AnyWindow = self.sums  # type: ignore[assignment]  # of all windows; there is no other way here
+        return sums.window_variance(end, length)
+
+
+def prospect(of: Stepped, flow: Flow | Counted) -> StepProspect:
+    """What comes of the statistic.
+
+    Raises:
+        ValueError: its algorithm refuses the settings.
+    """
+    return StepProspect(of, of.sums, flow)
+
+
+def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
+    """What would come of it with one draw for each step.
+
+    >>> from shoal.mechanisms.grid import Grid
+    >>> of = Stepped(statistic="sum", decay=Window(100), grid=Grid(Fraction(0), Fraction(8), 1024), epsilon=Fraction(1))
+    >>> found = by_hand(of, Flow(Pattern.even(10, samples=4), 1000)).at(200)
+    >>> round(found.noise_sd), round(8 * (2 * 100)**0.5)
+    (113, 113)
+    """
+    steps = LaplaceSteps(of.max_contributions * of.grid.steps, Fraction(of.epsilon))
+    sums: DecayedSum
+    match of.decay:
+        case Window(length):
+            sums = WindowSum(length, steps)
+        case Exponential(alpha):
+            sums = DecayedSteps(Exponentials.exponential(alpha), steps)
+        case Polynomial(exponent, horizon):
+            sums = DecayedSteps(Exponentials.polynomial(exponent, horizon), steps)
+        case _:
+            sums = WindowSum(MAX_INDEX, steps)
+    return StepProspect(of, sums, flow)
+
+
+def weights(sums: DecayedSum, decay: object, ages: int) -> float:
+    """What so many of the youngest steps weigh together.
+
+    >>> round(weights(Exponential(Fraction(1, 2)).sharp(1, Fraction(1)), Exponential(Fraction(1, 2)), 3), 9)
+    1.75
+    """
+    if isinstance(decay, Window):
+        return float(min(ages, decay.length))
+    if isinstance(decay, Exponential):
+        rate = -math.log(decay.alpha)
+        return math.expm1(-rate * ages) / math.expm1(-rate)
+    if isinstance(sums, PolynomialSum):
+        parts = ((aged.weight, min(max(ages - aged.age, 0), aged.window.length)) for aged in sums.windows)
+        return sum(weight * steps for weight, steps in parts) / 2**96
+    if isinstance(sums, DecayedSteps):
+        return float(np.sum(sums.decay.amounts * np.expm1(-sums.decay.rates * ages) / np.expm1(-sums.decay.rates)))
+    return float(ages)
+
+
+def mean_variance(sums: DecayedSum) -> float:
+    """Mean variance of releases long after the beginning: the formula's, else that of many of them."""
+    found: float | None = getattr(sums, "mean_variance", None)
+    if found is not None:
+        return found
+    return sum(sums.variance((1 << 24) + STRIDE * i) for i in range(PHASES)) / PHASES

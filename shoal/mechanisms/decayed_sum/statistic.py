@@ -1,0 +1,241 @@
+"""Sums, counts and means that are released at every step of event time, and may forget: one decayed sum per group.
+
+    sum     low * n_t + (high - low) / steps * F_t      F_t: the decayed sum of grid indices with its noise (decays.py)
+    mean    low + (high - low) / steps * F_t / n_t      n_t: the decayed number of samples, which is public
+    count   n_t, exact: under the relation "values" it costs nothing
+
+Guarantee    that of the decayed sum: all releases of all groups together; the time and order of samples may react
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
+Unit         at most m samples, whatever groups and steps they are in: a user's, a user's of one period, or one event
+Sensitivity  L1, exact: a unit's samples move all groups' sums together by at most m * grid steps, so that groups share
+             epsilon without a split: noise of different groups is independent, and losses add up like the changes
+Noise        of the decayed sum, from subkeys of the group
+Proof        docs/proofs/decay.md
+Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from shoal.mechanisms import check
+from shoal.mechanisms.continual_mean.naive import NaiveBounder
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate
+from shoal.mechanisms.sums.decays import AnyWindow, Decay
+from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
+from shoal.mechanisms.sums.running import Last, RunningSum
+from shoal.mechanisms.sums.sums import DecayedSum, Summer
+
+Statistic = Literal["sum", "count", "mean"]
+BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
+ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
+EXACT = (0.0, 0.0)  # error bars
+
+
+class Step(NamedTuple):
+    """What a step of a sum that does not forget has published, for windows."""
+
+    samples: int  # since the beginning
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """All that is public about such a statistic."""
+
+    statistic: Statistic
+    decay: Decay
+    algorithm: str = "sharp"
+    grid: Grid = ONE
+    epsilon: Fraction = Fraction(0)  # 0 of a count alone
+    delta: Fraction = Fraction(0)
+    max_contributions: int = 1  # m: of a unit, in all groups together
+    _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check.positive(max_contributions=self.max_contributions)
+        if self.statistic != "count":
+            check.positive(epsilon=self.epsilon)
+            if self.epsilon < LEAST_EPSILON:
+                raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
+
+    @cached_property
+    def sums(self) -> DecayedSum:
+        """The decayed sum of a group. Of a count the weights alone are used."""
+        width = self.max_contributions * self.grid.steps
+        epsilon = Fraction(self.epsilon) if self.epsilon else Fraction(1)
+        if self.algorithm == "patent":
+            return self.decay.patent(width, epsilon)
+        return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    def bars(self, t: int) -> tuple[float, float]:
+        """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
+        found = self._bars.get(t)
+        if found is None:
+            if len(self._bars) >= BARS_KEPT:
+                self._bars.clear()
+            sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
+            found = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
+        return found
+
+    @property
+    def mechanism(self) -> str:
+        """What a release says of how it was made."""
+        return "exact" if self.statistic == "count" else self.sums.mechanism
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to."""
+        return self.grid
+
+    def bounder(self) -> NaiveBounder:
+        """Every sample is a contribution of its own."""
+        return NaiveBounder(self.max_contributions)
+
+    def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
+        """One group."""
+        return StepReleaser(self, key, group)
+
+    @property
+    def windows(self) -> AnyWindow | None:
+        """The decayed sum, if its releases tell the sum over any window."""
+        return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
+
+    def estimate(
+        self, noisy: int, samples: int, bars: tuple[float, float], nodes: tuple[int, ...] | None = None
+    ) -> Estimate | None:
+        """What a noisy sum of grid indices and the public number of samples tell; None of a mean without samples.
+
+        Both count in units of 1 / `denominator`; `bars` are of the sum, in units of the range.
+        """
+        parts = self.sums.denominator
+        n = samples if parts == 1 else samples / parts
+        if self.statistic == "count":
+            return Estimate(n, 0.0, n, n, n, nodes=nodes)
+        sd, half = bars
+        if self.statistic == "sum":
+            value = self.grid.sum_value(noisy, samples, parts)
+        elif n:
+            value = self.grid.mean_value(noisy, samples)
+            sd, half = sd / n, half / n
+        else:
+            return None
+        return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), n, nodes=nodes)
+
+    def window(self, end: int, length: int, last: Last, released: Callable[[int], Step]) -> Estimate | None:
+        """The sum, count or mean over the last `length` of the steps 1 .. end, told by releases alone.
+
+        Raises:
+            ValueError: this decay has no such windows.
+        """
+        sums = self.windows
+        if sums is None:
+            raise ValueError("only sums that do not forget tell windows afterwards")
+        ends = [released(t).samples if t else 0 for t in (last(end), last(end - length))]
+        if self.statistic == "count":
+            return self.estimate(0, ends[0] - ends[1], EXACT)
+        noisy = answer(sums.parts(end, length, last), lambda t: released(t).nodes)
+        sd = six_digits(math.sqrt(sums.window_variance(end, length, last)))
+        bars = self.grid.width_value(sd), self.grid.width_value(sums.window_quantile(end, length, last))
+        return self.estimate(noisy, ends[0] - ends[1], bars)
+
+
+class StepReleaser:
+    """One group's sums, step by step: `add` within a step, `close` at its end, `skip` over steps that release nothing.
+
+    >>> from shoal.mechanisms.sums.decays import Window
+    >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
+    >>> for samples in (3, 4, 0):
+    ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
+    ...     print(releaser.estimate().value)
+    3
+    7
+    4
+    """
+
+    __slots__ = ("_counts", "_noisy", "_of", "_public", "_samples", "_sums", "_total")
+
+    def __init__(self, of: Stepped, key: bytes, group: bytes) -> None:
+        self._of = of
+        self._counts: Summer = of.sums.counts()
+        self._sums: Summer | None = None
+        if of.statistic != "count":
+            self._sums = of.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number))
+        self._samples = self._total = 0  # of the open step
+        self._noisy = self._public = 0  # the last step's release, and decayed number of samples
+
+    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
+        """Count the samples; nothing activates."""
+        self._samples += contribution.samples
+        self._total += contribution.total
+        return ()
+
+    def close(self) -> tuple[Activation, ...]:
+        """The step is complete."""
+        self._public = self._counts.add(self._samples)
+        if self._sums is not None:
+            self._noisy = self._sums.add(self._total)
+        self._samples = self._total = 0
+        return ()
+
+    def skip(self, steps: int) -> None:
+        """So many steps hold nothing, publicly, and release nothing."""
+        for summer in self._summers:
+            summer.skip(steps)
+
+    @property
+    def _summers(self) -> tuple[Summer, ...]:
+        return (self._counts,) if self._sums is None else (self._sums, self._counts)
+
+    # ---------------------------------------------------------------- out
+
+    def estimate(self) -> Estimate | None:
+        """The release of the last complete step; None of a mean without samples."""
+        of = self._of
+        bars = EXACT if self._sums is None else of.bars(self._sums.t)
+        return of.estimate(self._noisy, self._public, bars, self._nodes())
+
+    def _nodes(self) -> tuple[int, ...] | None:
+        """What the sum over any window is made of."""
+        return getattr(self._summers[0], "released", None)
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        """Steps of a window in which something came: how many samples, and their sum."""
+        sums = {} if self._sums is None else self._sums.kept
+        rows = (_row(step, n, sums.get(step, 0)) for step, n in self._counts.kept.items())
+        return {(row.level, row.pseudonym): row for row in rows}
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """What was added to `kept` and what was dropped, since the last call or restore.
+
+        Which steps there are goes by their samples: whether a sum is 0 would tell of values.
+        """
+        added, dropped = self._counts.take_changes()
+        sums = {} if self._sums is None else self._sums.take_changes()[0]
+        return [_row(step, n, sums.get(step, 0)) for step, n in added.items()], [(0, str(step)) for step in dropped]
+
+    def head(self) -> list[Any]:
+        """[counts, sums]."""
+        return [self._counts.head(), None if self._sums is None else self._sums.head()]
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        rows = list(kept)
+        counts, sums = head
+        self._counts.restore(counts, {row.effective: row.samples for row in rows})
+        if self._sums is not None:
+            self._sums.restore(sums, {row.effective: row.total for row in rows if row.total})
+
+
+def _row(step: int, samples: int, total: int) -> Contribution:
+    """A step as something that is kept; its effective time is its number."""
+    return Contribution(step, str(step), 0, 0, samples, total)

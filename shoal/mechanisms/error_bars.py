@@ -1,0 +1,99 @@
+"""Error bars of released noise: its standard deviation and the 95 % quantile of its size, in grid steps.
+
+Both are functions of public scales alone and take no part in the guarantee. The quantile is that of continuous Laplace
+noise, from which the discrete one differs by less than a grid step per draw; it is accurate to a relative 1e-3 and
+rounded to six digits, so that it is the same number on every machine.
+
+    P(|X| <= x) = x / H + sum over k of 2 phi(k pi / H) sin(k pi x / H) / (k pi)
+    phi(w) = product over the draws of 1 / (1 + (b w)**2)
+
+is the Fourier series of the law wrapped to [-H, H], with H so far out that the wrapped tails do not matter.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.statistic import Estimate
+
+COVERAGE = 0.95
+_TERMS = 1500
+_STRIDE = 50  # looks for the last term that is needed
+_K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
+
+Scales = tuple[tuple[Fraction | int, int], ...]
+
+
+@lru_cache(maxsize=1 << 14)
+def noise_sd(scales: Scales) -> float:
+    """Standard deviation of a sum of independent discrete Laplace draws, given as (scale, how many) pairs.
+
+    >>> noise_sd(((Fraction(10), 4),))
+    28.2725
+    """
+    return six_digits(math.sqrt(math.fsum(count * laplace.variance(scale) for scale, count in scales)))
+
+
+@lru_cache(maxsize=1 << 14)
+def noise_quantile(scales: Scales) -> float:
+    """The number that the size of such a sum stays below with probability 0.95.
+
+    >>> noise_quantile(((Fraction(10), 1),)), six_digits(10 * math.log(20))
+    (29.9573, 29.9573)
+    """
+    counted = [(float(scale), count) for scale, count in scales if count]
+    if not counted:
+        return 0.0
+    largest = max(scale for scale, _ in counted)
+    if len(counted) == 1 and counted[0][1] == 1:
+        return six_digits(largest * -math.log(1 - COVERAGE))
+    return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted]))
+
+
+def estimate(grid: Grid, total: int, samples: int, scales: Scales) -> Estimate:
+    """The mean of `samples` samples with noisy sum `total`, and the error bars of noise of these scales."""
+    value = grid.mean_value(total, samples)
+    half = grid.width_value(noise_quantile(scales)) / samples
+    sd = grid.width_value(noise_sd(scales)) / samples
+    return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), samples)
+
+
+def six_digits(value: float) -> float:
+    """The value rounded to six significant decimal digits."""
+    return float(f"{value:.6g}")
+
+
+def _quantile(scales: list[tuple[float, int]]) -> float:
+    """The quantile for scales of which the largest is 1."""
+    sd = math.sqrt(sum(2 * count * scale * scale for scale, count in scales))
+    far = 6 * sd + 10
+    frequencies: NDArray[np.float64] = _K / far
+    few = max(8, int(np.searchsorted(-_log_phi(scales, frequencies[::_STRIDE]), 30.0)) * _STRIDE)
+    log_phi = _log_phi(scales, frequencies[:few])
+    used = max(8, int(np.searchsorted(-log_phi, 30.0)))  # the terms beyond are below 1e-13
+    phi: NDArray[np.float64] = np.exp(log_phi[:used])
+    return _solve(phi, frequencies[:used], far, 1.96 * sd)
+
+
+def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.zeros(len(frequencies))
+    for scale, count in scales:
+        found = found - count * np.log1p((scale * frequencies) ** 2)
+    return found
+
+
+def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:
+    """Newton's method, from the left: the distribution of |X| is concave there, so each step stays left of the root."""
+    step = x
+    while step > 1e-8 * x:
+        angles = frequencies * x
+        distribution = (x + 2 * float(np.sum(phi * np.sin(angles) / frequencies))) / far
+        density = (1 + 2 * float(np.sum(phi * np.cos(angles)))) / far
+        step = (COVERAGE - distribution) / density
+        x += step
+    return x

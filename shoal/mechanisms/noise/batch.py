@@ -1,0 +1,212 @@
+"""Many draws at once: the words of consecutive draws, of which each reads its own at its own pace.
+
+Guarantee    what a lane decides is what the scalar functions decide from the same words; a lane that needs words beyond
+             its own, or a comparison of more than 64 bits, is left to them (`left`)
+Arithmetic   uint64 throughout; a number is known by bounds, in units of 2**-64, that are right for certain
+Proof        docs/proofs/keyed-noise.md
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms import check
+from shoal.mechanisms.noise.keyed import Bits
+
+Words = NDArray[np.uint64]
+Indices = NDArray[np.intp]
+Marks = NDArray[np.bool_]
+Numbers = NDArray[np.int64] | NDArray[np.object_]
+
+CHUNK = 1 << 14  # draws at a time: their words fit into a processor's cache
+FEW, VERY_FEW = 32, 4  # lanes that are drawn one by one in less time than together
+_ONE: Words = np.array([(1 << 64) - 1], dtype=np.uint64)
+
+
+class Form(NamedTuple):
+    """What the numbers of a block look like."""
+
+    shift: int  # a magnitude is upper << shift | lower
+    small: bool  # all fit into int64 by far
+    vector: bool  # all intermediate results fit into uint64
+
+
+class Sampler(Protocol):
+    """A law of integers that can be drawn one by one or, the same ones, in lanes."""
+
+    @property
+    def form(self) -> Form:
+        """What a block of draws looks like."""
+        ...
+
+    def draw(self, index: int) -> int:
+        """Draw `index`."""
+        ...
+
+    def attempt(self, block: "Lanes", trying: Indices, drawn: "Signed") -> Marks:
+        """Try once in each of these lanes; which of them are done, their numbers being in `drawn`."""
+        ...
+
+
+class Lanes:
+    """The words of draws start .. start + count - 1; lane i belongs to draw start + i."""
+
+    __slots__ = ("_at", "_end", "_open", "_words", "length")
+
+    def __init__(self, bits: Bits, start: int, count: int) -> None:
+        self._words: Words = np.frombuffer(bits.block(start, count), dtype="<u8")
+        self.length = bits.words  # of each lane
+        self._at: Indices = np.arange(count) * self.length
+        self._end: Indices = self._at + self.length
+        self._open: Marks = np.zeros(count, dtype=np.bool_)
+
+    def read(self, lanes: Indices) -> Words:
+        """The next word of each of these lanes."""
+        at = self._at[lanes]
+        self._at[lanes] = at + 1
+        return self.words(at)
+
+    def words(self, at: Indices) -> Words:
+        """The words at these places; what is read past a lane's end counts for nothing."""
+        return self._words.take(at, mode="clip")
+
+    def places(self, lanes: Indices) -> Indices:
+        """Where each of these lanes reads next."""
+        return self._at[lanes]
+
+    def skip(self, lanes: Indices, count: Indices) -> None:
+        """These lanes have read so many words."""
+        self._at[lanes] += count
+
+    def leave(self, lanes: Indices) -> None:
+        """These lanes are not decided here."""
+        self._open[lanes] = True
+
+    def inside(self, lanes: Indices) -> Marks:
+        """Which of the lanes have read no word past their end; only they go on, so each comes to an end."""
+        inside: Marks = self._at[lanes] <= self._end[lanes]
+        return inside
+
+    @property
+    def left(self) -> list[int]:
+        """The lanes that the scalar definition must decide."""
+        lanes: list[int] = np.flatnonzero(self._open | (self._at > self._end)).tolist()
+        return lanes
+
+
+class Signed:
+    """An integer per lane."""
+
+    __slots__ = ("_lower", "_negative", "upper")
+
+    def __init__(self, count: int) -> None:
+        self.upper: Words = np.zeros(count, dtype=np.uint64)
+        self._lower: Words = np.zeros(count, dtype=np.uint64)
+        self._negative: Marks = np.zeros(count, dtype=np.bool_)
+
+    def put(self, chosen: Indices, upper: Words, lower: Words, negative: Marks) -> Marks:
+        """Keep these numbers, a negative zero excepted; which ones were kept."""
+        self.upper[chosen], self._lower[chosen], self._negative[chosen] = upper, lower, negative
+        kept: Marks = (upper | lower != 0) | ~negative
+        return kept
+
+    def numbers(self, form: Form) -> Numbers:
+        """The integers: int64 if they are small, else Python's."""
+        if form.small:
+            small = (self.upper << form.shift | self._lower).astype(np.int64)
+            np.negative(small, out=small, where=self._negative)
+            return small
+        large: NDArray[np.object_] = (self.upper.astype(np.object_) << form.shift) + self._lower.astype(np.object_)
+        np.negative(large, out=large, where=self._negative)
+        return large
+
+
+def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
+    """Draws start .. start + count - 1 of the sampler, whose bits these are."""
+    check.not_negative(start=start, count=count)
+    form, end = sampler.form, start + count
+    drawn: NDArray[Any] = np.zeros(count, dtype=np.int64 if form.small else np.object_)
+    if not form.vector:
+        drawn[:] = [sampler.draw(index) for index in range(start, end)]
+        return drawn
+    for first in range(start, end, CHUNK):
+        last = min(first + CHUNK, end)
+        drawn[first - start : last - start] = _chunk(sampler, bits, first, last - first)
+    return drawn
+
+
+def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
+    """All lanes at once: who is refused tries again; the last few, and who is left, one by one."""
+    block, drawn = Lanes(bits, start, count), Signed(count)
+    trying: Indices = np.arange(count)
+    while trying.size > FEW:
+        again = trying[~sampler.attempt(block, trying, drawn)]
+        trying = again[block.inside(again)]
+    block.leave(trying)
+    numbers = drawn.numbers(sampler.form)
+    for lane in block.left:
+        numbers[lane] = sampler.draw(start + lane)
+    return numbers
+
+
+def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words | None = None) -> Marks:
+    """For each chosen lane: whether Bernoulli(x / 1), Bernoulli(x / 2), ... fails at an odd place first.
+
+    The number meant is between 0 and 1; in units of 2**-64 it is in x .. x + slack + 1, or x .. x + 1.
+    """
+    lanes.leave(chosen[x == 0])  # the number might be 0, for which no word is read
+    return _odd(lanes, chosen, x, x if slack is None else x + slack, 1)
+
+
+def _odd(lanes: Lanes, chosen: Indices, least: Words, most: Words, place: int) -> Marks:
+    """The same from some place on. An array of length 1 is for all lanes."""
+    at, first = lanes.places(chosen), place
+    failed: Indices = np.full(len(chosen), place)
+    going: Indices = np.arange(len(chosen))
+    while going.size and place <= lanes.length + 1:  # one word per place: who goes on beyond has read too many
+        word, low = lanes.words(at), least // place
+        on = np.flatnonzero(word < low)
+        unclear = word == low if most is least else (word >= low) & (word <= most // place)
+        if unclear.any():
+            lanes.leave(chosen[going[unclear]])
+        going, at = going.take(on), at.take(on) + 1
+        place += 1
+        failed[going] = place
+        if least.size > 1:
+            same, least = most is least, least.take(on)
+            most = least if same else most.take(on)
+    lanes.skip(chosen, failed - (first - 1))
+    return (failed & 1).astype(np.bool_)
+
+
+def successes(lanes: Lanes, chosen: Indices) -> Words:
+    """For each chosen lane: how many Bernoulli(exp(-1)) succeed before the first that fails."""
+    count: Words = np.zeros(len(chosen), dtype=np.uint64)
+    going: Indices = np.arange(len(chosen))
+    tried = 0
+    while going.size > VERY_FEW and tried < lanes.length:  # a word each at least
+        going = going[_exp(lanes, chosen[going])]
+        tried += 1
+        count[going] = tried
+    lanes.leave(chosen[going])
+    return count
+
+
+def all_succeed(lanes: Lanes, chosen: Indices, needed: Words) -> Marks:
+    """For each chosen lane: whether Bernoulli(exp(-1)) succeeds as often as needed; after a failure none is tried."""
+    done: Marks = np.ones(len(chosen), dtype=np.bool_)
+    going: Indices = np.flatnonzero(needed)
+    tried = 0
+    while going.size > VERY_FEW:
+        succeeds = _exp(lanes, chosen[going])
+        done[going[~succeeds]] = False
+        tried += 1
+        going = going[succeeds & (needed[going] > tried)]
+    lanes.leave(chosen[going])
+    return done
+
+
+def _exp(lanes: Lanes, chosen: Indices) -> Marks:
+    """Bernoulli(exp(-1)) for each chosen lane; Bernoulli(1 / 1) reads nothing."""
+    return _odd(lanes, chosen, _ONE, _ONE, place=2)

@@ -1,0 +1,77 @@
+"""One cell of one slot: what a mechanism gets, and what it gives.
+
+Of every user in the cell a mechanism gets the samples as grid indices, in the order in which they came; users come in
+the order of their pseudonyms. How many samples each user has is pattern, hence public: a mechanism may branch on it,
+and on nothing else that has not been charged for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.keyed import Bits, derive
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
+
+Users = Sequence[Sequence[int]]  # of each user the grid indices of its samples, in the order of arrival
+Counts = Sequence[int]  # of each user the number of samples
+Cap = int | Literal["median", "optimal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellParameters:
+    """All that is public about a cell but its counts."""
+
+    grid: Grid
+    epsilon: Fraction  # of this cell in this slot
+    delta: Fraction = Fraction(0)
+    cap: Cap = "optimal"  # m_UB: samples of a user that count
+    dropped: int = 0  # samples of the cell that were left out before, of users in too many cells: they bias it
+    failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
+    sigma: Fraction | None = None  # a user's samples are sigma-subgaussian; None: known is the range alone
+    bins: int = 64  # of a distribution
+    quantiles: tuple[Fraction, ...] = ()  # of a distribution
+    clamps: bool = True  # to what is possible
+
+
+@dataclass(frozen=True, slots=True)
+class CellEstimate:
+    """What is published of a cell, in units of the range; of statistics of several parts objects with the same keys.
+
+    low and high are value -/+ the 95 % quantile of the noise, before clamping. A value of None says "no release".
+    """
+
+    value: Any
+    noise_sd: Any
+    low: Any
+    high: Any
+    samples: int  # that the value rests on
+    error: Any  # the worst expected error over all values, of what is left out and of noise; None: there is no bound
+    mechanism: str  # what was done; a function of public counts
+
+
+class Draws:
+    """The randomness of one cell in one slot: for each purpose a subkey of its own.
+
+    >>> draws = Draws(bytes(32), b"cell", 7)
+    >>> draws.laplace("sum", Fraction(10)) == Draws(bytes(32), b"cell", 7).laplace("sum", Fraction(10))
+    True
+    """
+
+    __slots__ = ("_cell", "_key", "_slot")
+
+    def __init__(self, key: bytes, cell: bytes, slot: int) -> None:
+        self._key, self._cell, self._slot = key, cell, slot
+
+    def subkey(self, purpose: str, part: int = 0) -> bytes:
+        """The subkey of a purpose; part 0, 1, ... where it needs several."""
+        return derive(self._key, self._cell, purpose, "slot", part, 0, self._slot)
+
+    def words(self, purpose: str, part: int = 0) -> Iterator[int]:
+        """64-bit words without end, for one draw of any sampler."""
+        return Bits(self.subkey(purpose, part)).draw(0)
+
+    def laplace(self, purpose: str, scale: Fraction, part: int = 0) -> int:
+        """One draw of discrete Laplace noise."""
+        return DiscreteLaplace(scale, self.subkey(purpose, part)).draw(0)

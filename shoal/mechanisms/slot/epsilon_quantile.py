@@ -1,0 +1,26 @@
+"""Epsilon-quantile: array means clipped to an interval that leaves out 2 / epsilon of them on either side.
+
+Guarantee    pure epsilon-DP; relation, unit, sensitivity and noise are those of quantile.py
+Proof        docs/proofs/clipping.md
+Source       Amin, Kulesza, Munoz Medina and Vassilvitskii (2019);
+             Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024)
+"""
+
+from shoal.mechanisms.slot import quantile
+from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.error_forecast import Outlook
+
+
+def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+    """The interval, then the mean of what is clipped to it."""
+    return quantile.release(users, of, draws, quantile.dependent, "epsilon-quantile")
+
+
+def likely_error(found: Outlook, of: CellParameters) -> float:
+    """The error that is likely for these arrays, in parts of the range."""
+    return quantile.likely_error(found, of, quantile.dependent)
+
+
+def predicted_error(counts: Counts, of: CellParameters) -> float:
+    """The error that is likely for these counts, in units of the range."""
+    return quantile.predicted_error(counts, of, quantile.dependent)

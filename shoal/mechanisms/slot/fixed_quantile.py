@@ -1,0 +1,26 @@
+"""Fixed-quantile: array means clipped to an interval between the tenth and the ninetieth percentile.
+
+Guarantee    pure epsilon-DP; relation, unit, sensitivity and noise are those of quantile.py
+Proof        docs/proofs/clipping.md
+Source       Smith (2011);
+             Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024)
+"""
+
+from shoal.mechanisms.slot import quantile
+from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.error_forecast import Outlook
+
+
+def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+    """The interval, then the mean of what is clipped to it."""
+    return quantile.release(users, of, draws, quantile.fixed, "fixed-quantile")
+
+
+def likely_error(found: Outlook, of: CellParameters) -> float:
+    """The error that is likely for these arrays, in parts of the range."""
+    return quantile.likely_error(found, of, quantile.fixed)
+
+
+def predicted_error(counts: Counts, of: CellParameters) -> float:
+    """The error that is likely for these counts, in units of the range."""
+    return quantile.predicted_error(counts, of, quantile.fixed)

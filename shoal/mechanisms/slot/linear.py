@@ -1,0 +1,87 @@
+"""Weighted means of users' samples, with noise for the user who weighs most: one mechanism for any public weights.
+
+    value   (T + noise) / W    T = sum of w_l * (sum of the first k_l samples of user l),  W = sum of w_l k_l
+
+Guarantee    pure epsilon-DP
+Relation     values: two cells differ in the values of one user; how many samples each user has is public
+Unit         all samples of a user in the cell
+Sensitivity  of the integer T, exact: steps * max w_l k_l
+Noise        discrete Laplace, one draw of scale b = steps * max w_l k_l / epsilon
+Variance     of the value, in squared grid steps: 2p / (1 - p)**2 / W**2 with p = exp(-1 / b)
+Bias         against all M samples, kept or not; at worst, exact: sum of k_l max(0, w_l / W - 1 / M) of the range
+Proof        docs/proofs/slots.md
+Source       Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), for the weights that its users choose
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.statistic import Estimate
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What counts of each user, and how much; a function of public counts.
+
+    >>> halves = Weighting(kept=[2, 1], weights=[1, 2], mechanism="two users, a half each")
+    >>> halves.weight, halves.heaviest, halves.error([2, 1], 0, Fraction(1))
+    (4, 2, Fraction(2, 3))
+    """
+
+    kept: Sequence[int]  # k_l
+    weights: Sequence[int]  # w_l: of each sample kept
+    mechanism: str
+
+    @cached_property
+    def weight(self) -> int:
+        """W."""
+        return sum(map(int.__mul__, self.weights, self.kept))
+
+    @cached_property
+    def heaviest(self) -> int:
+        """The most that a user weighs."""
+        return max(map(int.__mul__, self.weights, self.kept))
+
+    def total(self, users: Users) -> int:
+        """T."""
+        return sum(w * sum(user[:k]) for user, k, w in zip(users, self.kept, self.weights, strict=True))
+
+    def bias(self, counts: Counts, dropped: int) -> Fraction:
+        """How far the weighted mean can be from the mean of all samples, in parts of the range: half an L1 distance."""
+        samples = sum(counts) + dropped
+        above = sum(k * max(0, w * samples - self.weight) for k, w in zip(self.kept, self.weights, strict=True))
+        return Fraction(above, self.weight * samples)
+
+    def error(self, counts: Counts, dropped: int, epsilon: Fraction) -> Fraction:
+        """The worst expected error, in parts of the range."""
+        return self.bias(counts, dropped) + self.heaviest / (epsilon * self.weight)
+
+
+def release(weighting: Weighting, users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+    """The weighted mean with noise."""
+    scale = weighting.heaviest * of.grid.steps / of.epsilon
+    noisy = weighting.total(users) + draws.laplace("mean", scale)
+    found = noised(of.grid, noisy, weighting.weight, scale, of.grid.steps if of.clamps else None)
+    return CellEstimate(
+        found.value, found.noise_sd, found.low, found.high, sum(weighting.kept),
+        predicted_error(weighting, [len(user) for user in users], of), weighting.mechanism,
+    )  # fmt: skip
+
+
+def predicted_error(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
+    """What `release` states as the error, in units of the range: it needs no values."""
+    return of.grid.width_value(of.grid.steps * weighting.error(counts, of.dropped, of.epsilon))
+
+
+def noised(grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None) -> Estimate:
+    """The quotient noisy / weight with error bars of one draw; its value in 0 .. `most` grid steps, if that is set."""
+    found = estimate(grid, noisy, weight, ((scale, 1),))
+    if most is None:
+        return found
+    value = grid.mean_value(min(max(noisy, 0), most * weight), weight)
+    return Estimate(value, found.noise_sd, found.low, found.high, found.samples)

@@ -1,0 +1,105 @@
+"""Mean and variance of a cell jointly, each with half of epsilon and the exact sensitivity for whole users.
+
+    mean      (N1 + noise) / S       N1 = sum of x               over the S samples x that count
+    variance  (N2 + noise) / S**2    N2 = S * (sum of x**2) - (sum of x)**2: S**2 times their variance
+
+Guarantee    pure epsilon-DP for both together
+Relation     values: two cells differ in the values of one user; how many samples each user has is public
+Unit         all samples of a user in the cell
+Sensitivity  exact, with g the most samples of a user that count: steps * g of N1; of N2 steps**2 * g * (S - g) where
+             S > 2 g, else steps**2 * floor(S**2 / 4)
+Noise        discrete Laplace, scales 2 / epsilon times these
+Variance     of the noise on the values, in grid steps: 2p / (1 - p)**2 with p = exp(-1 / scale), over S**2 and S**4
+Error        worst expected, for all samples of the cell, those left out too: `worst_error.py`
+Proof        docs/proofs/slots.md
+Source       Rameshwar and Tandon (2024), which has the user-level sensitivity of the variance
+"""
+
+from fractions import Fraction
+from functools import lru_cache, partial
+from operator import mul
+from typing import Any
+
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.slot.cap import contribution_cap
+from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.linear import noised
+from shoal.mechanisms.slot.worst_error import (
+    mean_and_variance_error,
+    mean_error,
+    variance_error,
+    variance_sensitivity,
+)
+
+
+def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+    """Mean and variance of the samples that count, in units of the range and in such units squared."""
+    counts = [len(user) for user in users]
+    most = cap(counts, of)
+    values = [user[:most] for user in users]
+    kept = sum(map(len, values))
+    grid, squares = of.grid, squared(of.grid)
+    (first, second), (narrow, wide) = sums(values), scales(kept, most, of)
+    first += draws.laplace("mean", narrow)
+    second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
+    highest, widest = (grid.steps, Fraction(squares.steps, 4)) if of.clamps else (None, None)
+    mean, variance = noised(grid, first, kept, narrow, highest), noised(squares, second, kept**2, wide, widest)
+    return CellEstimate(
+        value=_pair(mean.value, variance.value),
+        noise_sd=_pair(mean.noise_sd, variance.noise_sd),
+        low=_pair(mean.low, variance.low),
+        high=_pair(mean.high, variance.high),
+        samples=kept,
+        error=_pair(*errors(kept, most, sum(counts) + of.dropped, of)),
+        mechanism=f"mean and variance, up to {most} of a user's samples",
+    )
+
+
+def predicted_error(counts: Counts, of: CellParameters) -> float:
+    """The sum of both worst expected errors, in units of the range and in their squares: what "optimal" is about."""
+    most = cap(counts, of)
+    kept, samples = sum(min(count, most) for count in counts), sum(counts) + of.dropped
+    return float(mean_and_variance_error(kept, most, samples, of.epsilon, of.grid.high - of.grid.low))
+
+
+def cap(counts: Counts, of: CellParameters) -> int:
+    """The samples of a user that count."""
+    width = of.grid.high - of.grid.low
+    return contribution_cap(counts, of, partial(mean_and_variance_error, epsilon=of.epsilon, width=width))
+
+
+def sums(users: Users) -> tuple[int, int]:
+    """N1 and N2 of all these samples.
+
+    >>> sums([[1, 2], [6]])
+    (9, 42)
+    """
+    samples, total = sum(map(len, users)), sum(map(sum, users))
+    return total, samples * sum(sum(map(mul, user, user)) for user in users) - total**2
+
+
+def scales(kept: int, most: int, of: CellParameters) -> tuple[Fraction, Fraction]:
+    """Of the noise on N1 and on N2."""
+    steps, half = of.grid.steps, of.epsilon / 2
+    return steps * most / half, steps**2 * variance_sensitivity(kept, most) / half
+
+
+def errors(kept: int, most: int, samples: int, of: CellParameters) -> tuple[float, float]:
+    """The worst expected errors of mean and variance, in units of the range and in such units squared."""
+    half, grid, squares = of.epsilon / 2, of.grid, squared(of.grid)
+    mean, variance = mean_error(kept, most, samples, half), variance_error(kept, most, samples, half)
+    return grid.width_value(grid.steps * mean), squares.width_value(squares.steps * variance)
+
+
+@lru_cache(maxsize=1 << 8)
+def squared(grid: Grid) -> Grid:
+    """The grid of squared differences.
+
+    >>> squared(Grid(Fraction(-1), Fraction(4), 100))
+    Grid(low=Fraction(0, 1), high=Fraction(25, 1), steps=10000)
+    """
+    return Grid(Fraction(0), (grid.high - grid.low) ** 2, grid.steps**2)
+
+
+def _pair(mean: Any, variance: Any) -> Any:
+    return {"mean": mean, "variance": variance}

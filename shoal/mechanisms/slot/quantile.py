@@ -1,0 +1,72 @@
+"""Quantile: array means clipped to an interval between two of their private quantiles, whatever their spread is.
+
+    fixed     q = 1/10 and 9/10
+    epsilon   q = r / K and 1 - r / K of K arrays, r = ceil(2 / epsilon), but neither beyond 1/2: so many array means
+              are clipped on either side that clipping one more would cost what it saves in noise
+
+Guarantee    pure epsilon-DP: a quarter of epsilon for each quantile, half for the noise
+Relation     values: two cells differ in the values of one user; how many samples each user has is public
+Unit         all samples of a user in the cell; they lie in one array
+Sensitivity  both exact: 1 of the cost of each grid step as a quantile (exact_quantile.py); b - a of the clipped sum
+Interval     a: the lower end of the lower grid step chosen; b: the upper end of the upper one; at least one step
+Noise        exponential mechanism over all grid steps; discrete Laplace of scale 2 (b - a) / epsilon
+Cap          "optimal": the m that makes K sqrt(m) greatest (`clipping.sharpest_cap`)
+Proof        docs/proofs/clipping.md
+Source       Smith (2011); Amin, Kulesza, Munoz Medina and Vassilvitskii (2019) for what depends on epsilon; Rameshwar,
+             Tandon, Gupta, Singh, Chakraborty and Sharma (2024), "Quantile"
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from shoal.mechanisms.selection.exact_quantile import choose
+from shoal.mechanisms.slot import clipping, error_forecast
+from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.clipping import BITS, arranged
+from shoal.mechanisms.slot.error_forecast import Outlook, outlook
+
+FIXED = Fraction(1, 10)
+HALF = Fraction(1, 2)
+
+
+Lower = Callable[[int, Fraction], Fraction]  # the lower q, from the number of arrays and epsilon
+
+
+def fixed(_count: int, _epsilon: Fraction) -> Fraction:
+    """The lower quantile that does not depend on epsilon."""
+    return FIXED
+
+
+def dependent(count: int, epsilon: Fraction) -> Fraction:
+    """The lower quantile that depends on epsilon.
+
+    >>> dependent(100, Fraction(3, 2)), dependent(3, Fraction(1))
+    (Fraction(1, 50), Fraction(1, 2))
+    """
+    return min(Fraction(-(-2 * epsilon.denominator // epsilon.numerator), count), HALF)
+
+
+def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, draws: Draws) -> tuple[int, int]:
+    """[a, b] from the q and 1 - q quantiles, each for epsilon; in steps of 2**-16 of the grid's."""
+    cells = [min(mean >> BITS, steps - 1) for mean in means]
+    one = choose(cells, steps, q, epsilon, draws.words("quantile", 0))
+    other = choose(cells, steps, 1 - q, epsilon, draws.words("quantile", 1))
+    return min(one, other) << BITS, (max(one, other) + 1) << BITS
+
+
+def release(users: Users, of: CellParameters, draws: Draws, at: Lower, name: str) -> CellEstimate:
+    """The interval, then the mean of what is clipped to it."""
+    arrays = arranged([len(user) for user in users], of)
+    means, q = arrays.means(users), at(len(arrays.arrays), of.epsilon)
+    low, high = interval(means, of.grid.steps, q, of.epsilon / 4, draws)
+    return clipping.release(means, low, high, of.epsilon / 2, arrays, of, draws, name)
+
+
+def likely_error(found: Outlook, of: CellParameters, at: Lower) -> float:
+    """The error that is likely for these arrays, in parts of the range."""
+    return error_forecast.quantile(found, at(found.count, of.epsilon), of.epsilon)
+
+
+def predicted_error(counts: Counts, of: CellParameters, at: Lower) -> float:
+    """The error that is likely for these counts, in units of the range, as error_forecast.py assumes it."""
+    return likely_error(outlook(counts, arranged(counts, of), of), of, at) * float(of.grid.high - of.grid.low)

@@ -1,0 +1,208 @@
+"""Statistics of places and slots: all cells of one slot, once it is over.
+
+Guarantee    epsilon (and delta) for everything that one unit meets: in all cells of all its slots together
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which cell, is public
+Unit         a user in one slot, or a user in at most S slots; in each slot in at most K cells (allotment.py)
+Shares       a slot has 1 / S of epsilon, a cell of it 1 / d with d the most cells that one of its users is in; exact
+Mechanism    that of the algorithm, on one cell; cells and slots never share noise
+Few users    cells with fewer than `min_users` users are not released. That is a courtesy and no part of the guarantee:
+             how many users a cell has is public
+Proof        docs/proofs/units.md for slots, many-cells.md for cells
+Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) for few users
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from shoal.mechanisms import check
+from shoal.mechanisms.continual_mean.naive import NaiveBounder
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.slot import algorithms, mean_variance
+from shoal.mechanisms.slot import allotment as many_cells
+from shoal.mechanisms.slot.allotment import Allotment
+from shoal.mechanisms.slot.cell import Cap, CellEstimate, CellParameters, Draws
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution
+
+Statistic = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
+Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
+ROWS = 200  # contributions that are taken in between two yields
+NOTHING = CellEstimate(None, None, None, None, 0, None, "none")
+NOBODY = Allotment({}, {}, {}, 0, 0, None, 0.0, {})
+
+
+class CellRelease(NamedTuple):
+    """What is published of one cell."""
+
+    cell: str
+    estimate: CellEstimate
+    users: int  # that count
+    dropped: int  # samples of users who are in too many cells, and do not count in this one
+    epsilon: Fraction  # of this cell
+    degradation: float | None  # worst error of the slot's cells, in what it was with everybody in all of theirs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slotted:
+    """All that is public about such a statistic."""
+
+    statistic: Statistic
+    algorithm: str = "best"
+    grid: Grid
+    epsilon: Fraction  # of a unit in all its slots and cells
+    delta: Fraction = Fraction(0)
+    max_contributions: int = 1  # of a unit in a cell
+    max_slots: int = 1  # S
+    max_cells: int = 1  # K
+    splits: bool = False  # each cell has 1 / K, and bound lets nobody into more; else users are left out of cells
+    cap: Cap = "optimal"
+    prior: bool = False  # few-users finds where to clip
+    failure: Fraction = Fraction(1, 1000)
+    sigma: Fraction | None = None
+    min_users: int = 1
+    bins: int = 64
+    quantiles: tuple[Fraction, ...] = ()
+    clamps: bool = True
+    _algorithm: algorithms.Algorithm = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check.positive(epsilon=self.epsilon, max_slots=self.max_slots, max_cells=self.max_cells)
+        if self.epsilon / self.max_slots / self.max_cells < LEAST_EPSILON:
+            raise ValueError(
+                f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
+            )
+        if self.statistic == "slot-mean-variance":
+            mean_variance.squared(self.grid)  # what it refuses, it refuses now
+        name = algorithms.WITH_PRIOR if self.prior else self.algorithm
+        object.__setattr__(self, "_algorithm", algorithms.algorithm_of(self.statistic, name))
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to."""
+        return self.grid
+
+    def bounder(self) -> NaiveBounder:
+        """Nothing is summed before a slot is over."""
+        return NaiveBounder(self.max_contributions)
+
+    def releaser(self, key: bytes, group: bytes) -> "CellReleaser":
+        """One cell, from slot to slot."""
+        return CellReleaser()
+
+    @property
+    def slot_epsilon(self) -> Fraction:
+        """What a slot has."""
+        return self.epsilon / self.max_slots
+
+    @property
+    def parameters(self) -> CellParameters:
+        """Of a cell that has all of a slot."""
+        takes_all = self.algorithm == "baseline" and not isinstance(self.cap, int)
+        return CellParameters(
+            grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
+            cap=self.max_contributions * self.max_slots if takes_all else self.cap,
+            failure=self.failure, sigma=self.sigma, bins=self.bins, quantiles=self.quantiles, clamps=self.clamps,
+        )  # fmt: skip
+
+    def cells(
+        self, key: bytes, slot: int, contributions: Iterable[Contribution], after: str | None = None
+    ) -> Iterator[CellRelease | None]:
+        """The releases of a slot, by the names of cells; those up to `after` were made before.
+
+        None is given now and then, while nothing is ready: for a caller who has other things to do, too.
+        """
+        cells = yield from gather(contributions)
+        if not cells:
+            return
+        yield None
+        allotment = yield from self._allot(cells)
+        for cell in sorted(cells):
+            if after is None or cell > after:
+                yield self._cell(key, slot, cell, cells[cell], allotment)
+
+    def _allot(self, cells: Mapping[str, Members]) -> many_cells.Steps[Allotment]:
+        """Who counts where; a cell that has too few users to be released has no part of epsilon."""
+        counts = {
+            cell: {user: len(samples) for user, samples in users.items()}
+            for cell, users in cells.items()
+            if len(users) >= self.min_users
+        }
+        if not counts:
+            return NOBODY
+        share = many_cells.split if self.splits else many_cells.chop
+        return (yield from share(counts, self.max_cells, self.slot_epsilon, algorithms.worst_error(self.statistic)))
+
+    def _cell(self, key: bytes, slot: int, cell: str, members: Members, allotment: Allotment) -> CellRelease:
+        out = allotment.left_out.get(cell, frozenset())
+        users = [samples for user, samples in members.items() if user not in out]
+        dropped = allotment.dropped.get(cell, 0)
+        degradation = None if self.splits or not allotment.errors else six_digits(allotment.degradation)
+        if len(users) < max(1, self.min_users):
+            return CellRelease(cell, NOTHING, len(users), dropped, Fraction(0), degradation)
+        divisor = allotment.divisors[cell]
+        of = self.parameters
+        of = replace(of, epsilon=of.epsilon / divisor, delta=of.delta / divisor, dropped=dropped)
+        estimate = self._algorithm[0](users, of, Draws(key, cell.encode(), slot))
+        return CellRelease(cell, estimate, len(users), dropped, of.epsilon, degradation)
+
+
+def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[str, Members]]:
+    """Of each cell the samples of its users, from contributions in canonical order: however they were cut into pieces.
+
+    >>> rows = [Contribution(0, "a", 1, 0, 2, {"x": [5], "y": [6]}), Contribution(0, "a", 3, 0, 1, {"x": [7]})]
+    >>> many_cells.result_of(gather(rows))
+    {'x': {'a': [5, 7]}, 'y': {'a': [6]}}
+    """
+    cells: dict[str, Members] = {}
+    for count, row in enumerate(contributions):
+        if count % ROWS == ROWS - 1:
+            yield
+        pseudonym = row.pseudonym
+        for cell, samples in row.total.items():
+            members = cells.get(cell)
+            if members is None:
+                members = cells[cell] = {}
+            if pseudonym in members:
+                members[pseudonym].extend(samples)
+            else:
+                members[pseudonym] = samples.copy()
+    return cells
+
+
+class CellReleaser:
+    """One cell from slot to slot: it keeps nothing but what it has to say next."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: CellRelease | None = None
+
+    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
+        """Not for cells: all of a slot is computed at once."""
+        raise TypeError("a cell's contributions are computed with all of their slot")
+
+    def close(self) -> tuple[Activation, ...]:
+        """Nothing activates."""
+        return ()
+
+    def estimate(self) -> CellEstimate | None:
+        """What the last slot told."""
+        return None if self.last is None else self.last.estimate
+
+    @property
+    def kept(self) -> dict[tuple[int, str], Contribution]:
+        """Nothing."""
+        return {}
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """None."""
+        return [], []
+
+    def head(self) -> list[Any]:
+        """Nothing."""
+        return []
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        """There is nothing to take over."""

@@ -1,0 +1,202 @@
+"""Decayed sum of noised steps: exponential or polynomial weights, applied to what may be published anyway.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them: they are a function of the noised steps
+             (steps.py, docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  that of the noised steps; no weight enters it, so weights may round
+Noise        that of the noised steps, with the weights of the steps
+Variance     of release t: in closed form by the weights' sums in the blocks of the trees
+Silence      a tree, or segment, whose steps are all skipped takes no noise; other steps of 0 are noised like all: the
+             best estimates of their tree count on it, and one step alone would have several times the variance
+Cost         per step one product per term of the decay (exponentials.py), whatever t is; to skip, two trees' at most.
+             State: one integer per term
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+from shoal.mechanisms.counters.counter import Subkeys
+from shoal.mechanisms.counters.tree_row import LARGEST
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.sums.exponentials import Exponentials, Running
+from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.hat_variance import best_ratios
+from shoal.mechanisms.sums.steps.hats import HatSteps
+from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.steps.steps import NoisedSteps, equal_quantile
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node
+
+_ARITIES = range(2, 65)
+_FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
+_SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes time and memory by its inverse
+
+
+@dataclass(frozen=True)
+class DecayedSteps:
+    """All that is public about such a sum.
+
+    >>> decay = Exponentials.exponential(Fraction(99, 100))
+    >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
+    >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance, 1)
+    ('hats', (19,), 36.3)
+    >>> summer = DecayedSteps(decay, LaplaceSteps(1, Fraction(10**9))).summer(lambda number: bytes(32))  # no noise
+    >>> [round(summer.add(x) / sums.denominator, 4) for x in (100, 0, 0)]
+    [100.0, 99.0, 98.01]
+    """
+
+    decay: Exponentials
+    steps: NoisedSteps
+
+    @classmethod
+    def best(cls, decay: Exponentials, *, width: int, epsilon: Fraction) -> "DecayedSteps":
+        """The one whose variance, long after the beginning, has the least mean."""
+        return cls(decay, _best_steps(decay)(width, epsilon))
+
+    @property
+    def mean_variance(self) -> float:
+        """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
+        return self.steps.mean_decayed_squares(self.decay) * self.steps.draw_variance
+
+    @property
+    def width(self) -> int:
+        """Grid steps that one unit can change in all."""
+        return self.steps.width
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What a unit pays for all releases."""
+        return self.steps.epsilon
+
+    @property
+    def mechanism(self) -> str:
+        """Where the noise is."""
+        return self.steps.mechanism
+
+    @property
+    def denominator(self) -> int:
+        """2**40."""
+        return UNIT
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect a step."""
+        return self.steps.column(step)
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        far = self._far
+        return _variance(self, t if t <= far else far + (t - far) % self.steps.size)
+
+    @cached_property
+    def _far(self) -> int:
+        """A multiple of the trees' size; what is so old makes no difference that a float shows."""
+        size = self.steps.size
+        return math.ceil(_FURTHEST / float(min(self.decay.rates)) / size) * size
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return six_digits(self.variance(t) ** 0.5)
+
+    def noise_quantile(self, t: int) -> float:
+        """That of so many equal draws with the same variance."""
+        return six_digits(equal_quantile(self.steps.decayed_draws(self.decay)) * self.variance(t) ** 0.5)
+
+    def summer(self, subkey: Subkeys) -> "DecayedSummer":
+        """The releases under a key."""
+        noise, denominator = self.steps.drawn(subkey), self.steps.denominator
+        return DecayedSummer(
+            self.decay, lambda t: (noise.between(t - 1, t) << FRACTION) // denominator, self.steps.size
+        )
+
+    def counts(self) -> "DecayedSummer":
+        """The same weights, without noise."""
+        return exact(self.decay)
+
+
+def exact(decay: Exponentials) -> "DecayedSummer":
+    """The decayed sum of public numbers."""
+    return DecayedSummer(decay, lambda t: 0, 1)
+
+
+@lru_cache(maxsize=1 << 16)  # the groups of a metric ask for the same ones
+def _variance(sums: DecayedSteps, t: int) -> float:
+    return sums.steps.decayed_variance(sums.decay, t)
+
+
+@lru_cache(maxsize=64)
+def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
+    """Of the best trees, the best hats and a draw per step the one of least variance, the simplest of equals."""
+    makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps]
+    makes.append(_best_trees(decay))
+    if len(decay.factors) == 1 and decay.rates[0] > _SLOWEST:
+        ratios = best_ratios(decay.squares(1 << 60), ends=1)
+        makes.append(lambda width, epsilon: HatSteps(width, epsilon, ratios))
+    return min(makes, key=lambda make: _score(make(1, Fraction(1)), decay))
+
+
+def _best_trees(decay: Exponentials) -> Callable[[int, Fraction], BlueSteps]:
+    reach = min(_FURTHEST / float(min(decay.rates)), LARGEST)
+    shapes = [
+        (arity, height)
+        for arity in _ARITIES
+        for height in range(1, LARGEST.bit_length())
+        if arity ** (height - 1) < reach and arity**height <= LARGEST
+    ]
+    best = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), decay), shape))
+    return lambda width, epsilon: BlueSteps(width, epsilon, *best)
+
+
+def _score(steps: NoisedSteps, decay: Exponentials) -> float:
+    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+    return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
+
+
+class DecayedSummer:
+    """The releases. The state holds noised numbers alone: none of it is more than what is published."""
+
+    __slots__ = ("_noise", "_running", "_size", "t")
+
+    def __init__(self, decay: Exponentials, noise: Callable[[int], int], size: int) -> None:
+        self._running, self._noise, self._size = Running(decay), noise, size
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step, noised."""
+        self.t += 1
+        return self._running.add((x << FRACTION) + self._noise(self.t))
+
+    def skip(self, steps: int) -> None:
+        """Through whole trees by decay alone, through parts of them step by step."""
+        end, size = self.t + steps, self._size
+        first, last = -(-self.t // size) * size, end // size * size
+        if first < last:
+            self._rest(first)
+            self._running.skip(last - first)
+            self.t = last
+        self._rest(end)
+
+    def _rest(self, t: int) -> None:
+        while self.t < t:
+            self.add(0)
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Nothing."""
+        return {}
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """None."""
+        return {}, []
+
+    def head(self) -> list[Any]:
+        """Number of the last step, and the sums."""
+        return [self.t, self._running.head()]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        self.t = head[0]
+        self._running.restore(head[1])

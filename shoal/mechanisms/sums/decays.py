@@ -1,0 +1,166 @@
+"""Decays by name: how much a step weighs at each age, and the mechanism that releases such sums best.
+
+`sharp` is the mechanism of least mean variance, `patent` the one of Bolot et al. Both are functions of public
+parameters alone; the mechanism says what a release was made by. A public count is never noised: `counts` of a mechanism
+gives it the same weights.
+
+=============== ====================================== ============================== ==================================
+decay           a step of age a weighs                 patent                         sharp: the best of
+=============== ====================================== ============================== ==================================
+Undecayed       1                                      none                           growing BLUE counter
+Window          1 for a < length, else 0               WindowSum                      per-step, BLUE trees, hats, root
+AllWindows      1 for a < any length, told afterwards  AllWindowSum                   growing BLUE counter, differences
+Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
+Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
+=============== ====================================== ============================== ==================================
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from shoal.mechanisms import check
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.sums import gaussian_window
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.exponentials import Exponentials, half_life_alpha
+from shoal.mechanisms.sums.gaussian_window import RootWindow
+from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
+from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
+from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
+from shoal.mechanisms.sums.running import Last, Part, RunningSum, every_step
+from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.window import WindowSum
+
+ZERO = Fraction(0)
+
+
+class Decay(Protocol):
+    """How sums forget."""
+
+    def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
+        """The mechanism of Bolot et al."""
+        ...
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSum:
+        """The mechanism of least mean variance; with a delta it may have Gaussian noise and be (epsilon, delta)-DP."""
+        ...
+
+
+class AnyWindow(DecayedSum, Protocol):
+    """A sum whose releases tell the sum over any window: `all_windows.answer`, without state or key.
+
+    Its summers have `released`, the numbers that the last step published, which `parts` names by step and place.
+    """
+
+    def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of; skipped ones `last` leaves out."""
+        ...
+
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
+        """Variance of that sum."""
+        ...
+
+    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        ...
+
+
+@dataclass(frozen=True)
+class Undecayed:
+    """Everything since the beginning counts."""
+
+    horizon: int | None = None  # steps expected; tunes accuracy alone
+
+    def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
+        """There is none."""
+        raise ValueError("the patent has no mechanism for a sum without decay: use the sharp one")
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> RunningSum:
+        """A growing counter."""
+        return RunningSum(width, epsilon, self.horizon)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The last `length` steps count.
+
+    >>> Window(4096).sharp(1, Fraction(1)).mechanism, Window(4096).patent(1, Fraction(1)).mechanism
+    ('hats', 'patent')
+    """
+
+    length: int
+
+    def patent(self, width: int, epsilon: Fraction) -> DyadicWindow:
+        """WindowSum."""
+        return DyadicWindow(width, epsilon, self.length)
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> WindowSum | RootWindow:
+        """Never worse than the patent's, whose nodes the binary trees have too, nor than one draw per step."""
+        pure = WindowSum.best(self.length, width=width, epsilon=epsilon)
+        if delta and self.length <= gaussian_window.LARGEST:
+            gaussian = RootWindow(width, epsilon, delta, self.length)
+            if six_digits(gaussian.mean_variance) < six_digits(pure.mean_variance):
+                return gaussian
+        return pure
+
+
+@dataclass(frozen=True)
+class AllWindows:
+    """Any last steps count, whose number is told afterwards."""
+
+    horizon: int | None = None  # steps expected; tunes accuracy alone
+
+    def patent(self, width: int, epsilon: Fraction) -> AnyWindow:
+        """AllWindowSum."""
+        return AllWindowSum(width, epsilon)
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> AnyWindow:
+        """Differences of releases of a growing counter."""
+        return RunningSum(width, epsilon, self.horizon)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """A step weighs alpha times as much as the next one.
+
+    >>> Exponential.half_life(Fraction(24)).alpha < Fraction(9716, 10000)
+    True
+    """
+
+    alpha: Fraction
+
+    def __post_init__(self) -> None:
+        check.probability(alpha=self.alpha)
+
+    @classmethod
+    def half_life(cls, steps: Fraction) -> "Exponential":
+        """A step weighs half as much as the one so many steps later."""
+        return cls(half_life_alpha(steps))
+
+    def patent(self, width: int, epsilon: Fraction) -> ExponentialSum:
+        """ExponentialSum."""
+        return ExponentialSum(width, epsilon, self.alpha)
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
+        """Noised steps; the patent's nodes were better for no alpha."""
+        return DecayedSteps.best(Exponentials.exponential(self.alpha), width=width, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A step of age a weighs (a + 1)**-exponent, up to ages of `horizon`."""
+
+    exponent: Fraction
+    horizon: int = 10_000_000
+    error: Fraction = Fraction(1, 5)  # of the patent's weights
+
+    def patent(self, width: int, epsilon: Fraction) -> PolynomialSum:
+        """PolynomialSum."""
+        return PolynomialSum(width, epsilon, self.exponent, self.error, self.horizon)
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
+        """Noised steps."""
+        decay = Exponentials.polynomial(self.exponent, self.horizon)
+        return DecayedSteps.best(decay, width=width, epsilon=epsilon)

@@ -1,0 +1,227 @@
+"""Running sum: everything since the beginning, undecayed, at every step; and from it the sum over any window.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them (docs/proofs/counters.md, blue.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  L1, exact: width * levels over the nodes of a tree in which every step is in `levels` nodes
+Noise        that of a growing counter (blue.py), for steps without end
+Variance     of release t: the counter's. Of a window, the difference of two releases: in one tree that of a span
+             (spans.py); over several trees the rest of the first, the totals between, and the prefix of the last
+Source       blue.py
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, cast
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.blue import GrowingBlue
+from shoal.mechanisms.counters.complete_tree import Coefficients, Complete
+from shoal.mechanisms.counters.counter import Subkeys
+from shoal.mechanisms.counters.least_squares import LeastSquares
+from shoal.mechanisms.counters.spans import span_coefficients, span_squares
+from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.sums.steps.steps import equal_quantile
+from shoal.mechanisms.sums.sums import Node, text
+
+_FIRST = 64  # releases whose quantile is that of their very draws
+_NORMAL = 200  # a sum of so many draws is
+_SPREAD = 16  # draws that the little stands for by which a past tree's total is not the best estimate
+
+
+class Part(NamedTuple):
+    """One of the numbers that a window is the sum of: those that a step released, by place, with a sign."""
+
+    step: int
+    place: int
+    sign: int
+
+
+Last = Callable[[int], int]  # step t -> the last of the steps 1 .. t that released something, 0 if none did
+
+
+def every_step(t: int) -> int:
+    """Where no step was skipped, every one released something."""
+    return t
+
+
+@dataclass(frozen=True)
+class RunningSum:
+    """All that is public about such a sum. The horizon tunes accuracy and nothing else.
+
+    >>> sums = RunningSum(1, Fraction(1), horizon=1000)
+    >>> sums.parts(500, 100), round(sums.window_variance(500, 100)), round(sums.variance(500))
+    ((Part(step=500, place=0, sign=1), Part(step=400, place=0, sign=-1)), 167, 143)
+    """
+
+    mechanism: ClassVar[str] = "blue"
+    denominator: ClassVar[int] = 1
+
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # paid once
+    horizon: int | None = None  # steps expected, if that is known
+
+    def __post_init__(self) -> None:
+        self.tree.place(0)
+
+    @cached_property
+    def tree(self) -> GrowingBlue:
+        """The counter."""
+        return GrowingBlue(self.width, self.epsilon, horizon=self.horizon)
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """One node of each height."""
+        scale = self.tree.scale(self.tree.place(step).tree)
+        return tuple(Node(epoch, index, 1, scale) for epoch, index in self.tree.nodes_of(step))
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        return self.tree.variance(t)
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return _bars(self, t)[0]
+
+    def noise_quantile(self, t: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95.
+
+        Beyond the first steps it is that of as many equal draws as have the same second and fourth moment.
+        """
+        return _bars(self, t)[1]
+
+    def _moments(self, t: int) -> tuple[float, float]:
+        """Sums over the draws in the noise of release t of their variances, and of the variances' squares."""
+        place = self.tree.place(t)
+        counted = [(1, place.tree, cast(LeastSquares, place.tree).moments(place.within))]
+        counted += [(len(epochs), tree, _upper_moments(tree)) for tree, epochs in self.tree.runs(place.epoch)]
+        units = [laplace.variance(self.tree.scale(tree)) for _, tree, _ in counted]
+        pairs = list(zip(counted, units, strict=True))
+        return (
+            sum(count * second * unit for (count, _, (second, _)), unit in pairs),
+            sum(count * fourth * unit**2 for (count, _, (_, fourth)), unit in pairs),
+        )
+
+    def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
+        """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases.
+
+        Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
+        """
+        start, end = _ends(end, length, last)
+        if start == end:
+            return ()
+        before = (Part(start, 0, -1),) if start else ()
+        return (Part(end, 0, 1), *before)
+
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
+        """Variance of that sum."""
+        found = self._window(*_ends(end, length, last))
+        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in found)
+
+    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        found: dict[Fraction, int] = {}
+        for _, scale, coefficients in self._window(*_ends(end, length, last)):
+            for coefficient, count in coefficients:
+                found[coefficient * scale] = found.get(coefficient * scale, 0) + count
+        return noise_quantile(tuple(found.items()))
+
+    def _window(self, first: int, end: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
+        """What the noise of release `end` without that of release `first` consists of.
+
+        That is: squared coefficients in all, scale of the draws, coefficients.
+
+        A past tree's total is estimated from its upper nodes. What that differs from the best estimate by is not
+        correlated with any best estimate, so that the squares add up.
+        """
+        if first == end:
+            return
+        start, last = self.tree.place(first), self.tree.place(end)
+        if start.epoch == last.epoch:
+            yield self._span(last.tree, start.within, last.within)
+            return
+        yield self._span(start.tree, start.within, start.tree.leaves)
+        more = start.tree.upper.total_squares - start.tree.total_squares
+        yield more, self.tree.scale(start.tree), ((Fraction(math.sqrt(more / _SPREAD)), _SPREAD),)
+        for tree, epochs in self.tree.runs(last.epoch):
+            for _ in range(max(epochs.start, start.epoch + 1), epochs.stop):
+                yield tree.upper.total_squares, self.tree.scale(tree), tree.upper.total_coefficients()
+        yield self._span(last.tree, 0, last.within)
+
+    def _span(self, tree: Complete, start: int, end: int) -> tuple[Fraction, Fraction, Coefficients]:
+        return span_squares(tree, start, end), self.tree.scale(tree), span_coefficients(tree, start, end)
+
+    def summer(self, subkey: Subkeys) -> "RunningSummer":
+        """The releases under a key."""
+        return RunningSummer(self.tree.counter(subkey).noise)
+
+    def counts(self) -> "RunningSummer":
+        """The same without noise."""
+        return RunningSummer(lambda t: 0)
+
+
+def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
+    """The two releases: of the last step before the window that had one, and of the last in it or before."""
+    check.positive(length=length)
+    check.not_negative(start=end - length)
+    return last(end - length), last(end)
+
+
+@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
+    """Standard deviation and 95 % quantile of the noise of release t."""
+    if t <= _FIRST:
+        scales = sums.tree.scales(t)
+        return noise_sd(scales), noise_quantile(scales)
+    second, fourth = sums._moments(t)
+    draws = min(round(second**2 / fourth), _NORMAL) if fourth else _NORMAL  # 0 where there is hardly any noise
+    sd = math.sqrt(second)
+    return six_digits(sd), six_digits(equal_quantile(draws) * sd)
+
+
+@lru_cache(maxsize=256)
+def _upper_moments(tree: Complete) -> tuple[float, float]:
+    return cast(LeastSquares, tree.upper).moments(tree.upper.leaves)
+
+
+class RunningSummer:
+    """The releases: the exact sum, and noise that is a function of t."""
+
+    __slots__ = ("_noise", "_sum", "released", "t")
+
+    def __init__(self, noise: Callable[[int], int]) -> None:
+        self._noise = noise
+        self._sum = 0
+        self.released: tuple[int, ...] = ()  # the release, once more, for `parts`
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step."""
+        self.t += 1
+        self._sum += x
+        self.released = (self._sum + self._noise(self.t),)
+        return self.released[0]
+
+    def skip(self, steps: int) -> None:
+        """They have places in the trees, where nothing is."""
+        self.t += steps
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Nothing."""
+        return {}
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """None."""
+        return {}, []
+
+    def head(self) -> list[Any]:
+        """Number of the last step, and the sum."""
+        return [self.t, text(self._sum)]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        self.t, self._sum = head[0], int(head[1], 16)

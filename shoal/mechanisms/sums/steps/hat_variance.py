@@ -1,0 +1,199 @@
+"""The variance of weighted sums of steps that are measured by hats: for planning and error bars only.
+
+The variance of a sum that ends at t, in variances of a draw, is what its ends cost, which depends on their phases in
+each stride, and what lies between, which costs its energy (the sum of the squared weights) divided by the precision,
+1 + s_1 + s_2 + ... The first is a mean and two waves per stride, found at some phases with the solver of
+hat_least_squares.py. The ends of a window that is longer than a few of the largest strides do not know how far apart
+they are.
+
+Accuracy     3 % of the variance; 15 % until t is several times the largest stride
+Proof        docs/proofs/hats.md
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, product
+from operator import mul
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.steps.hat_least_squares import Floats, Hats
+from shoal.mechanisms.sums.steps.steps import like
+
+LARGEST = 1 << 15  # stride
+_ALL, _PHASES = 64, 37  # phases at which a variance is computed: all of so many, or so many
+_SHORTEST = 4  # period of a second wave
+_HISTORY = 3  # times 1 / rate: what is older weighs so little that where it begins costs nothing
+_APART = 4  # largest strides between the ends of a window that know nothing of each other
+_ENDLESS = 1 << 60
+_MISSED = 0.122  # of a stride: what its hats miss of the energy of a step function
+
+Ratios = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The weights of a window."""
+
+    length: int
+
+    def recent(self, ages: int) -> Floats:
+        """The weights of the ages 0 .. ages - 1."""
+        return (np.arange(ages) < self.length).astype(np.float64)
+
+    def squares(self, t: int) -> float:
+        """Their energy, up to an age of t - 1."""
+        return float(min(t, self.length))
+
+
+Weights = Exponentials | Flat
+PREFIX = Flat(_ENDLESS)
+
+
+class Profile(NamedTuple):
+    """What the ends cost: on average, and as waves."""
+
+    mean: float
+    waves: tuple[tuple[float, float, float], ...]  # period, amplitude of its cosine and of its sine
+
+    def cost(self, t: int) -> float:
+        """Of an end at t."""
+        return self.mean + self.wave(t)
+
+    def wave(self, t: int, longest: int = LARGEST) -> float:
+        """What the phases add to the mean; of periods up to the longest."""
+        angles = [(2 * math.pi * t / period, cosine, sine) for period, cosine, sine in self.waves if period <= longest]
+        return sum(cosine * math.cos(angle) + sine * math.sin(angle) for angle, cosine, sine in angles)
+
+
+def strides_of(ratios: Ratios) -> tuple[int, ...]:
+    """s_1, s_2, ..."""
+    return tuple(accumulate(ratios, mul))
+
+
+def squares(ratios: Ratios, weights: Weights, t: int) -> float:
+    """Of a sum that ends at t, steps before the first one being no part of it."""
+    top = math.prod(ratios)
+    if isinstance(weights, Flat) and t < weights.length + top and weights != PREFIX:
+        return _first_window(ratios, weights, t)
+    if t < top:
+        return _early(ratios, weights, t)
+    return _late(ratios, weights, t)
+
+
+def _late(ratios: Ratios, weights: Weights, t: int) -> float:
+    return weights.squares(t) / _precision(ratios) + _profile(ratios, _nearer(ratios, weights)).cost(t)
+
+
+def _first_window(ratios: Ratios, weights: Flat, t: int) -> float:
+    """While it fills up, a prefix; just full, it is one less another, which is short and no more than adds its own."""
+    prefix = squares(ratios, PREFIX, t)
+    if t <= weights.length:
+        return prefix
+    return min(prefix + squares(ratios, PREFIX, t - weights.length), _late(ratios, weights, t))
+
+
+def mean_squares(ratios: Ratios, weights: Weights) -> float:
+    """The mean over all phases, long after the beginning."""
+    return weights.squares(_ENDLESS) / _precision(ratios) + _profile(ratios, _nearer(ratios, weights)).mean
+
+
+def draws(ratios: Ratios, weights: Weights) -> int:
+    """How many equal draws such a sum's noise is like."""
+    return _draws(ratios, _nearer(ratios, weights))
+
+
+@lru_cache(maxsize=256)
+def _draws(ratios: Ratios, weights: Weights) -> int:
+    before, top = _before(ratios, weights), math.prod(ratios)
+    found = Hats(ratios, begins=False).estimate(_at(weights, before + top // 2, before + 3 * top))
+    return like(np.concatenate(found))
+
+
+def best_ratios(energy: float, ends: int) -> Ratios:
+    """The strides that are about best for sums of this energy, with so many ends where weights jump."""
+    scored = []
+    for strides, ratio, last in product(range(1, 4), range(4, 41), range(4, 41)):
+        ratios = (*[ratio] * (strides - 1), last)
+        if ratio ** (strides - 1) * last <= LARGEST:
+            scored.append((six_digits(_about(ratios, energy, ends)), ratios))
+    return min(scored)[1]
+
+
+def _about(ratios: Ratios, energy: float, ends: int) -> float:
+    """The variance at equal epsilon, to one or two per cent."""
+    cost, stride, precision = 0.0, 1, 1
+    for ratio in ratios:
+        cost += _MISSED * ends * stride * (ratio - 1) / precision
+        stride *= ratio
+        precision += stride
+    return (len(ratios) + 1) ** 2 * (cost + (energy - _MISSED * ends * stride) / precision)
+
+
+def _precision(ratios: Ratios) -> int:
+    return 1 + sum(strides_of(ratios))
+
+
+def _nearer(ratios: Ratios, weights: Weights) -> Weights:
+    """Of a long window one whose ends are nearer, at the same phases."""
+    top = math.prod(ratios)
+    if isinstance(weights, Flat) and PREFIX != weights and weights.length > _APART * top:
+        return Flat(_APART * top + weights.length % top)
+    return weights
+
+
+def _before(ratios: Ratios, weights: Weights) -> int:
+    """A multiple of the largest stride, so late that what is before the first step does not matter."""
+    top = math.prod(ratios)
+    if weights == PREFIX:
+        return 2 * top
+    reach = weights.length if isinstance(weights, Flat) else _HISTORY / float(min(weights.rates))
+    return (math.ceil(reach / top) + 2) * top
+
+
+@lru_cache(maxsize=256)
+def _profile(ratios: Ratios, weights: Weights) -> Profile:
+    """From the variances at some t, evenly over the largest stride."""
+    top, before, precision = math.prod(ratios), _before(ratios, weights), _precision(ratios)
+    phases = top if top <= _ALL else _PHASES
+    times = [before + phase * top // phases for phase in range(phases)]
+    hats = Hats(ratios, begins=weights == PREFIX or isinstance(weights, Exponentials))
+    found = np.array([hats.variance(_at(weights, t, before + 3 * top)) - weights.squares(t) / precision for t in times])
+    mean, waves = float(np.mean(found)), []
+    for period in _periods(ratios):
+        angles = 2 * np.pi * np.array(times) / period
+        cosine, sine = (2 * float(np.mean((found - mean) * wave)) for wave in (np.cos(angles), np.sin(angles)))
+        waves.append((period, cosine, sine))
+    return Profile(mean, tuple(waves))
+
+
+def _periods(ratios: Ratios) -> list[float]:
+    """Each stride, and its half if that is not too short."""
+    strides = strides_of(ratios)
+    return sorted({*map(float, strides), *(stride / 2 for stride in strides if stride >= 2 * _SHORTEST)})
+
+
+def _early(ratios: Ratios, weights: Weights, t: int) -> float:
+    """Before the first large stride is over: between two t for which it is computed, but for the shorter waves."""
+    profile = _profile(ratios, weights)
+    step = 1 << max((t >> 4).bit_length() - 1, 0)
+    low, part = t // step * step, t % step / step
+    ends = [(low, 1 - part), (low + step, part)]
+    level = sum(share * (_beginning(ratios, weights, at) - profile.wave(at, t)) for at, share in ends if share)
+    return level + profile.wave(t, t)
+
+
+@lru_cache(maxsize=1 << 12)
+def _beginning(ratios: Ratios, weights: Weights, t: int) -> float:
+    return Hats(ratios, begins=True).variance(_at(weights, t, 4 * math.prod(ratios)))
+
+
+def _at(weights: Weights, t: int, size: int) -> Floats:
+    """The weights of so many steps at t."""
+    found = np.zeros(size)
+    found[:t] = weights.recent(t)[::-1]
+    return found

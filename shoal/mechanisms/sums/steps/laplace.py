@@ -1,0 +1,112 @@
+"""Noised steps by one draw of noise for each.
+
+Guarantee    pure epsilon-DP for the numbers x_t + e_t of all steps together; steps may react to them
+             (docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  L1, exact: width
+Noise        discrete Laplace, scale b = width / epsilon, on every step; a function of key and step
+Variance     of the noise in a weighted sum, sum over t of a_t e_t, in squared grid steps: v(b) |a|^2,
+             v(b) = 2p / (1 - p)**2, p = exp(-1 / b)
+Source       Dwork, McSherry, Nissim and Smith (2006)
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from shoal.mechanisms.counters.counter import Scales, Subkeys
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.steps.steps import FAR, FEW, Spans, like
+from shoal.mechanisms.sums.sums import Node
+
+
+@dataclass(frozen=True)
+class LaplaceSteps(Spans):
+    """One draw per step.
+
+    >>> from fractions import Fraction
+    >>> steps = LaplaceSteps(1, Fraction(1))
+    >>> decay = Exponentials.exponential(Fraction(9, 10))
+    >>> round(steps.span_variance(10, 20), 1), round(steps.decayed_variance(decay, 99))
+    (18.4, 10)
+    """
+
+    @property
+    def mechanism(self) -> str:
+        """The noise is on the steps."""
+        return "per-step"
+
+    @property
+    def levels(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """Each step is by itself."""
+        return 1
+
+    @property
+    def denominator(self) -> int:
+        """Draws are integers."""
+        return 1
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """Its own draw."""
+        return (Node(0, step, 1, self.scale),)
+
+    def span_variance(self, start: int, end: int) -> float:
+        """So many draws."""
+        return (end - start) * self.draw_variance
+
+    def mean_window_squares(self, length: int) -> float:
+        """As many as steps."""
+        return float(length)
+
+    def span_scales(self, start: int, end: int) -> Scales:
+        """So many draws."""
+        return ((self.scale, end - start),)
+
+    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+        """The squared weights."""
+        return decay.squares(t) * self.draw_variance
+
+    def mean_decayed_squares(self, decay: Exponentials) -> float:
+        """The squared weights, all of them."""
+        return decay.squares(1 << 60)
+
+    def decayed_draws(self, decay: Exponentials) -> int:
+        """From the weights."""
+        return _step_draws(decay)
+
+    def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
+        """Draw t is step t's."""
+        return LaplaceNoise(laplace.DiscreteLaplace(self.scale, subkey(0)))
+
+
+@dataclass(slots=True)
+class LaplaceNoise:
+    """Sums of consecutive draws; the last sum is kept for the next, which shares most draws with it."""
+
+    draws: laplace.DiscreteLaplace = field(repr=False)
+    _last: tuple[int, int, int] = field(default=(0, 0, 0), init=False, repr=False)  # start, end, sum
+
+    def between(self, start: int, end: int) -> int:
+        """The sum of the draws start + 1 .. end."""
+        first, last, total = self._last
+        if start - first + end - last >= end - start or start < first or end < last:
+            first, last, total = start, start, 0
+        total += self._sum(last, end) - self._sum(first, start)
+        self._last = start, end, total
+        return total
+
+    def _sum(self, start: int, end: int) -> int:
+        if end - start < FEW:
+            return sum(map(self.draws.draw, range(start + 1, end + 1)))
+        return sum(self.draws.draw_block(start + 1, end - start).tolist())
+
+
+@lru_cache(maxsize=64)
+def _step_draws(decay: Exponentials) -> int:
+    return like(decay.recent(FAR))

@@ -1,0 +1,209 @@
+"""Noised steps: numbers x_t + e_t that may all be published, so that whatever is made of them costs nothing more.
+
+Guarantee    pure epsilon-DP for the numbers x_t + e_t of all steps together; steps may react to them
+             (docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  L1, exact: width * levels, over the draws that protect a step
+Noise        discrete Laplace, scale b = width * levels / epsilon, on whatever is noised; a function of key and name
+
+A draw per step (laplace.py), trees of blocks (blue.py), sums with linear weights (hats.py).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.complete_tree import Prefixes
+from shoal.mechanisms.counters.counter import Scales, Subkeys
+from shoal.mechanisms.error_bars import noise_quantile, noise_sd
+from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.sums import Node
+
+Floats = NDArray[np.float64]
+FEW = 150  # draws: below that, one by one is faster
+FAR = 1 << 18  # steps that decide how many draws a decayed sum is like
+
+
+class StepNoise(Protocol):
+    """The noise of the steps under a key."""
+
+    def between(self, start: int, end: int) -> int:
+        """The sum of e over the steps start + 1 .. end, times the denominator."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoisedSteps(ABC):
+    """What is public about them."""
+
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # paid once, wherever the unit's changes lie
+
+    def __post_init__(self) -> None:
+        check.positive(width=self.width, epsilon=self.epsilon)
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> str:
+        """What a release says of it."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> int:
+        """How many draws protect a step."""
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """The most that one unit changes all that is noised, in grid steps."""
+        return self.width * self.levels
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """Scale b of every draw."""
+        return self.l1_sensitivity / Fraction(self.epsilon)
+
+    @cached_property
+    def draw_variance(self) -> float:
+        """Variance of every draw."""
+        return laplace.variance(self.scale)
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Steps after which draws have nothing in common with those before."""
+
+    @property
+    @abstractmethod
+    def denominator(self) -> int:
+        """Of every e_t."""
+
+    @abstractmethod
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect a step."""
+
+    @abstractmethod
+    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+        """Variance of the noise in the decayed sum of the steps 1 .. t."""
+
+    @abstractmethod
+    def mean_decayed_squares(self, decay: Exponentials) -> float:
+        """Mean of that over all phases, long after the beginning, in variances of a draw."""
+
+    @abstractmethod
+    def decayed_draws(self, decay: Exponentials) -> int:
+        """How many equal draws the noise of a decayed sum is like: as far from a normal law, by its fourth moment."""
+
+    @abstractmethod
+    def window_variance(self, length: int, t: int) -> float:
+        """Variance of the noise in the sum of the last `length` of the steps 1 .. t, or of all if they are fewer."""
+
+    @abstractmethod
+    def mean_window_squares(self, length: int) -> float:
+        """Mean of that over all places of a full window, in variances of a draw."""
+
+    @abstractmethod
+    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+        """Standard deviation and 95 % quantile of it."""
+
+    @abstractmethod
+    def drawn(self, subkey: Subkeys) -> StepNoise:
+        """The noise under a key."""
+
+
+class Spans(NoisedSteps):
+    """Noised steps of which the noise of spans is known in closed form."""
+
+    def window_variance(self, length: int, t: int) -> float:
+        """That of a span."""
+        return self.span_variance(max(t - length, 0), t)
+
+    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+        """Those of a span; a full window's depend on its place in the trees alone."""
+        return _span_bars(self, length, t if t <= length else length + (t - length) % self.size)
+
+    @abstractmethod
+    def span_variance(self, start: int, end: int) -> float:
+        """Variance of the noise in the sum of the steps start + 1 .. end."""
+
+    @abstractmethod
+    def span_scales(self, start: int, end: int) -> Scales:
+        """What the noise in that sum consists of."""
+
+
+class RowNoise:
+    """Sums of e over consecutive steps: from whole trees in a row, of which the first and the last are held."""
+
+    __slots__ = ("_held", "_middle", "_size", "_totals", "_tree")
+
+    def __init__(self, size: int, tree: Callable[[int], Prefixes]) -> None:
+        self._size, self._tree = size, tree
+        self._held: dict[int, Prefixes] = {}  # by number of the tree
+        self._totals: dict[int, int] = {}  # likewise
+        self._middle: tuple[int, int, int] = (0, 0, 0)  # between these trees lies so much
+
+    def between(self, start: int, end: int) -> int:
+        """The sum over the steps start + 1 .. end, of which there is one at least."""
+        size = self._size
+        first, last = start // size, (end - 1) // size
+        if not self._held.keys() <= {first, last}:
+            self._let_go(first, last)
+        tail = self._prefix(last, end - last * size)
+        before = self._prefix(first, start - first * size) if start % size else 0
+        if first == last:
+            return tail - before
+        return tail + self._total(first) - before + self._between(first, last)
+
+    def _let_go(self, first: int, last: int) -> None:
+        """A tree between these two is but its total; one before them is nothing."""
+        for number in self._held.keys() - {first, last}:
+            self._totals[number] = self._held.pop(number).numerator(self._size)
+        self._totals = {number: total for number, total in self._totals.items() if number >= first}
+
+    def _between(self, first: int, last: int) -> int:
+        """The trees that lie between these two."""
+        if self._middle[:2] != (first, last):
+            self._middle = first, last, sum(map(self._total, range(first + 1, last)))
+        return self._middle[2]
+
+    def _total(self, number: int) -> int:
+        """The sum of e over a whole tree."""
+        if number not in self._totals:
+            tree = self._held[number] if number in self._held else self._tree(number)
+            self._totals[number] = tree.numerator(self._size)
+        return self._totals[number]
+
+    def _prefix(self, number: int, leaves: int) -> int:
+        if number not in self._held:
+            self._held[number] = self._tree(number)
+        return self._held[number].numerator(leaves)
+
+
+@lru_cache(maxsize=1 << 16)  # the groups of a metric, and all trees, ask for the same ones
+def _span_bars(steps: Spans, length: int, t: int) -> tuple[float, float]:
+    scales = steps.span_scales(max(t - length, 0), t)
+    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales)
+
+
+def equal_quantile(draws: int) -> float:
+    """The 95 % quantile of the size of a sum of so many equal draws, in standard deviations.
+
+    >>> round(equal_quantile(1), 3), round(equal_quantile(200), 2)
+    (2.118, 1.96)
+    """
+    return noise_quantile(((Fraction(1), draws),)) / math.sqrt(2 * draws)
+
+
+def like(coefficients: Floats) -> int:
+    """How many equal draws have the same fourth moment beside the same second one; many are a normal law."""
+    squares = coefficients**2
+    return int(min(round(float(np.sum(squares)) ** 2 / float(np.sum(squares**2))), 200))

@@ -1,0 +1,168 @@
+"""Window sum: at every step the sum of the last W steps, from noised steps.
+
+Guarantee    pure epsilon-DP for all releases together; steps may react to them (docs/proofs/decay.md)
+Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
+Unit         its changes, in one step or in many, are `width` grid steps in all
+Sensitivity  that of the noised steps (steps.py): width times the levels of draws
+Noise        the sum of the noise of the window's steps, exact, rounded once; a function of key and t
+Variance     of release t: that of the noise in a span of min(t, W) steps (spans.py, hat_variance.py)
+Cost         per step some operations per level of the trees; state: the exact sums of the window's steps that are not 0
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from shoal.mechanisms import check
+from shoal.mechanisms.counters.counter import Subkeys, rounded
+from shoal.mechanisms.counters.tree_row import LARGEST
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.hat_variance import best_ratios
+from shoal.mechanisms.sums.steps.hats import HatSteps
+from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.steps.steps import NoisedSteps
+from shoal.mechanisms.sums.sums import Kept, Node
+
+_ARITIES = range(2, 65)
+
+
+@dataclass(frozen=True)
+class WindowSum:
+    """All that is public about such a sum.
+
+    >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
+    >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance)
+    ('hats', (15, 16), 191)
+    >>> WindowSum.best(8, width=1, epsilon=Fraction(1)).mechanism
+    'per-step'
+    """
+
+    length: int
+    steps: NoisedSteps
+
+    def __post_init__(self) -> None:
+        check.positive(length=self.length)
+
+    @classmethod
+    def best(cls, length: int, *, width: int, epsilon: Fraction) -> "WindowSum":
+        """The one whose variance has the least mean over the places of a window."""
+        check.positive(length=length)
+        return cls(length, _best_steps(length)(width, epsilon))
+
+    @property
+    def width(self) -> int:
+        """Grid steps that one unit can change in all."""
+        return self.steps.width
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What a unit pays for all releases."""
+        return self.steps.epsilon
+
+    @property
+    def mechanism(self) -> str:
+        """Where the noise is."""
+        return self.steps.mechanism
+
+    @property
+    def denominator(self) -> int:
+        """Releases are whole grid steps."""
+        return 1
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        """The draws that protect a step."""
+        return self.steps.column(step)
+
+    def variance(self, t: int) -> float:
+        """Variance of release t."""
+        return self.steps.window_variance(self.length, t)
+
+    @property
+    def mean_variance(self) -> float:
+        """Its mean over where a full window begins."""
+        return self.steps.mean_window_squares(self.length) * self.steps.draw_variance
+
+    def noise_sd(self, t: int) -> float:
+        """Its root."""
+        return self.steps.window_bars(self.length, t)[0]
+
+    def noise_quantile(self, t: int) -> float:
+        """The number that the size of its noise stays below with probability 0.95."""
+        return self.steps.window_bars(self.length, t)[1]
+
+    def summer(self, subkey: Subkeys) -> "WindowSummer":
+        """The releases under a key."""
+        noise, denominator = self.steps.drawn(subkey), self.steps.denominator
+        return WindowSummer(self.length, lambda t: rounded(noise.between(max(t - self.length, 0), t), denominator))
+
+    def counts(self) -> "WindowSummer":
+        """The same without noise."""
+        return WindowSummer(self.length, lambda t: 0)
+
+
+@lru_cache(maxsize=64)
+def _best_steps(length: int) -> Callable[[int, Fraction], NoisedSteps]:
+    """Of a draw per step, the best trees and the best hats the one of least variance, the first of equals."""
+    shapes = [
+        (arity, height)
+        for arity in _ARITIES
+        for height in range(1, LARGEST.bit_length())
+        if arity ** (height - 1) < max(length, 2) and arity**height <= LARGEST
+    ]
+    trees = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), length), shape))
+    ratios = best_ratios(length, ends=2)
+    makes: list[Callable[[int, Fraction], NoisedSteps]] = [
+        LaplaceSteps,
+        lambda width, epsilon: BlueSteps(width, epsilon, *trees),
+        lambda width, epsilon: HatSteps(width, epsilon, ratios),
+    ]
+    return min(makes, key=lambda make: _score(make(1, Fraction(1)), length))
+
+
+def _score(steps: NoisedSteps, length: int) -> float:
+    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+    return six_digits(steps.levels**2 * steps.mean_window_squares(length))
+
+
+class WindowSummer:
+    """The releases: the exact sum of the window, and noise that is a function of t."""
+
+    __slots__ = ("_noise", "_steps", "_sum", "t")
+
+    def __init__(self, length: int, noise: Callable[[int], int]) -> None:
+        self._steps, self._noise = Kept(length), noise
+        self._sum = 0
+        self.t = 0
+
+    def add(self, x: int) -> int:
+        """One more step."""
+        self.t += 1
+        self._sum += x - self._steps.push(self.t, x)
+        return self._sum + self._noise(self.t)
+
+    def skip(self, steps: int) -> None:
+        """The window moves on."""
+        self.t += steps
+        self._sum -= self._steps.forget(self.t)
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """The window's steps that are not 0."""
+        return self._steps.held
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        """What was added to them and what was dropped."""
+        return self._steps.take_changes()
+
+    def head(self) -> list[Any]:
+        """Number of the last step."""
+        return [self.t]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        """Become the summer that had this state."""
+        (self.t,) = head
+        self._steps.restore(kept)
+        self._sum = sum(kept.values())

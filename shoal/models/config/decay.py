@@ -1,0 +1,40 @@
+"""The `decay` of a metric: how its sums forget.
+
+{ kind = "none" }                              everything counts, for ever
+{ kind = "window", length = "7d" }             the last seven days
+{ kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
+{ kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
+{ kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
+"""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from shoal.models.config.section import Duration, Exact, Section
+
+NEEDS = {"none": (), "window": ("length",), "all-windows": (), "exponential": ("half_life", "alpha"),
+         "polynomial": ("exponent",)}  # fmt: skip
+
+
+class DecaySection(Section):
+    """`decay = { kind = ... }` of a metric."""
+
+    kind: Literal["none", "window", "all-windows", "exponential", "polynomial"] = Field(
+        ..., description="how sums forget"
+    )
+    length: Duration | None = Field(None, gt=0, description="window: how long; a multiple of step")
+    half_life: Duration | None = Field(None, gt=0, description="exponential: a step counts half after so long")
+    alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: what a step counts one step later")
+    exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a counts (a + 1) ** -exponent")
+
+    @model_validator(mode="after")
+    def _complete(self) -> "DecaySection":
+        given = [name for name in ("length", "half_life", "alpha", "exponent") if getattr(self, name) is not None]
+        wanted = NEEDS[self.kind]
+        for name in given:
+            if name not in wanted:
+                raise ValueError(f"{name} is not for a decay of kind {self.kind}; remove it")
+        if wanted and len(given) != 1:
+            raise ValueError(f"of kind {self.kind} needs {' or '.join(wanted)}{', not both' if given else ''}")
+        return self

@@ -1,0 +1,260 @@
+"""The configuration file: what may be said in it, its defaults, and one clear line for what is refused.
+
+`load` reads TOML, applies the environment, resolves relative paths from the file's folder and returns a frozen
+`Config`. Numbers are decimals: 0.1 in the file is 1/10 here.
+"""
+
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+
+from shoal.models.config.cell import UNIT, CellSection
+from shoal.models.config.complaints import complaint
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.per_coordinate import overlap
+from shoal.models.config.section import Duration, Exact, Section
+from shoal.models.config.unit import Unit, charge, parse_unit
+from shoal.models.errors import ConfigError
+from shoal.models.exact import exact_text
+
+ENVIRONMENT = {
+    "SHOAL_KAFKA_BROKERS": ("kafka", "brokers"),
+    "SHOAL_AUDIT_URL": ("audit", "url"),
+    "SHOAL_PRIVACY_KEY_FILE": ("privacy", "key_file"),
+    "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
+}
+
+
+class KafkaSection(Section):
+    """`[kafka]`: brokers, names and how events are partitioned."""
+
+    brokers: str = Field("localhost:9092", description="bootstrap servers, comma-separated")
+    app: str = Field("shoal", pattern=r"^[a-zA-Z0-9._-]+$", description="names the consumer group and the topics")
+    partitioner: Literal["murmur2", "crc32"] = Field("murmur2", description="how producers map a user to a partition")
+    partitions: int = Field(8, ge=1, le=1024, description="of contributions and releases; frozen once used")
+    replication: int = Field(-1, ge=-1, description="of the topics shoal creates; -1: the broker's default")
+    idle_after: Duration = Field(30_000_000, description="a source partition silent this long stops holding up ticks")
+    dead_letters: bool = Field(True, description="false: refused records are only counted")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="how clients speak to the brokers"
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="SASL mechanism")
+    sasl_username: str | None = Field(None, description="SASL user name")
+    sasl_password_file: Path | None = Field(None, description="file with the SASL password")
+    ssl_cafile: Path | None = Field(None, description="CA certificates")
+    ssl_certfile: Path | None = Field(None, description="client certificate")
+    ssl_keyfile: Path | None = Field(None, description="client certificate's key")
+
+    @field_validator("idle_after")
+    @classmethod
+    def _positive(cls, value: int) -> int:
+        if value <= 0:
+            raise ValueError("must be longer than 0s")
+        return value
+
+
+class AuditSection(Section):
+    """`[audit]`: the SQL log of every release and the ledger of what was charged."""
+
+    url: str = Field("sqlite:///shoal.db", description="SQLAlchemy URL: sqlite:///FILE or postgresql+psycopg://...")
+
+
+class PrivacySection(Section):
+    """`[privacy]`: the secret key and the budget of the population."""
+
+    key_file: Path = Field(Path("shoal.key"), description="made by `shoal key new`; mode 0600")
+    epsilon: Exact = Field(..., gt=0, description="the population's budget; every metric charges it")
+    delta: Exact = Field(Fraction(0), ge=0, lt=1, description="the budget's delta")
+    unit: str | None = Field(
+        None, description="whom the ledger protects; none: the metrics' common unit, user where they differ"
+    )
+
+    @field_validator("unit")
+    @classmethod
+    def _exists(cls, value: str | None) -> str | None:
+        return value if value in (None, UNIT) else parse_unit(value).name
+
+
+class WebSection(Section):
+    """`[web]`: health and metrics over HTTP; no port, no server."""
+
+    port: int | None = Field(None, ge=1, le=65535, description="port of /ready, /health and /metrics; none: no server")
+    host: str = Field("127.0.0.1", description="address to listen on")
+
+
+class Config(Section):
+    """The whole file."""
+
+    kafka: KafkaSection = Field(default_factory=lambda: KafkaSection())
+    audit: AuditSection = Field(default_factory=lambda: AuditSection())
+    privacy: PrivacySection
+    web: WebSection = Field(default_factory=lambda: WebSection())
+    metric: tuple[MetricSection, ...] = Field(..., min_length=1)
+
+    @property
+    def has_kafka(self) -> bool:
+        """Whether the file speaks of Kafka at all; `shoal run` needs no [kafka]."""
+        return "kafka" in self.model_fields_set
+
+    @property
+    def unit(self) -> str:
+        """Whom the ledger protects; what costs nothing has no say in it."""
+        if self.privacy.unit not in (None, UNIT):
+            return self.privacy.unit
+        costing = [metric for metric in self.metric if metric.epsilon] or self.metric
+        if self.privacy.unit == UNIT:
+            costing = [metric for metric in costing if metric.unit == UNIT]
+        units = {metric.of: metric.of.spelled for metric in costing}
+        return units.popitem()[1] if len(units) == 1 else "user"
+
+    def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
+        """What a metric costs one unit of the ledger's, at most: epsilon and delta.
+
+        Raises:
+            ConfigError: nothing bounds it.
+        """
+        try:
+            return charge(parse_unit(self.unit), metric.of, metric.epsilon, metric.delta, apart=metric.is_slotted)
+        except ValueError as error:
+            raise ConfigError(f'metric "{metric.name}": {error}') from None
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Source topics, in order of first mention."""
+        return tuple(dict.fromkeys(metric.topic for metric in self.metric))
+
+    def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
+        """The metrics fed by a topic."""
+        return tuple(metric for metric in self.metric if metric.topic == topic)
+
+    def read_as(self, readings: Mapping[tuple[str, int], int]) -> "Config":
+        """The same, but for the readings of these metric versions."""
+        metrics = tuple(
+            _reading_as(metric, readings.get((metric.name, metric.version), metric.reading)) for metric in self.metric
+        )
+        return self.model_copy(update={"metric": metrics})
+
+
+def _reading_as(metric: MetricSection, reading: int) -> MetricSection:
+    read = metric.model_copy()
+    read._reading = reading
+    return read
+
+
+# The tables of the file by name, and those inside a metric.
+MODELS: dict[str, type[Section]] = {
+    "kafka": KafkaSection, "audit": AuditSection, "privacy": PrivacySection, "web": WebSection,
+    "metric": MetricSection, "decay": DecaySection, "cell": CellSection,
+}  # fmt: skip
+
+
+def load(path: Path) -> Config:
+    """Read, complete and check a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, or says something impossible; one line says what and what to do.
+    """
+    path = Path(path)
+    try:
+        tree: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); name an existing TOML file") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not valid TOML: it is not UTF-8 text; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {str(error).splitlines()[0]}") from None
+    except (ValueError, ArithmeticError):  # of what turns digits into numbers
+        raise ConfigError(f"{path}: not valid TOML: a number has too many digits; write a smaller one") from None
+    for variable, (section, key) in ENVIRONMENT.items():
+        if variable in os.environ and isinstance(tree.setdefault(section, {}), dict):
+            tree[section][key] = os.environ[variable]
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {complaint(error, tree, MODELS)}") from None
+    for problem in _cross_checks(config):
+        raise ConfigError(f"{path}: {problem}")
+    return _resolve(config, path.resolve().parent)
+
+
+def _cross_checks(config: Config) -> Iterator[str]:
+    """What no single table can see."""
+    if config.privacy.unit == UNIT and len({metric.slot for metric in config.metric if metric.unit == UNIT}) != 1:
+        yield f"[privacy] unit {UNIT} needs metrics per slot, all of one length; write user-hour, user-day or user"
+    seen: set[str] = set()
+    for metric in config.metric:
+        if metric.name in seen:
+            yield f'metric "{metric.name}" stands twice; names are unique'
+        seen.add(metric.name)
+        try:
+            config.charge_of(metric)
+        except ConfigError as error:
+            yield _differing_units(config) or str(error)
+    for topic in config.topics:
+        metrics = config.metrics_of(topic)
+        users = sorted({metric.user for metric in metrics})
+        if len(users) > 1:
+            yield f"topic {topic!r}: users are {' and '.join(users)}; a topic is partitioned by one user field"
+        values = {path for metric in metrics for path in metric.values}
+        patterns = {path for metric in metrics for path in metric.paths().values()}
+        for value in sorted(values):
+            for pattern in sorted(patterns):
+                if overlap(value, pattern):
+                    yield (
+                        f"topic {topic!r}: field {value!r} is a value and {pattern!r} is pattern (user, time or group, "
+                        "public); a field is one or the other"
+                    )
+
+
+def _differing_units(config: Config) -> str | None:
+    """What to do where nobody said by which unit the ledger counts, and the metrics have several."""
+    costing = [metric for metric in config.metric if metric.epsilon]
+    longest = sorted({metric.of.spelled: metric.of for metric in costing}.items(), key=lambda one: -_length(one[1]))
+    if config.privacy.unit is not None or len(longest) == 1:
+        return None
+    for name, _ in longest:
+        said = config.model_copy(update={"privacy": config.privacy.model_copy(update={"unit": name})})
+        try:
+            charges = {metric.name: said.charge_of(metric)[0] / metric.epsilon for metric in costing}
+        except ConfigError:
+            continue
+        units = ", ".join(f'"{metric.name}" a {metric.of.words()}' for metric in costing)
+        more = [f'"{metric}" {exact_text(times)} times its epsilon' for metric, times in charges.items() if times > 1]
+        charged = f" (which charges {' and '.join(more)})" if more else ""
+        return (
+            f"the metrics protect different units: {units}; say by which of them the ledger counts, with [privacy] "
+            f'unit = "{name}"{charged}; a ledger that exists keeps its own unit'
+        )
+    return None
+
+
+def _length(unit: Unit) -> float:
+    """Of its period: a person has none that ends, an event has no length."""
+    return 0.0 if unit.is_event else float(unit.period or math.inf)
+
+
+def _resolve(config: Config, folder: Path) -> Config:
+    """Relative paths start at the file's folder."""
+    url = config.audit.url
+    if url.startswith("sqlite:///") and url != "sqlite:///:memory:":
+        url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
+    paths = {
+        field: folder / value
+        for field in ("sasl_password_file", "ssl_cafile", "ssl_certfile", "ssl_keyfile")
+        if (value := getattr(config.kafka, field)) is not None
+    }
+    sections: dict[str, Section] = {
+        "audit": config.audit.model_copy(update={"url": url}),
+        "privacy": config.privacy.model_copy(update={"key_file": folder / config.privacy.key_file}),
+    }
+    if config.has_kafka:
+        sections["kafka"] = config.kafka.model_copy(update=paths)
+    return config.model_copy(update=sections)

@@ -1,0 +1,400 @@
+"""`[[metric]]` of the configuration: one private statistic of one topic, its defaults and what is refused."""
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, PrivateAttr, field_validator, model_validator
+
+from shoal.models.config import cell as slots
+from shoal.models.config import per_coordinate
+from shoal.models.config.cell import FEW_USERS, QUANTILES, SLOTTED, UNIT, CellSection
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.per_coordinate import Range, for_each
+from shoal.models.config.reading import NEWEST
+from shoal.models.config.section import DAY, Duration, Exact, Section, positive_span
+from shoal.models.config.unit import Unit, parse_unit
+
+NAME = r"[a-z0-9_-]+"
+STATISTICS = ("mean", "sum", "count", *SLOTTED)
+MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # algorithms of continual means
+SUMS = ("sharp", "patent")  # and of what has a step
+ALGORITHMS = tuple(dict.fromkeys(MEANS + SUMS + slots.FOR_MEANS))
+CLAMPING = ("sharp", "best", FEW_USERS)
+WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
+ON_BLOCKS = (*WITH_PRIOR, "full")
+UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
+OF_MEANS = ("prior", "sigma")  # keys that what has a step has no use for
+
+
+def _prior(value: Any) -> Any:
+    return value if value == FEW_USERS else per_coordinate.numbers(value)
+
+
+# Keys with one value, or a list with one for each coordinate.
+Fields = Annotated[str | tuple[str, ...] | None, PlainValidator(per_coordinate.field_names)]
+Ranges = Annotated[Range | tuple[Range, ...] | None, PlainValidator(per_coordinate.ranges)]
+Prior = Annotated[Fraction | tuple[Fraction, ...] | Literal["few-users"] | None, PlainValidator(_prior)]
+PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(per_coordinate.positive_numbers)]
+
+
+class MetricSection(Section):
+    """`[[metric]]`: one private statistic of one topic."""
+
+    name: str = Field(..., pattern=f"^{NAME}$", description="names the statistic in releases and in the ledger")
+    topic: str = Field(..., pattern=r"^[a-zA-Z0-9._-]+$", description="the topic of events")
+    user: str = Field(..., min_length=1, description="field with the user id; dots reach into nested objects")
+    value: Fields = Field(
+        None, description="field with the value; a list: fields with its coordinates, 2 to 8; count can do without"
+    )
+    time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
+    group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
+    statistic: str = Field(
+        ...,
+        description="what is released: mean, sum, count, or per slot slot-mean, slot-mean-variance, slot-distribution",
+    )
+    range: Ranges = Field(
+        None, description="values are clipped to it; public; one for each coordinate; count has no use for it"
+    )
+    epsilon: Exact = Field(
+        ..., description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
+    )
+    delta: Exact = Field(
+        Fraction(0),
+        ge=0,
+        lt=1,
+        description="0: pure differential privacy; above: sharp windows may have Gaussian noise, few-users needs it",
+    )
+    max_contributions: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="m: samples of a unit that count; of a mean with every in each group, of slots in each cell",
+    )
+    users: int | None = Field(
+        None,
+        ge=1,
+        le=2**40,
+        description="expected users; tunes accuracy, never the guarantee; only sharp can do without",
+    )
+    algorithm: str = Field(
+        "sharp",
+        description="sharp, naive, wishful, single-tree, multi-tree or full; with a step: sharp or patent; "
+        "with a slot: best (its default), baseline, array-averaging, levy, fixed-quantile, epsilon-quantile, few-users",
+    )
+    every: Duration | Literal["contribution"] | None = Field(
+        None, description="of a mean without decay: release cadence in event time"
+    )
+    step: Duration | None = Field(
+        None, description="of sums, counts and means with a decay: they are released at the end of every step"
+    )
+    decay: DecaySection | None = Field(None, description="how sums, counts and means forget; none: not at all")
+    version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
+    unit: str = Field(
+        "user",
+        description="user: all of a person's values, for ever; with a step also user-day (or any period) and event; "
+        "with a slot user-slot (the default), or with max_slots user-day and user",
+    )
+    relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
+    prior: Prior = Field(
+        None,
+        description="centre of clipping, in the range; must itself be private: a constant or a charged release; of a "
+        "slot-mean: few-users, where no useful range is known",
+    )
+    sigma: PositiveNumbers = Field(
+        None,
+        description="above 0: values are sigma-subgaussian, and the range is that of their mean; none: of the values",
+    )
+    horizon: Duration | None = Field(
+        None, gt=0, description="how long the stream is expected to last; tunes sharp, never the guarantee"
+    )
+    failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
+    max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
+    lateness: Duration = Field(0, description="how far behind its partition's progress an event keeps its own time")
+    late: Literal["fold", "drop"] = Field("fold", description="older events: fold into the open tick, or drop")
+    max_ahead: Duration = Field(30 * DAY, description="an event further in the future is a dead letter")
+    max_gap: int = Field(1_000_000, ge=1, description="steps of silence after which a group rests; unused by means")
+    grid: int = Field(
+        2**20,
+        ge=2,
+        le=2**32,
+        description="steps over the range; values are rounded to them; below 2**29 for sharp from 64 contributions on",
+    )
+    clamp: bool | None = Field(
+        None, description="clamp the published estimate; none: sharp, best and few-users do, the others do not"
+    )
+    slot: Duration | None = Field(None, description="of slot statistics: each is released once, at the end of a slot")
+    cell: CellSection | None = Field(None, description="where an event was; or a group, or one place for all")
+    max_cells: int | None = Field(
+        None, ge=1, le=2**20, description="K: cells of a unit in a slot that count, which share epsilon; none: 1"
+    )
+    max_slots: int | None = Field(
+        None, ge=1, le=2**20, description="S: slots of a unit that count, each with epsilon / S; of unit user-slot none"
+    )
+    across_cells: Literal["chop-user", "clip-user", "split"] | None = Field(
+        None,
+        description="how a unit gets down to max_cells: the cells that lose least (chop-user, the default, and "
+        "clip-user), or the first ones (split)",
+    )
+    contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | slots.Cap | None = Field(
+        None, description="samples of a unit that count in a cell: a number, median or optimal (the default)"
+    )
+    min_users: int | None = Field(
+        None, ge=1, le=2**40, description="cells with fewer are not released; a courtesy, not a guarantee; none: 1"
+    )
+    bins: int | None = Field(None, ge=2, le=slots.MOST_BINS, description="of a slot-distribution; none: 64")
+    quantiles: tuple[Exact, ...] | None = Field(
+        None, max_length=100, description="of a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
+    )
+    _reading: int = PrivateAttr(default=NEWEST)  # not said in the file: `Config.read_as` sets that of the ledger
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, given: Any) -> Any:
+        """Those of a statistic: a count needs no epsilon."""
+        statistic = given.get("statistic") if isinstance(given, dict) else None
+        if statistic == "count":
+            return {"epsilon": 0} | given
+        if statistic in SLOTTED:
+            return {"unit": UNIT, "algorithm": "best"} | given
+        return given
+
+    @field_validator("every", "step", "slot")
+    @classmethod
+    def _cadence(cls, value: int | str | None) -> int | str | None:
+        return positive_span(value) if isinstance(value, int) else value
+
+    @field_validator("unit")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        return value if value == UNIT else parse_unit(value).name
+
+    @field_validator("quantiles")
+    @classmethod
+    def _inside(cls, value: tuple[Fraction, ...] | None) -> tuple[Fraction, ...] | None:
+        if value is not None and not all(0 < quantile < 1 for quantile in value):
+            raise ValueError("must be between 0 and 1")
+        return value
+
+    @field_validator("epsilon")
+    @classmethod
+    def _costs(cls, value: Fraction, info: Any) -> Fraction:
+        is_count = info.data.get("statistic") == "count"
+        if value < 0 or (value == 0 and not is_count):
+            raise ValueError(f"must be {'0 or more' if is_count else 'greater than 0'}")
+        return Fraction(0) if is_count else value
+
+    @field_validator("delta")
+    @classmethod
+    def _costs_too(cls, value: Fraction, info: Any) -> Fraction:
+        return Fraction(0) if info.data.get("statistic") == "count" else value
+
+    @field_validator("algorithm", "statistic")
+    @classmethod
+    def _built(cls, value: str, info: Any) -> str:
+        built = {"algorithm": ALGORITHMS, "statistic": STATISTICS}[info.field_name]
+        if value in built:
+            return value
+        raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
+
+    @model_validator(mode="after")
+    def _guarantee(self) -> "MetricSection":
+        if self.relation != "values":
+            raise ValueError(f"relation {self.relation!r} is not built; this version has: values")
+        if self.is_slotted:
+            slots.check_slotted(self)
+        else:
+            slots.refuse_slot_keys(self)
+        if self.unit != "user" and not self.is_stepped and not self.is_slotted:
+            raise ValueError(f"unit {self.unit!r} is not built for means without a decay; they have: user")
+        if self.max_contributions is None and not self.of.is_event:
+            raise ValueError("max_contributions is missing; add it")
+        if self.max_contributions is not None and self.of.is_event:
+            raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
+        if self.max_groups_per_user != 1 and self.of.is_event:
+            raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _time(self) -> "MetricSection":
+        """What is released when."""
+        if self.is_slotted:
+            return self
+        if self.statistic == "mean" and self.decay is None and self.step is None:
+            if self.every is None:
+                raise ValueError("every is missing; add it")
+            if self.algorithm not in MEANS:
+                raise ValueError(f"{self.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
+            return self
+        if self.every is not None:
+            raise ValueError(f"every is for means without a decay; a {self.statistic} is released at every step")
+        if self.step is None:
+            raise ValueError("step is missing; add it")
+        if self.algorithm not in SUMS:
+            raise ValueError(f"{self.algorithm} is not for what has a step; use one of: {', '.join(SUMS)}")
+        if self.algorithm == "patent" and self.forgets.kind == "none":
+            raise ValueError("the patent has no mechanism without a decay; use sharp")
+        if self.algorithm == "patent" and self.forgets.exponent is not None and self.forgets.exponent <= 1:
+            raise ValueError("the patent's bound needs an exponent above 1; use sharp, or a larger exponent")
+        length = self.forgets.length
+        if length is not None and length % self.step:
+            raise ValueError("decay length is not a multiple of step; choose one that is")
+        return self
+
+    @model_validator(mode="after")
+    def _fields(self) -> "MetricSection":
+        """What a statistic reads, and what it has no use for."""
+        for key in ("value", "range"):
+            if getattr(self, key) is None and self.statistic != "count":
+                raise ValueError(f"{key} is missing; add it")
+        if self.prior == FEW_USERS and not self.is_slotted:
+            raise ValueError("prior must be a number: few-users is for a slot-mean")
+        if self.delta != 0 and not self.is_slotted and not (self.is_stepped and self.algorithm == "sharp"):
+            raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
+        if not self.is_stepped:
+            return self
+        for key in OF_MEANS:
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} is for means without a decay; remove it")
+        if len(self.values) > 1:
+            raise ValueError("several values are for means without a decay; use a metric for each")
+        if self.clamp and self.statistic != "mean":
+            raise ValueError(f"clamp is for means; a {self.statistic} is never clamped; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _assumptions(self) -> "MetricSection":
+        if self.is_stepped or self.is_slotted:
+            return self
+        if self.algorithm in WITH_PRIOR and self.prior is None:
+            raise ValueError(f"prior is missing: {self.algorithm} clips around it; add it, or use full")
+        if self.algorithm not in WITH_PRIOR and self.prior is not None:
+            raise ValueError(f"prior is not for {self.algorithm}; remove it, or use one of: {', '.join(WITH_PRIOR)}")
+        for prior, (low, high), _ in zip(self.priors, self.ranges, self.sigmas, strict=True):
+            if prior is not None and not low <= prior <= high:
+                raise ValueError("prior lies outside the range; choose a number inside it")
+        if self.sigma is not None and self.algorithm not in ON_BLOCKS:
+            raise ValueError(f"sigma is for algorithms on blocks; {self.algorithm} needs a range of the values")
+        return self
+
+    @model_validator(mode="after")
+    def _tuning(self) -> "MetricSection":
+        if self.is_slotted:
+            return self
+        if self.algorithm != "sharp" and self.users is None and not self.is_stepped:
+            raise ValueError(f"users is missing: the trees of {self.algorithm} are made for so many; add it")
+        if self.horizon is not None and self.algorithm != "sharp":
+            raise ValueError(f"horizon tunes sharp; {self.algorithm} has no use for it; remove it")
+        if self.horizon is not None and self.every == "contribution":
+            raise ValueError(
+                "horizon needs a cadence in event time; a release per contribution goes by users; remove it"
+            )
+        return self
+
+    @property
+    def of(self) -> Unit:
+        """Whose data the guarantee covers."""
+        return Unit(UNIT, self.slot) if self.unit == UNIT else parse_unit(self.unit)
+
+    @property
+    def reading(self) -> int:
+        """How its events are read."""
+        return self._reading
+
+    @property
+    def is_slotted(self) -> bool:
+        """Whether every cell is released once, at the end of each slot."""
+        return self.statistic in SLOTTED
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether it is released at the end of every step, of sums that may forget."""
+        if self.is_slotted:
+            return False
+        return self.step is not None or self.decay is not None or self.statistic != "mean"
+
+    @property
+    def forgets(self) -> DecaySection:
+        """How."""
+        return self.decay or DecaySection(kind="none")
+
+    @property
+    def cadence(self) -> int | None:
+        """Length of a tick, step or slot; None for a release per contribution."""
+        return self.every if isinstance(self.every, int) else self.step or self.slot
+
+    @property
+    def cell_limit(self) -> int:
+        """K: cells of a unit in a slot."""
+        return self.max_cells or 1
+
+    @property
+    def slot_limit(self) -> int:
+        """S: slots of a unit."""
+        return self.max_slots or 1
+
+    @property
+    def bin_count(self) -> int:
+        """Of a distribution."""
+        return self.bins or 64
+
+    @property
+    def quantile_levels(self) -> tuple[Fraction, ...]:
+        """Of a distribution."""
+        return QUANTILES if self.quantiles is None else self.quantiles
+
+    @property
+    def cap(self) -> int:
+        """Samples of a unit that count, at most."""
+        return 1 if self.max_contributions is None else self.max_contributions
+
+    @property
+    def clamps(self) -> bool:
+        """Whether the published estimate is clamped."""
+        if self.statistic != "mean" and not self.is_slotted:
+            return False
+        return self.algorithm in CLAMPING if self.clamp is None else self.clamp
+
+    @property
+    def expected_releases(self) -> int | None:
+        """Of a group, as far as the configuration says."""
+        if self.cadence is not None:
+            return None if self.horizon is None else max(1, self.horizon // self.cadence)
+        return (self.users or UNKNOWN_USERS) * self.cap
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The fields with the coordinates."""
+        return (self.value,) if isinstance(self.value, str) else self.value or ()
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """Of each coordinate."""
+        if self.range is None:
+            return ()
+        return for_each("range", self.range, len(self.values), is_list=isinstance(self.range[0], tuple))
+
+    @property
+    def priors(self) -> tuple[Fraction | None, ...]:
+        """Of each coordinate."""
+        return self._of_each("prior")
+
+    @property
+    def sigmas(self) -> tuple[Fraction | None, ...]:
+        """Of each coordinate."""
+        return self._of_each("sigma")
+
+    def _of_each(self, key: str) -> tuple[Fraction | None, ...]:
+        value, count = getattr(self, key), len(self.values)
+        return (None,) * count if value is None else for_each(key, value, count, is_list=isinstance(value, tuple))
+
+    @property
+    def record_prefix(self) -> str:
+        """What a release's record key starts with."""
+        return f"{self.name}|"
+
+    def paths(self) -> dict[str, str]:
+        """Role -> field of the event that is pattern."""
+        roles = {"user": self.user, "time": self.time, "group": self.group}
+        if self.cell is not None:
+            roles |= {"latitude": self.cell.lat, "longitude": self.cell.lon}
+        return {role: path for role, path in roles.items() if path is not None}

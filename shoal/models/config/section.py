@@ -1,0 +1,40 @@
+"""Tables of the configuration file: what every one of them is, and the types of their values."""
+
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from shoal.models.config.durations import parse_duration
+from shoal.models.exact import exact_number
+
+DAY = 86_400_000_000  # microseconds
+
+
+def _duration(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError("must be a duration such as 30s, 5m, 1h or 7d, in quotes")
+    return parse_duration(value)
+
+
+Exact = Annotated[Fraction, BeforeValidator(exact_number)]
+Duration = Annotated[int, BeforeValidator(_duration)]
+
+
+class Section(BaseModel):
+    """A table of the file: unknown keys are errors, values are frozen, an error never repeats its input."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, arbitrary_types_allowed=True, strict=False
+    )
+
+
+def positive_span(value: int) -> int:
+    """A duration that can be a tick, a step or a period.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not 0 < value <= 36_500 * DAY:
+        raise ValueError("must be longer than 0s and at most 36500d")
+    return value

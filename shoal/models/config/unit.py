@@ -1,0 +1,149 @@
+"""Units: whose data one guarantee covers.
+
+    user           all of a person's values, for ever
+    user-day, ...  those of one period of event time; the next period has a guarantee of its own
+    event          one event; weak, for a person has many
+
+Periods are half-open, of equal length, and begin at multiples of it since the Unix epoch (a week begins on a Thursday).
+
+A ledger protects one unit, and its metrics may have others. One unit of the ledger's touches so many of a metric's:
+
+    1 + (L + M - gcd(L, M) - 1) // M    for periods of L and M; the last unit begins just before the ledger's ends
+    1                                   of a metric of unit user, or of a ledger of unit event
+    any number                          else
+
+and k of them together lose what a group of k does (shoal/mechanisms/privacy/accounting.py).
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd
+
+from shoal.mechanisms.privacy.accounting import Loss
+from shoal.models.config.durations import format_duration, parse_duration
+from shoal.models.config.section import DAY, positive_span
+
+SLOT = "user-slot"  # the unit of a slot, whose length its metric says
+PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom, and for how long."""
+
+    name: str = field(compare=False)  # as it was written: user-day and user-24h are one
+    period: int | None = None  # microseconds; None: for ever
+    is_event: bool = False
+
+    def words(self) -> str:
+        """The unit in a sentence.
+
+        >>> [parse_unit(name).words() for name in ("user", "user-day", "user-12h", "event")]
+        ['person', 'person and day', 'person and 12h', 'event']
+        """
+        if self.is_event:
+            return "event"
+        if self.period is None:
+            return "person"
+        return f"person and {self.span}"
+
+    @property
+    def spelled(self) -> str:
+        """The name by which any configuration knows it: of a slot that of a period as long.
+
+        >>> Unit("user-slot", 2 * PERIODS["hour"]).spelled, parse_unit("user-day").spelled
+        ('user-2h', 'user-day')
+        """
+        return f"user-{format_duration(self.period)}" if self.name == SLOT and self.period else self.name
+
+    @property
+    def span(self) -> str | None:
+        """A period in a sentence.
+
+        >>> parse_unit("user-24h").span, parse_unit("user-90m").span, parse_unit("user").span
+        ('day', '90m', None)
+        """
+        if self.period is None:
+            return None
+        names = {length: name for name, length in PERIODS.items()}
+        return names.get(self.period, format_duration(self.period))
+
+
+PERSON = Unit("user")
+
+
+def parse_unit(text: str) -> Unit:
+    """A unit by its name.
+
+    >>> parse_unit("user-day").period == parse_unit("user-24h").period == DAY
+    True
+
+    Raises:
+        ValueError: there is no such unit.
+    """
+    if text in ("user", "event"):
+        return Unit(text, is_event=text == "event")
+    kind, _, length = text.partition("-")
+    if kind != "user":
+        raise ValueError(f"{text!r} does not exist; write user, user-day, user-hour, user-week, user-12h or event")
+    if length in PERIODS:
+        return Unit(text, PERIODS[length])
+    try:
+        return Unit(text, positive_span(parse_duration(length)))
+    except ValueError:
+        raise ValueError(f"{text!r} has no period; write user-day, user-hour, user-week or user-12h") from None
+
+
+def most_touched(ledger: Unit, unit: Unit) -> int | None:
+    """How many units of a metric one unit of the ledger has a part in, at most; None: there is no most.
+
+    >>> [most_touched(parse_unit("user-day"), parse_unit(name)) for name in ("user", "user-week", "user-5h", "event")]
+    [1, 1, 6, None]
+    >>> [most_touched(parse_unit(name), parse_unit("user-day")) for name in ("user", "user-week", "user-5h", "event")]
+    [None, 7, 2, 1]
+    """
+    if ledger.is_event or ledger == unit or unit == PERSON:
+        return 1
+    if ledger.period is None or unit.period is None:
+        return None
+    return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
+
+
+def charge(
+    ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction, *, apart: bool = False
+) -> tuple[Fraction, Fraction]:
+    """What a metric costs a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
+
+    apart: each of the metric's units has releases of its own, which no other one moves, as slots have. Then losses add
+    up (composition), and delta does not grow with epsilon, as it does where the same releases see several (groups).
+
+    >>> day = parse_unit("user-day")
+    >>> [float(cost) for cost in charge(day, parse_unit("user-5h"), Fraction("0.1"), Fraction(0))]
+    [0.6, 0.0]
+    >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"))]
+    [2.0, 3.7182818284590454e-09]
+    >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"), apart=True)]
+    [2.0, 2e-09]
+
+    Raises:
+        ValueError: there is no bound, or none that says anything.
+    """
+    if not epsilon and not delta:
+        return epsilon, delta  # nothing, however often: a count is public
+    touched = most_touched(ledger, unit)
+    slots = " and max_slots" if unit.name == SLOT else ""
+    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots} here'
+    if touched is None:
+        raise ValueError(
+            f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "
+            f"epsilon as often; {remedy}"
+        )
+    cost = (
+        Loss(touched * epsilon, min(touched * delta, Fraction(1))) if apart else Loss(epsilon, delta).of_group(touched)
+    )
+    if cost.delta >= 1:
+        raise ValueError(
+            f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has up to {touched} of them, "
+            f"and delta would be 1 or more; {remedy}, or make epsilon smaller"
+        )
+    return cost.epsilon, cost.delta

@@ -1,0 +1,193 @@
+"""What a source partition sends: contributions by home, merged where the mechanism allows, and its clock.
+
+In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions. How many
+messages there are, and where they are cut, is decided by pattern alone: a row or cell is reckoned with the most bytes
+that it can take, and merged samples with the most cells that they can fill (`merged_cells.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
+from shoal.models.records import Message, Partial, Row, record_key
+from shoal.stream.merged_cells import add_samples, most_cells
+from shoal.stream.topic import Metric, TopicPlan
+
+# Of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million.
+MESSAGE_BYTES = 400_000
+# A row has at most 107 bytes: 20 of time and of total, 34 of pseudonym, 10 of number and of samples, 5 of level, and
+# eight brackets and commas. Most have less than 90.
+ROW_BYTES = 90
+ROWS = MESSAGE_BYTES // ROW_BYTES
+CELL_BYTES = 35  # at most 38: 5 digits of cell, 10 of samples, 20 of total, commas
+SAMPLE_BYTES = 11  # ten digits and a comma: a grid has at most 2**32 steps
+TOTAL_BYTES = 21  # more, for each of several coordinates
+
+
+class Outlet:
+    """What one metric has to send, by group: its rows, and a count and a sum per tick and cell of blocks that merge."""
+
+    def __init__(self, plan: TopicPlan, metric: Metric) -> None:
+        self._plan, self._metric = plan, metric
+        self._pseudonym, self._every = metric.pseudonym, metric.every or 0
+        self._homes: dict[str | None, tuple[str, int]] = {}
+        self._rows: dict[str | None, list[Row]] = {}
+        # (group, tick) -> cell -> sum << COUNT_BITS | samples
+        self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
+        self.send: Callable[[str | None, int, bytes, Block], None]
+        """Queue a block of a user's, closed at an effective time."""
+        self.send = self._merge if metric.merges and metric.every is not None else self._append
+
+    def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
+        number, level, samples, total, _ = block
+        row = (effective, self._pseudonym(user), number, level, samples, total)
+        rows = self._rows.get(group)
+        if rows is None:
+            self._rows[group] = [row]
+        else:
+            rows.append(row)
+
+    def _merge(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
+        _, level, samples, total, part = block
+        if part is None:
+            self._append(group, effective, user, block)
+            return
+        place = group, effective // self._every
+        cells = self._partials.get(place)
+        if cells is None:
+            cells = self._partials[place] = {}
+        cell = level << PART_BITS | part
+        cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
+
+    def take(self) -> Iterator[tuple[int, str, list[Row], list[tuple[Partial, int]]]]:
+        """(contributions partition, key in the message, rows, partials and their cost) of every group that has some."""
+        rows, self._rows = self._rows, {}
+        partials: dict[str | None, list[tuple[Partial, int]]] = {}
+        for (group, tick), cells in self._partials.items():
+            flat = self._flat(cells)
+            partials.setdefault(group, []).append(((tick * self._every, flat), self._partial_cost(flat)))
+        self._partials = {}
+        for group in rows | partials:
+            key, home = self._home(group)
+            yield home, key, self._unpacked(rows.get(group, [])), partials.get(group, [])
+
+    def _unpacked(self, rows: list[Row]) -> list[Row]:
+        unpack = self._metric.unpack
+        return rows if unpack is None else [(*row[:5], unpack(row[5], row[4])) for row in rows]
+
+    def _flat(self, cells: dict[int, int]) -> list[Any]:
+        """[cell, samples, total, ...] of a tick."""
+        unpack, flat = self._metric.unpack, list[Any]()
+        for cell, held in cells.items():
+            samples, total = held & COUNT_MASK, held >> COUNT_BITS
+            flat += cell, samples, total if unpack is None else unpack(total, samples)
+        return flat
+
+    def _partial_cost(self, flat: list[Any]) -> int:
+        """Bytes of a partial, but for its group's key: no more cells than these samples can fill, whatever they are."""
+        samples: dict[int, int] = {}
+        add_samples(samples, flat)
+        return ROW_BYTES + most_cells(samples, self._metric.parts) * _cost(CELL_BYTES, flat[2])
+
+    def _home(self, group: str | None) -> tuple[str, int]:
+        home = self._homes.get(group)
+        if home is None:
+            # Keyed by version too: contributions of a retired version may still wait in the topic.
+            key = f"{self._metric.label}|{group or ''}"
+            home = self._homes[group] = key, self._plan.home_of(record_key(self._metric.name, group))
+        return home
+
+
+class Outgoing:
+    """The messages that one source partition has still to send, and how many it sent to each home so far."""
+
+    def __init__(self, plan: TopicPlan, partition: int) -> None:
+        self.numbers = [0] * plan.contributions_partitions
+        self.outlets = [Outlet(plan, metric) for metric in plan.metrics]
+        self._plan = plan
+        self._partition = partition
+        self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
+
+    def take(
+        self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
+    ) -> list[tuple[int, Message]]:
+        """(home, message) pairs for everything queued; every home hears of a clock that entered a new step."""
+        by_home = [Parts() for _ in self.numbers]
+        for outlet in self.outlets:
+            for home, key, rows, partials in outlet.take():
+                by_home[home].add(key, rows, partials)
+        speaks = self._entered_step(watermarks) or idle
+        clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
+        messages: list[tuple[int, Message]] = []
+        for home, found in enumerate(by_home):
+            if found or speaks:
+                parts = [self._message(home, next_offset, wall, *part) for part in found.parts]
+                # The clock stands in the last one: it covers the whole transaction.
+                parts[-1].watermarks, parts[-1].idle = clock, idle
+                messages += [(home, part) for part in parts]
+        return messages
+
+    def _entered_step(self, watermarks: Sequence[int | None]) -> bool:
+        """Whether a watermark entered a new step of some cadence since the last time."""
+        entered = False
+        for clock in self._plan.clocks:
+            watermark = watermarks[clock.index]
+            if watermark is None:
+                continue
+            steps = tuple(watermark // cadence for cadence in clock.cadences)
+            if steps != self._sent_steps[clock.index]:
+                self._sent_steps[clock.index] = steps
+                entered = True
+        return entered and self._plan.has_ticks
+
+    def _message(
+        self, home: int, next_offset: int, wall: int, rows: dict[str, list[Row]], partials: dict[str, list[Partial]]
+    ) -> Message:
+        self.numbers[home] += 1
+        return Message(
+            self._plan.topic, self._partition, self.numbers[home], next_offset, wall,
+            contributions=rows, partials=partials,
+        )  # fmt: skip
+
+
+class Parts:
+    """Rows and partials for one home, in parts of bounded size; one empty part if there are none."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[dict[str, list[Row]], dict[str, list[Partial]]]] = [({}, {})]
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return any(self.parts[0])
+
+    def add(self, key: str, rows: list[Row], partials: list[tuple[Partial, int]]) -> None:
+        """A group's."""
+        if rows and isinstance(rows[0][5], dict):
+            for row in rows:
+                self._open(6 * len(key) + _cells_cost(row[5]))[0].setdefault(key, []).append(row)
+        elif rows:
+            each = _cost(ROW_BYTES, rows[0][5])
+            most = MESSAGE_BYTES // each
+            for begin in range(0, len(rows), most):
+                part = rows[begin : begin + most]
+                self._open(6 * len(key) + len(part) * each)[0].setdefault(key, []).extend(part)
+        for partial, cost in partials:
+            self._open(6 * len(key) + cost)[1].setdefault(key, []).append(partial)
+
+    def _open(self, cost: int) -> tuple[dict[str, list[Row]], dict[str, list[Partial]]]:
+        """The part that has room for so much."""
+        if self and self._size + cost > MESSAGE_BYTES:
+            self.parts.append(({}, {}))
+            self._size = 0
+        self._size += cost
+        return self.parts[-1]
+
+
+def _cells_cost(cells: dict[str, list[int]]) -> int:
+    """Bytes of a row with samples: of each cell a name, which JSON may write six times as long, and numbers."""
+    return ROW_BYTES + sum(6 * len(cell) + SAMPLE_BYTES * len(samples) + 6 for cell, samples in cells.items())
+
+
+def _cost(least: int, total: Any) -> int:
+    """Bytes of a row or cell."""
+    return least + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)

@@ -1,0 +1,86 @@
+"""Progress: how far event time has got in one source partition, by one clock, and what that makes of a record's time.
+
+W is the largest event time before the record, less the lateness. An event earlier than W is late. Its effective time
+is W (it is folded), or it is refused under `late = "drop"`; every other event's effective time is its own.
+"""
+
+from typing import Any
+
+from shoal.models.events import Refused, read_time
+from shoal.models.times import valid
+from shoal.stream.topic import Clock
+
+TEXTS_KEPT = 100_000
+
+
+class Progress:
+    """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record."""
+
+    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.latest: int | None = None  # the largest event time so far
+        self.time = 0  # the last event's own, whatever its effective time
+        self._get, self._path, self._reading = clock.get, clock.path or "", clock.reading
+        self._lateness, self._max_ahead = clock.lateness, clock.max_ahead
+        self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
+
+    def effective(self, event: dict[str, Any], raw: bytes, stamp: int) -> int:
+        """A record's effective time; `stamp` is the record's own time in milliseconds, -1 for none.
+
+        Raises:
+            Refused: the record has no time that this clock can use.
+        """
+        try:
+            time = _stamped(stamp) if self._get is None else self._time(self._get(event), raw)
+        except Refused:
+            raise
+        except Exception:
+            raise Refused("error") from None
+        self.time = time
+        latest = self.latest
+        if latest is None or time > latest:
+            if latest is None or time - latest > self._max_ahead:
+                self._check_ahead(time, stamp)
+            self.latest = time
+            return time
+        horizon = latest - self._lateness
+        if time >= horizon:
+            return time
+        if self.clock.drops_late:
+            raise Refused("late")
+        return horizon
+
+    def _time(self, found: Any, raw: bytes) -> int:
+        if found.__class__ is not str:
+            return read_time(found, raw, self._path, self._reading)
+        time = self._texts.get(found)
+        if time is None:
+            time = read_time(found, raw, self._path, self._reading)
+            if len(self._texts) >= TEXTS_KEPT:
+                self._texts.clear()
+            self._texts[found] = time
+        return time
+
+    def _check_ahead(self, time: int, stamp: int) -> None:
+        if time - stamp * 1000 > self._max_ahead and stamp >= 0:  # a file's lines have no stamp
+            raise Refused("too-far-ahead")
+
+    @property
+    def promise(self) -> int | None:
+        """No later event of this partition will have an earlier effective time; None if nothing was heard."""
+        return None if self.latest is None else self.latest - self._lateness
+
+    def advance(self, time: int) -> None:
+        """Promise this time, as if an event that late had come."""
+        latest = time + self._lateness
+        self.latest = latest if self.latest is None else max(latest, self.latest)
+
+
+def _stamped(stamp: int) -> int:
+    """Microseconds of a record's own time: any producer may have set it, to a time that no calendar has, too."""
+    time = valid(stamp * 1000)
+    if time is None or stamp < 0:
+        raise Refused("no-time" if stamp < 0 else "bad-time")
+    return time

@@ -1,0 +1,172 @@
+"""One group's history: what it has released, and the bytes of what it releases next."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from shoal.mechanisms.continual_mean.coordinates import Estimates, JointActivation
+from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
+from shoal.mechanisms.slot.cell import CellEstimate
+from shoal.mechanisms.slot.statistic import CellReleaser
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.models.chain import FIRST, chain
+from shoal.models.records import activation_bytes, node_text, record_key, release_bytes, release_id
+from shoal.models.times import iso
+from shoal.stream.topic import AnyReleaser, Metric
+
+
+class Release(NamedTuple):
+    """A published release; the first four fields are the order in which files list them."""
+
+    at: int
+    metric: str
+    group: str  # "" without one
+    seq: int
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+    @property
+    def record_key(self) -> bytes:
+        """The Kafka record key."""
+        return record_key(self.metric, self.group).encode()
+
+
+class Activated(NamedTuple):
+    """A published activation."""
+
+    record_key: bytes
+    value: bytes
+
+
+@dataclass(slots=True)
+class Released:
+    """One transaction's worth: what `take` hands out."""
+
+    releases: list[Release]
+    activations: list[Activated]
+    changelog: list[tuple[bytes, bytes | None]]
+    next_offset: int
+    events: int
+
+
+@dataclass(slots=True)
+class GroupState:
+    """One group of one metric."""
+
+    metric: Metric
+    group: str | None
+    releaser: AnyReleaser
+    seq: int = 0
+    chain: bytes = FIRST
+    tick: int | None = None  # of what is released at every step: the last one that was
+    active: int = 0  # and the last one in which something came
+    written: int = 0  # checksum of the head that the changelog has; 0: none
+
+    def head(self) -> dict[str, Any]:
+        """The state, but for what the releaser keeps."""
+        steps = {"tick": self.tick, "active": self.active} if self.metric.rest else {}
+        return {"seq": self.seq, "chain": self.chain.hex(), "releaser": self.releaser.head()} | steps
+
+    def restore(self, head: dict[str, Any], kept: Iterable[Contribution]) -> None:
+        """Take the state over."""
+        self.seq, self.chain = head["seq"], bytes.fromhex(head["chain"])
+        self.tick, self.active = head.get("tick"), head.get("active", 0)
+        self.releaser.restore(head["releaser"], kept)
+
+    def step_to(self, tick: int, *, active: bool) -> None:
+        """The next step to be released is this one; steps between, in which the group rested, hold nothing."""
+        if not isinstance(self.releaser, StepReleaser):
+            return
+        if self.tick is not None and tick > self.tick + 1:
+            self.releaser.skip(tick - self.tick - 1)
+        self.tick, self.active = tick, tick if active else self.active
+
+    @property
+    def next_tick(self) -> int | None:
+        """The step that is due even if nothing comes in it; None: there is none."""
+        rest = self.metric.rest
+        if rest is None or self.tick is None or self.tick - self.active >= rest:
+            return None
+        return self.tick + 1
+
+    def add(self, contributions: Iterable[Contribution], at: int) -> list[Activated]:
+        """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
+        section = self.metric.section
+        key = record_key(section.name, self.group).encode()
+        add = self.releaser.add
+        activations = [activation for contribution in contributions for activation in add(contribution)]
+        activations += self.releaser.close()
+        return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
+
+    def _activation_bytes(self, activation: Activation | JointActivation, at: int) -> bytes:
+        section = self.metric.section
+        return activation_bytes(
+            section.name, section.version, self.group, activation.level, at,
+            activation.prior, float(activation.epsilon), activation.samples,
+        )  # fmt: skip
+
+    def next_release(self, at: int) -> bytes:
+        """The bytes of the group's next release; it is then the last one."""
+        estimate = self.releaser.estimate()
+        section = self.metric.section
+        self.seq += 1
+        fields: dict[str, Any] = {
+            "metric": section.name,
+            "group": self.group,
+            "seq": self.seq,
+            "id": release_id(section.name, section.version, self.group, self.seq),
+            "at": iso(at),
+            "value": None if estimate is None else self._value(estimate),
+            "noise_sd": None if estimate is None else estimate.noise_sd,
+            "low": None if estimate is None else estimate.low,
+            "high": None if estimate is None else estimate.high,
+            "samples": 0 if estimate is None else estimate.samples,
+            "epsilon": float(section.epsilon),
+            "delta": float(section.delta),
+            "unit": section.unit,
+            "relation": section.relation,
+            "algorithm": section.algorithm,
+            "version": section.version,
+        }
+        fields |= self._details()
+        if isinstance(estimate, Estimate) and estimate.nodes is not None:
+            fields["nodes"] = [node_text(node) for node in estimate.nodes]
+        release = release_bytes(fields)
+        self.chain = chain(self.chain, release)
+        return release
+
+    def _details(self) -> dict[str, Any]:
+        """What statistics with steps or slots say besides: how the release was made, and of a cell what it rests on."""
+        if isinstance(self.metric.parameters, Stepped):
+            return {"mechanism": self.metric.parameters.mechanism}
+        found = self.releaser.last if isinstance(self.releaser, CellReleaser) else None
+        if found is None:
+            return {}
+        return {
+            "mechanism": found.estimate.mechanism,
+            "cell_epsilon": float(found.epsilon),
+            "users": found.users,
+            "dropped": found.dropped,
+            "error": found.estimate.error,
+            "degradation": found.degradation,
+        }
+
+    def _value(self, estimate: Estimate | Estimates | CellEstimate) -> Any:
+        """The estimate, or that of each coordinate, clamped if the metric says so; a cell's was."""
+        section = self.metric.section
+        if isinstance(estimate, CellEstimate) or not section.clamps:
+            return estimate.value
+        if isinstance(estimate, Estimates):
+            ends = [own or ends for own, ends in zip(estimate.bounds, section.ranges, strict=True)]
+            return [clamped(one, *own) for one, own in zip(estimate.value, ends, strict=True)]
+        return clamped(estimate.value, *(estimate.bounds or section.ranges[0]))
+
+
+def clamped(value: float | None, low: Fraction | float, high: Fraction | float) -> float | None:
+    """The value, or the end of the range that it lies beyond.
+
+    >>> clamped(1.5, 0, 1), clamped(None, 0, 1)
+    (1.0, None)
+    """
+    return None if value is None else min(max(value, float(low)), float(high))

@@ -1,0 +1,140 @@
+"""What the Kafka layer and the stream's rules say to each other: records in, transactions out.
+
+In come records of one partition, in order; out come outboxes, each of which becomes one Kafka transaction. A machine
+is pure and synchronous: it knows no Kafka, no event loop and no clock, and a host (`partition.py`) drives it. Nothing
+here can fail; a machine that raises ends the worker.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+Headers = list[tuple[str, bytes]]
+OutRecord = tuple[bytes | None, bytes, Headers]
+
+
+class Place(NamedTuple):
+    """Where a machine works. Everything that belongs to a partition is keyed by all three."""
+
+    stage: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.stage} of {self.topic}[{self.partition}]"
+
+
+class Record(Protocol):
+    """One Kafka record. The fast path hands out aiokafka's C records, which do not know their topic or partition."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The record key."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The value; None is a tombstone."""
+
+    @property
+    def offset(self) -> int:
+        """Position in the partition."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch, as the producer or the broker stamped them."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]:
+        """The headers, in order."""
+
+
+@dataclass(slots=True)
+class Outbox:
+    """One transaction's worth, taken from a machine: all of it becomes visible, or none."""
+
+    next_offset: int
+    """First source offset not covered. The changelog's mark record says the same, and that one is the truth."""
+
+    changelog: list[tuple[bytes, bytes | None]] = field(default_factory=list)
+    """To the machine's own changelog partition, the mark record last; None is a tombstone."""
+
+    records: dict[tuple[str, int], list[OutRecord]] = field(default_factory=dict)
+    """To other topics: (topic, partition) -> records in order."""
+
+    events: int = 0
+    """Source records covered, for statistics."""
+
+
+class Machine(Protocol):
+    """The rules of one stage for one partition."""
+
+    @property
+    def next_offset(self) -> int | None:
+        """First source offset that the restored state does not cover; None when there is no state yet."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the restored state says what it holds; such a state also names the topic that it was made of."""
+
+    @property
+    def backlog(self) -> int:
+        """Source records and own outputs that were processed and not yet taken; the host waits when it is large."""
+
+    def restore(self, items: Mapping[bytes, bytes]) -> None:
+        """Take the changelog: the last value of each key, tombstones left out. Called once, before all else."""
+
+    def start(self, offset: int) -> None:
+        """There is no state: begin at this source offset. Called once, after `restore`, if next_offset is None."""
+
+    def process(self, records: Sequence[Record], end: int) -> None:
+        """Take records that follow the last ones; `end` is the position after them, past invisible records too."""
+
+    def idle(self, wall_ms: int) -> None:
+        """The partition was at its high watermark at this wall time, and all before it has been processed."""
+
+    def pending(self) -> bool:
+        """Whether work of its own is due (a long tick to close) before the next records may come."""
+
+    def work(self, budget_ms: float) -> None:
+        """Do some of it, for about this long."""
+
+    def take(self, max_records: int) -> Outbox | None:
+        """Everything since the last take, or None; about `max_records` at most when outputs can be cut."""
+
+    def committed(self, outbox: Outbox) -> None:
+        """The transaction of this outbox is committed."""
+
+    def lookup(self, key: bytes) -> bytes | None:
+        """The present changelog value of a key, for Faust's `table[key]`; may always be None."""
+
+
+class Domain(Protocol):
+    """What the layer needs to know of the statistics."""
+
+    sources: Sequence[str]
+    """The events' topics."""
+
+    def machine(self, place: Place) -> Machine:
+        """Make the machine of a partition."""
+
+    async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
+        """Judge a restored machine before it may process: raise FailStop to refuse.
+
+        Called after the old owner is fenced. `last_release` is, for the release stage, the last committed record of
+        the releases partition of the same number, None when there is none; for other stages always None.
+        """
+
+    async def watch_deployment(self) -> None:
+        """Raise FailStop once another configuration is in use; runs from the first takeover on, and never waits."""
+
+    async def watch(self) -> None:
+        """Run beside the machines for as long as the worker owns partitions; an exception ends the worker."""
+
+    def ahead(self) -> Set[Place]:
+        """Source partitions that are not to be read for now, for others lag behind; asked every second."""
+
+    def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
+        """Write releases or activations to the audit log. Runs in a thread, one call at a time.
+
+        Raises `shoal.agents.worker.audit_feed.Unavailable` to be called again with the same records later.
+        """

@@ -1,0 +1,41 @@
+"""Open ticks, for monitoring: how far a metric's releases are complete, and which partitions its next tick needs.
+
+All of it is a function of the clocks, which are pattern.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shoal.stream.clock import TopicClocks
+from shoal.stream.release import ReleasePartition
+
+
+class OpenTick(NamedTuple):
+    """Where one metric stands in one contributions partition."""
+
+    metric: str  # its name
+    topic: str
+    reached: int | None  # no later release will be `at` or before this time, in microseconds
+    step: int | None  # number of the tick that is open
+    waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
+
+
+def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
+    """Of every metric that has ticks."""
+    for label, (plan, metric) in release._metrics.items():
+        if metric.every is None:
+            continue
+        reached = release.clock_of(label)
+        step = None if reached is None else reached // metric.every
+        end = None if step is None else (step + 1) * metric.every
+        behind = held_up_by(release._clocks[plan.topic], plan.clocks[metric.clock].label, end)
+        yield OpenTick(metric.section.name, plan.topic, reached, step, behind)
+
+
+def held_up_by(clocks: TopicClocks, name: str, end: int | None) -> tuple[int, ...]:
+    """Partitions that have not passed the end of a tick which another has passed; without an end, any word will do."""
+    marks = [source.watermarks.get(name) for source in clocks.sources]
+    furthest = max((mark for mark in marks if mark is not None), default=None)
+    if furthest is None or (end is not None and furthest < end):
+        return ()
+    return tuple(index for index, mark in enumerate(marks) if mark is None or (end is not None and mark < end))

@@ -1,0 +1,368 @@
+"""The configuration, compiled: what each source topic's records are read for.
+
+A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan` the metrics and clocks of one topic.
+A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import orjson
+
+from shoal.mechanisms.continual_mean.coordinates import Coordinates, CoordinatesReleaser
+from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
+from shoal.mechanisms.slot.statistic import CellReleaser, Slotted
+from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
+from shoal.mechanisms.sums import decays
+from shoal.models.cells import Reader, cell_reader
+from shoal.models.chain import parameters_digest
+from shoal.models.config.cell import FEW_USERS, KEYS, CellSection
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.reading import FIRST
+from shoal.models.events import getter, read_value
+from shoal.stream.partitioning import PARTITIONERS
+
+# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
+# foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
+REVISION = 1
+ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
+# Keys of a later version: unset, they leave the digest as it was.
+LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay", *KEYS})
+
+Mechanism = MeanParameters | Coordinates | Stepped | Slotted
+ClockIdentity = tuple[str | None, int, bool, int, int]
+AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One kind of event time in a topic."""
+
+    index: int
+    path: str | None  # None: the record's timestamp
+    lateness: int
+    drops_late: bool
+    max_ahead: int
+    cadences: tuple[int, ...]
+    get: Callable[[dict[str, Any]], Any] | None
+    reading: int = FIRST
+
+    @property
+    def label(self) -> str:
+        """Names the clock in the state."""
+        said = f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
+        return said if self.reading == FIRST else f"{said}|{self.reading}"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric, ready to run."""
+
+    section: MetricSection
+    index: int  # among its topic's metrics
+    clock: int
+    parameters: Mechanism
+    digest: str
+    key: bytes = field(repr=False)
+    clip: Callable[[int | float], int]
+    add: Callable[[int, int], tuple[int, Block | None]]
+    merges: bool
+    parts: int  # of a level, at most: what is summed over units has one number for each
+    unpack: Callable[[int, int], list[int]] | None  # total and samples -> a total for each of several coordinates
+    account_bytes: int
+    pseudonym: Callable[[bytes], str]
+    get_user: Callable[[dict[str, Any]], Any]
+    get_value: Callable[[dict[str, Any]], Any]
+    place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
+    name: str
+    max_contributions: int
+    every: int | None  # microseconds of a tick or step; None: a release per contribution
+    rest: int | None  # of what is released at every step: how many steps of silence there are before it rests
+
+    @property
+    def label(self) -> str:
+        """Name and version: what the state calls it."""
+        return f"{self.section.name}/{self.section.version}"
+
+    def releaser(self, group: str | None) -> AnyReleaser:
+        """A fresh releaser for one group."""
+        return self.parameters.releaser(self.key, (group or "").encode())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What a source topic is read for, and how its users and groups map to partitions."""
+
+    topic: str
+    metrics: tuple[Metric, ...]
+    clocks: tuple[Clock, ...]
+    source_partitions: int
+    contributions_partitions: int
+    partitioner: str
+    dead_letters: bool = True
+    retired: frozenset[str] = frozenset()
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether any metric waits for a clock."""
+        return any(metric.every is not None for metric in self.metrics)
+
+    def partition_of(self, key: bytes, partitions: int) -> int:
+        """The partition of a record key."""
+        return PARTITIONERS[self.partitioner](key, partitions)
+
+    def home_of(self, record_key: str) -> int:
+        """The contributions partition of a `metric|group`."""
+        return PARTITIONERS["murmur2"](record_key.encode(), self.contributions_partitions)
+
+
+def parameters_of(config: Config, metric: MetricSection) -> str:
+    """Everything that can change one byte of a release, or its epsilon, as canonical JSON.
+
+    The topic's and fields' names count; brokers, app, partition counts and the budget do not.
+    """
+    fields = {name: _plain(value) for name, value in metric if name not in ("name", "version")}
+    fields = {name: value for name, value in fields.items() if value is not None or name not in LATER}
+    mechanism = mechanism_of(metric)
+    if isinstance(mechanism, Stepped):
+        # Chosen by floats: another machine that chose another one would draw other noise under the same names.
+        fields["mechanism"] = [mechanism.mechanism, hashlib.sha256(repr(mechanism.sums).encode()).hexdigest()]
+    fields |= {
+        "partitioner": config.kafka.partitioner,
+        "idle_after": config.kafka.idle_after,
+        "revision": REVISION,
+    }
+    if metric.reading != FIRST:
+        fields["reading"] = metric.reading
+    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, DecaySection | CellSection):
+        return {name: _plain(part) for name, part in value if part is not None}
+    return value
+
+
+def mechanism_of(metric: MetricSection) -> Mechanism:
+    """A metric's mechanism.
+
+    Raises:
+        ValueError: the mechanism refuses the combination; its message names the parameter.
+    """
+    if metric.is_slotted:
+        return _slotted(metric)
+    if metric.is_stepped:
+        return _stepped(metric)
+    return mean_parameters(metric)
+
+
+def _slotted(metric: MetricSection) -> Slotted:
+    low, high = metric.ranges[0]
+    return Slotted(
+        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
+        algorithm=metric.algorithm,
+        grid=Grid(low, high, metric.grid),
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        max_contributions=metric.cap,
+        max_slots=metric.slot_limit,
+        max_cells=metric.cell_limit,
+        splits=metric.across_cells == "split",
+        cap=metric.contribution_cap or "optimal",
+        prior=metric.prior == FEW_USERS,
+        failure=metric.failure,
+        sigma=metric.sigmas[0],
+        min_users=metric.min_users or 1,
+        bins=metric.bin_count,
+        quantiles=metric.quantile_levels,
+        clamps=metric.clamps,
+    )
+
+
+def _stepped(metric: MetricSection) -> Stepped:
+    grids = [Grid(low, high, metric.grid) for low, high in metric.ranges] if metric.statistic != "count" else []
+    found = Stepped(
+        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
+        decay=_decay(metric),
+        algorithm=metric.algorithm,
+        epsilon=metric.epsilon,
+        delta=metric.delta,
+        max_contributions=metric.cap,
+        **({"grid": grids[0]} if grids else {}),
+    )
+    found.sums.noise_sd(1)  # whatever it refuses, it refuses now
+    return found
+
+
+def _decay(metric: MetricSection) -> decays.Decay:
+    said, step = metric.forgets, metric.cadence or 1
+    match said.kind:
+        case "window":
+            return decays.Window((said.length or step) // step)
+        case "all-windows":
+            return decays.AllWindows(metric.expected_releases)
+        case "exponential":
+            if said.half_life is not None:
+                return decays.Exponential.half_life(Fraction(said.half_life, step))
+            return decays.Exponential(said.alpha or Fraction(1, 2))
+        case "polynomial":
+            return decays.Polynomial(said.exponent or Fraction(1))
+        case _:
+            return decays.Undecayed(metric.expected_releases)
+
+
+def mean_parameters(metric: MetricSection) -> MeanParameters | Coordinates:
+    """The mechanism of a mean without decay; with several coordinates, those of all.
+
+    Raises:
+        ValueError: the mechanism refuses the combination; its message names the parameter.
+    """
+    parts = tuple(_one_mean(metric, index) for index in range(len(metric.values)))
+    return parts[0] if len(parts) == 1 else Coordinates(parts)
+
+
+def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
+    low, high = metric.ranges[coordinate]
+    given: dict[str, Fraction | int | None]
+    given = {"prior": metric.priors[coordinate], "sigma": metric.sigmas[coordinate]}
+    if metric.algorithm == "sharp":
+        given |= {"horizon": metric.expected_releases, "each": not isinstance(metric.every, int)}
+    assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return ALGORITHMS[metric.algorithm](
+        grid=Grid(low, high, metric.grid),
+        epsilon=metric.epsilon / len(metric.values),
+        max_contributions=metric.cap,
+        users=_users(metric),
+        groups=metric.max_groups_per_user,
+        failure=metric.failure,
+        **assumptions,
+    )
+
+
+def _users(metric: MetricSection) -> int:
+    """Expected in a group. How they spread over groups nobody says; sharp, who needs no number, then gets none."""
+    return 1 if metric.users is None or (metric.group and metric.algorithm == "sharp") else metric.users
+
+
+def plan_topic(
+    config: Config,
+    topic: str,
+    secret: bytes,
+    *,
+    source_partitions: int,
+    contributions_partitions: int,
+    retired: frozenset[str] = frozenset(),
+) -> TopicPlan:
+    """Compile one topic's metrics."""
+    sections = config.metrics_of(topic)
+    clocks = _clocks(sections)
+    by_identity = {
+        (clock.path, clock.lateness, clock.drops_late, clock.max_ahead, clock.reading): clock.index for clock in clocks
+    }
+    metrics = tuple(
+        _metric(config, section, index, by_identity[_clock_identity(section)], secret)
+        for index, section in enumerate(sections)
+    )
+    return TopicPlan(
+        topic,
+        metrics,
+        clocks,
+        source_partitions,
+        contributions_partitions,
+        config.kafka.partitioner,
+        config.kafka.dead_letters,
+        retired,
+    )
+
+
+def _clock_identity(section: MetricSection) -> ClockIdentity:
+    return section.time, section.lateness, section.late == "drop", section.max_ahead, section.reading
+
+
+def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+    cadences: dict[ClockIdentity, set[int]] = {}
+    for section in sections:
+        found = cadences.setdefault(_clock_identity(section), set())
+        if section.cadence is not None:
+            found.add(section.cadence)
+    return tuple(
+        Clock(
+            index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path), reading
+        )
+        for index, ((path, lateness, drops, ahead, reading), every) in enumerate(cadences.items())
+    )
+
+
+def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
+    digest = parameters_digest(parameters_of(config, section))
+    key = metric_key(secret, section.name, section.version, digest)
+    mechanism = mechanism_of(section)
+    bounder = mechanism.bounder()
+    clip, get_value = _reading(section, mechanism)
+    return Metric(
+        section=section,
+        index=index,
+        clock=clock,
+        parameters=mechanism,
+        digest=digest,
+        key=key,
+        clip=clip,
+        add=bounder.add,
+        merges=bounder.merges,
+        parts=bounder.parts,
+        pseudonym=pseudonymizer(key),
+        get_user=getter(section.user),
+        get_value=get_value,
+        unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
+        account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
+        place_of=_place_of(section),
+        name=section.name,
+        max_contributions=section.cap,
+        every=section.cadence,
+        rest=_rest(section, mechanism),
+    )
+
+
+def _place_of(section: MetricSection) -> Reader | None:
+    if section.cell is None and section.group is None:
+        return None
+    return cell_reader(section.cell, section.group, section.reading)
+
+
+def _rest(section: MetricSection, mechanism: Mechanism) -> int | None:
+    """max_gap, but never while a window still has something in it."""
+    if not isinstance(mechanism, Stepped):
+        return None
+    window = mechanism.decay.length if isinstance(mechanism.decay, decays.Window) else 1
+    return max(section.max_gap, window)
+
+
+def _reading(
+    section: MetricSection, mechanism: Mechanism
+) -> tuple[Callable[[int | float], int], Callable[[dict[str, Any]], Any]]:
+    """(what makes a grid index of a value, what finds the value in an event).
+
+    Several coordinates are clipped and packed where they are found, so that they take the way of a single value.
+    """
+    if not section.values:
+        return int, lambda event: 0
+    if not isinstance(mechanism, Coordinates):
+        return mechanism.sample_grid.clip, getter(section.values[0])
+    pack = mechanism.pack
+    lanes = [(getter(path), part.sample_grid.clip) for path, part in zip(section.values, mechanism.parts, strict=True)]
+
+    def packed(event: dict[str, Any]) -> int:
+        return pack([clip(read_value(get(event))) for get, clip in lanes])
+
+    return int, packed

@@ -1,0 +1,105 @@
+"""Contributions of slots held against the events, however they were sent; and what a forger might do to them."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents.audit.replay.bound_again import BoundAgain
+from shoal.agents.audit.replay.contributions import Sent, compare
+from shoal.agents.audit.replay.matching import Findings
+from shoal.models.config.file import Config
+from shoal.models.records import Message
+from tests.stream.simulation import config
+from tests.stream.units import Event, Stage, plan_of, schedules
+
+SLOTTED: dict[str, Any] = {
+    "statistic": "slot-mean", "algorithm": "levy", "slot": "10s", "group": "g", "max_contributions": 9, "max_cells": 3,
+    "lateness": "2s",
+}  # fmt: skip
+STEPPED: dict[str, Any] = {"statistic": "sum", "step": "5s", "max_contributions": 9, "lateness": "2s"}
+slot_events = st.lists(
+    st.builds(Event, st.sampled_from("ab"), st.integers(0, 35), st.sampled_from("xy"), st.sampled_from([0, 0.5, 1])),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+def compared(cfg: Config, stage: Stage, messages: Sequence[Message]) -> list[str]:
+    """What an audit from the events has to say of these messages."""
+    mark = orjson.loads(stage.changelog[b"\x00mark"])
+    again = BoundAgain(cfg, "events", plan_of, 0, mark)
+    yielded, sent, findings = Sent(stage.plan), Sent(stage.plan), Findings()
+    for _, message in again.take(stage.log):
+        yielded.add(Message.decode(message.encode()))
+    for message in messages:
+        sent.add(Message.decode(message.encode()))
+    compare(findings, "here", stage.plan, yielded, sent, again.clocks())
+    return [one.message.partition(":")[0] for one in findings.all()]
+
+
+@given(slot_events, schedules)
+def test_samples_of_slots_are_what_the_events_yield_whatever_happened_to_the_worker(
+    events: list[Event], schedule: list[tuple[str, int]]
+) -> None:
+    cfg = config(SLOTTED, {**SLOTTED, "late": "drop"}, STEPPED, {"algorithm": "naive", "every": "7s"})
+    stage = Stage(plan_of(cfg))
+    stage.produce(*events)
+    stage.suffer(schedule)
+    stage.clock(60)
+    stage.run()
+    messages = [message for taken in stage.taken for _, message in taken.messages]
+    assert compared(cfg, stage, messages) == []
+
+
+def forged_stage(metric: dict[str, Any]) -> tuple[Config, Stage, list[Message]]:
+    """Two samples of a user in one slot, each sent when the partition fell idle; then the slot's end."""
+    cfg = config(metric)
+    stage = Stage(plan_of(cfg))
+    for value in (0, 1):
+        stage.run(Event("a", 1, "x", value))
+        stage.idle()
+    stage.run(Event("b", 15))
+    messages = [message for taken in stage.taken for _, message in taken.messages]
+    assert compared(cfg, stage, messages) == []
+    return cfg, stage, messages
+
+
+def test_samples_with_each_others_numbers_are_found() -> None:
+    """Release sorts by them: other samples would be a user's first ones."""
+    cfg, stage, messages = forged_stage(SLOTTED)
+    one, other = [rows[0] for message in messages for rows in message.contributions.values()]
+    forged = []
+    for message in messages:
+        rows = {
+            key: [(*row[:2], other[2] if row == one else one[2], *row[3:]) for row in rows]
+            for key, rows in message.contributions.items()
+        }
+        forged.append(dataclasses.replace(message, contributions=rows))
+    assert compared(cfg, stage, forged) == ["contributions are not what the events yield"]
+
+
+@pytest.mark.parametrize("metric", [SLOTTED, STEPPED])
+def test_contributions_that_come_after_the_end_of_their_slot_are_found(metric: dict[str, Any]) -> None:
+    """Release would leave out what comes then, or count it in the next step."""
+    cfg, stage, messages = forged_stage(metric)
+    # when what the first message brought stands in a further one instead
+    place = next(place for place, one in enumerate(messages) if one.contributions or one.partials)
+    first, forged = messages[place], list(messages)
+    forged[place] = dataclasses.replace(first, contributions={}, partials={})
+    forged.append(dataclasses.replace(first, watermarks=None, number=len(messages) + 1))
+    said = "contributions came after a watermark that had said that there were no more"
+    assert said in compared(cfg, stage, forged)
+
+
+def test_samples_that_say_another_time_of_a_slot_are_of_that_slot() -> None:
+    """Release takes them in as the slot's; so they are looked at when it is over, not later."""
+    cfg, stage, messages = forged_stage(SLOTTED)
+    place = next(place for place, one in enumerate(messages) if one.contributions)
+    ((key, (row,)),) = messages[place].contributions.items()
+    moved = (row[0] + 9_999_999, "forger", 1, 0, 1, row[5])
+    messages[place] = dataclasses.replace(messages[place], contributions={key: [row, moved]})
+    assert compared(cfg, stage, messages) == ["contributions are not what the events yield"]

@@ -1,0 +1,171 @@
+"""The database of the audit log: made once, migrated once, refused when it does not fit."""
+
+import re
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, inspect, text
+
+from shoal.agents.audit.database import Database, Unavailable
+from shoal.agents.audit.ledger import Ledger
+from shoal.migrations.versions import v001_first_tables
+from shoal.models.errors import LedgerError
+from shoal.models.tables import Table
+
+OPEN = "import sys; from shoal.agents.audit.ledger import Ledger; print(Ledger.open(sys.argv[1], migrate=True).log_id)"
+
+
+def test_a_log_keeps_its_random_id(database_url: str) -> None:
+    # given a log, made by whoever comes first
+    with Ledger.open(database_url, migrate=True) as first:
+        made = first.log_id
+    # when it is opened again, it is the same log
+    with Ledger.open(database_url, migrate=False) as second:
+        assert second.log_id == made
+    assert re.fullmatch("[0-9a-f]{32}", made)
+
+
+def test_the_migrations_make_what_the_models_say(database_url: str) -> None:
+    with Ledger.open(database_url, migrate=True) as ledger, ledger.database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Table.metadata) == []
+        tables = inspect(connection)
+        assert {"log", "budget", "budget_change", "metric_version", "partition_count", "release", "activation"} <= {
+            *tables.get_table_names()
+        }
+        for table in Table.metadata.sorted_tables:  # constraints are compared by name: a migration drops them by name
+            assert tables.get_pk_constraint(table.name)["name"] == table.primary_key.name
+            assert {one["name"] for one in tables.get_foreign_keys(table.name)} == {
+                constraint.name for constraint in table.foreign_key_constraints
+            }
+
+
+def test_processes_that_open_a_fresh_log_at_once_make_one(database_url: str) -> None:
+    # given no database yet, and four processes that all want it
+    started = [
+        subprocess.Popen([sys.executable, "-c", OPEN, database_url], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    # then all end well and name the same log
+    answers = [process.communicate(timeout=60)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0, 0]
+    assert len(set(answers)) == 1
+
+
+def test_threads_that_open_a_fresh_log_at_once_make_one(database_url: str) -> None:
+    with ThreadPoolExecutor(4) as pool, ExitStack() as stack:
+        opened = pool.map(lambda _: Ledger.open(database_url, migrate=True), range(8))
+        assert len({stack.enter_context(one).log_id for one in opened}) == 1
+
+
+def test_postgresql_is_migrated_by_a_command_only(postgresql_url: str) -> None:
+    # given an empty database, no command but migrate touches it
+    with pytest.raises(LedgerError, match="schema not migrated: run `shoal migrate CONFIG`"):
+        Ledger.open(postgresql_url)
+    # when it is migrated, every command opens it, by any name of the driver
+    Ledger.open(postgresql_url, migrate=True).close()
+    Ledger.open(postgresql_url.replace("postgresql+psycopg:", "postgresql:")).close()
+
+
+def test_a_newer_schema_is_refused(database_url: str) -> None:
+    with Ledger.open(database_url, migrate=True) as ledger, ledger.database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '999'"))
+    for migrate in (True, False):
+        with pytest.raises(LedgerError, match=r"the schema \(999\) is newer than this shoal"):
+            Ledger.open(database_url, migrate=migrate)
+
+
+def test_sqlite_waits_for_other_processes_and_survives_a_power_cut(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path / 'log.db'}") as ledger, ledger.database.read() as connection:
+        pragmas = ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
+        found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in pragmas]
+    assert found == ["wal", 1, 2, 30_000]
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "is not a database URL"),
+        ("mysql://host/name", "mysql is not supported"),
+        ("sqlite://", "must outlive its process"),
+        ("sqlite:///:memory:", "must outlive its process"),
+        ("sqlite:////nowhere/at/all/log.db", "the folder of /nowhere/at/all/log.db does not exist"),
+    ],
+)
+def test_a_url_that_is_no_log_is_refused(url: str, message: str) -> None:
+    with pytest.raises(LedgerError, match=re.escape(message)):
+        Ledger.open(url)
+
+
+def test_a_database_that_is_away_is_unavailable_and_the_password_stays_unsaid() -> None:
+    with pytest.raises(Unavailable, match="does not answer") as caught:
+        Ledger.open("postgresql://me:hunter2@127.0.0.1:1/log")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_connection_cut_in_mid_use_is_unavailable_and_the_next_use_connects_again(postgresql_url: str) -> None:
+    database = Database(postgresql_url)
+    with pytest.raises(Unavailable), database.read() as connection:
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    with database.read() as connection:
+        assert connection.execute(text("SELECT 1")).scalar_one() == 1
+    database.close()
+
+
+def test_a_fault_of_ours_is_not_taken_for_an_outage(database_url: str) -> None:
+    database = Database(database_url)
+    with pytest.raises(Exception, match="does_not_exist") as caught, database.read() as connection:
+        connection.execute(text("SELECT does_not_exist"))
+    assert not isinstance(caught.value, LedgerError)
+    database.close()
+
+
+def test_a_sqlite_file_locked_by_someone_else_is_waited_for(tmp_path: Path) -> None:
+    # given someone who holds a new file, and never lets go
+    holder = sqlite3.connect(tmp_path / "log.db", isolation_level=None)
+    holder.execute("CREATE TABLE other (number)")
+    holder.execute("BEGIN EXCLUSIVE")
+    # then we wait, and say that the database does not answer
+    database = Database(f"sqlite:///{tmp_path / 'log.db'}", patience=0.1)
+    with pytest.raises(Unavailable, match="locked"), database.read():
+        pass
+    holder.close()
+    database.close()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "log.db"
+    file.write_bytes(b"letters" * 1000)
+    with pytest.raises(LedgerError, match="no SQLite database"):
+        Ledger.open(f"sqlite:///{file}")
+    assert file.read_bytes() == b"letters" * 1000
+
+
+def test_more_users_than_connections_is_an_outage_too(database_url: str) -> None:
+    database = Database(database_url, patience=0.1)
+    with ExitStack() as stack:
+        for _ in range(15):
+            stack.enter_context(database.read())
+        with pytest.raises(Unavailable, match="busy"):
+            stack.enter_context(database.read())
+    database.close()
+
+
+def test_the_log_is_not_unmade() -> None:
+    with pytest.raises(NotImplementedError):
+        v001_first_tables.downgrade()
+
+
+def test_tables_other_than_ours_are_left_alone(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'log.db'}")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE other (number INTEGER)"))
+    engine.dispose()
+    with Ledger.open(f"sqlite:///{tmp_path / 'log.db'}") as ledger, ledger.database.read() as connection:
+        assert inspect(connection).has_table("other")

@@ -1,0 +1,148 @@
+"""The key file: made once, read only while private, bound to one log."""
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from shoal.agents.audit import key_file
+from shoal.models.errors import KeyFileError
+
+LOG, OTHER = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    key_file.new(tmp_path / "shoal.key")
+    return tmp_path / "shoal.key"
+
+
+def test_a_new_key_is_random_private_and_readable_again(tmp_path: Path) -> None:
+    one, two = (key_file.new(tmp_path / name) for name in ("one.key", "two.key"))
+    assert one.secret != two.secret
+    assert one.fingerprint != two.fingerprint
+    assert key_file.read(tmp_path / "one.key") == one
+    assert stat.S_IMODE((tmp_path / "one.key").stat().st_mode) == 0o600
+    assert (tmp_path / "one.key").read_text() == one.secret.hex() + "\n"
+
+
+def test_the_key_is_not_in_what_is_shown_of_it(path: Path) -> None:
+    key = key_file.read(path)
+    assert key.secret.hex() not in repr(key)
+    assert repr(key.secret) not in repr(key)
+    assert len(key.fingerprint) == 16
+    assert key.fingerprint not in key.secret.hex()
+
+
+def test_a_key_is_never_overwritten(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(KeyFileError, match="exists and is not overwritten"):
+        key_file.new(path)
+    assert path.read_bytes() == before
+
+
+def test_a_place_where_no_key_can_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="cannot be made"):
+        key_file.new(tmp_path / "nowhere" / "shoal.key")
+
+
+def test_a_missing_key_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="shoal key new .*shoal.key"):
+        key_file.read(tmp_path / "shoal.key")
+
+
+def test_an_unreadable_key_is_refused(path: Path) -> None:
+    with pytest.raises(KeyFileError, match="cannot be read"):
+        key_file.read(path / "below-a-file")
+
+
+def test_a_folder_is_no_key(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="is not a file"):
+        key_file.read(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o602, 0o644, 0o660, 0o777])
+def test_a_key_open_to_others_is_refused(path: Path, mode: int) -> None:
+    path.chmod(mode)
+    with pytest.raises(KeyFileError, match=f"is open to others .mode 0{mode:o}.; run: chmod 600"):
+        key_file.read(path)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "deadbeef", "zz" * 32, "00" * 31, "00" * 33, "00" * 32 + "\n\n", "é" * 32, "0" * 500]
+)
+def test_what_is_no_key_is_refused_and_not_repeated(path: Path, content: str) -> None:
+    path.write_text(content)
+    with pytest.raises(KeyFileError, match="does not hold a key") as caught:
+        key_file.read(path)
+    assert not content or content.strip() not in str(caught.value)
+
+
+def test_a_key_belongs_to_one_log(path: Path) -> None:
+    # given a key that two metric versions use, at every start again
+    for _ in range(2):
+        key_file.bind(path, LOG, [("basket", 1)])
+    key_file.bind(path, LOG, [("visits", 2)])
+    used = path.with_name("shoal.key.used")
+    assert orjson.loads(used.read_bytes()) == {"basket/1": LOG, "visits/2": LOG}
+    assert stat.S_IMODE(used.stat().st_mode) == 0o600
+    # when it turns up beside another log, it is refused, for a new metric too
+    for version in (("basket", 1), ("new", 1)):
+        with pytest.raises(KeyFileError, match="belongs to another audit log .metric version basket/1"):
+            key_file.bind(path, OTHER, [version])
+    # and nothing was changed by that
+    assert orjson.loads(used.read_bytes()) == {"basket/1": LOG, "visits/2": LOG}
+    assert sorted(file.name for file in path.parent.iterdir()) == ["shoal.key", "shoal.key.used"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"basket/1": 1}', "{"])
+def test_a_damaged_memory_is_refused(path: Path, content: str) -> None:
+    path.with_name("shoal.key.used").write_text(content)
+    with pytest.raises(KeyFileError, match="used is damaged"):
+        key_file.bind(path, LOG, [("basket", 1)])
+
+
+def test_a_memory_that_cannot_be_read_is_refused(path: Path) -> None:
+    path.with_name("shoal.key.used").mkdir()
+    with pytest.raises(KeyFileError, match="used cannot be read"):
+        key_file.bind(path, LOG, [("basket", 1)])
+
+
+def test_a_memory_that_cannot_be_written_is_refused(path: Path) -> None:
+    path.with_name("shoal.key.used.part").mkdir()
+    with pytest.raises(KeyFileError, match="used cannot be written"):
+        key_file.bind(path, LOG, [("basket", 1)])
+
+
+BIND = """
+import sys
+from pathlib import Path
+from shoal.agents.audit import key_file
+from shoal.models.errors import KeyFileError
+try:
+    for number in range(1, 20):
+        key_file.bind(Path(sys.argv[1]), sys.argv[2], [(sys.argv[3], number)])
+    print("bound")
+except KeyFileError:
+    print("refused")
+"""
+
+
+def bind_at_once(path: Path, *arguments: tuple[str, str]) -> list[str]:
+    started = [
+        subprocess.Popen([sys.executable, "-c", BIND, path, *both], stdout=subprocess.PIPE, text=True)
+        for both in arguments
+    ]
+    return sorted(process.communicate(timeout=60)[0].strip() for process in started)
+
+
+def test_processes_that_bind_at_once_forget_nothing(path: Path) -> None:
+    assert bind_at_once(path, (LOG, "one"), (LOG, "two"), (LOG, "three")) == ["bound"] * 3
+    assert len(orjson.loads(path.with_name("shoal.key.used").read_bytes())) == 3 * 19
+
+
+def test_processes_with_two_logs_cannot_both_win(path: Path) -> None:
+    assert bind_at_once(path, (LOG, "one"), (OTHER, "one")) == ["bound", "refused"]

@@ -1,0 +1,345 @@
+"""The ledger: what was agreed is charged once, compared ever after, and refused when it would drift."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.registration import Registration
+from shoal.agents.audit.session import registration_of
+from shoal.models.chain import parameters_digest
+from shoal.models.errors import ConfigError, LedgerError
+from tests.agents.audit.audit_examples import APP, amounts, register, release, version
+from tests.stream.simulation import config
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url, migrate=True) as opened:
+        yield opened
+
+
+def check(ledger: Ledger, *versions: Registration, **terms: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "app": APP,
+        "budget_epsilon": Fraction(4),
+        "budget_delta": Fraction(0),
+        "key_fingerprint": "f00d",
+    }
+    return ledger.check(registrations=versions, **(defaults | terms))
+
+
+def test_a_version_is_charged_once(ledger: Ledger) -> None:
+    # given a metric that says what it will cost, before it costs anything
+    assert check(ledger, version()).charged == (version(),)
+    assert ledger.budget_report() is None
+    # when it is registered again and again, as at every start of a worker
+    assert register(ledger, version()).charged == (version(),)
+    assert register(ledger, version()).charged == ()
+    # then it has cost its epsilon once
+    book = ledger.budget_report()
+    assert book is not None
+    assert (book.charged, book.left, book.unit) == (amounts(1, 0), amounts(3, 0), "user")
+    assert [(row.metric, row.version, row.state) for row in ledger.versions(APP)] == [("basket", 1, "active")]
+    assert ledger.versions("other") == []
+
+
+def test_the_agreement_names_the_log_and_what_the_configuration_lacks(ledger: Ledger) -> None:
+    register(ledger, version("basket"), version("visits"))
+    agreement = register(ledger, version("basket"))
+    assert agreement.log_id == ledger.log_id
+    assert agreement.absent == (("visits", 1),)
+
+
+def test_tenths_add_up_exactly(ledger: Ledger) -> None:
+    # given a budget of 0.3, three charges of 0.1 fit: in floats they would not
+    tenths = [version(f"m{number}", epsilon="0.1") for number in range(3)]
+    register(ledger, *tenths, budget_epsilon=Fraction("0.3"))
+    book = ledger.budget_report()
+    assert book is not None
+    assert book.left == amounts(0, 0)
+    # and not the smallest bit more
+    with pytest.raises(
+        LedgerError, match='metric "more" version 1: a charge of epsilon 0.000000000000000000001 is more'
+    ):
+        register(ledger, *tenths, version("more", epsilon="1e-21"), budget_epsilon=Fraction("0.3"))
+
+
+def test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions(ledger: Ledger) -> None:
+    register(ledger, version("basket", epsilon="2.5"))
+    ledger.retire(APP, "basket", 1)
+    with pytest.raises(
+        LedgerError,
+        match=r'metric "visits" version 1: a charge of epsilon 2 is more than the 1.5 left of 4; lower it, or have '
+        r"\[privacy\] epsilon raised",
+    ):
+        register(ledger, version("visits", epsilon="2"), app="other")
+    # nothing of a refused registration stays
+    assert ledger.versions("other") == []
+
+
+def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
+    # given a budget of 4, into which each of two new metrics would fit alone
+    with pytest.raises(
+        LedgerError, match='metric "visits" version 1: a charge of epsilon 2.5 is more than the 1.5 left'
+    ):
+        register(ledger, version("basket", epsilon="2.5"), version("visits", epsilon="2.5"))
+    # then neither was charged
+    assert ledger.versions(APP) == []
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"algorithm": "naive"},
+        {"algorithm": "full", "group": "g", "max_groups_per_user": 7},
+        {"value": ["x", "y", "z"], "range": [[0, 1]] * 3},
+    ],
+)
+def test_a_metric_is_charged_its_whole_epsilon_whatever_it_is_divided_by(section: dict[str, Any]) -> None:
+    configured = config({"epsilon": "0.7"} | section)
+    registration = registration_of(configured, configured.metric[0])
+    assert registration.epsilon == registration.charge_epsilon == Fraction("0.7")
+
+
+def test_delta_has_a_budget_too(ledger: Ledger) -> None:
+    rare = Registration(**(version().__dict__ | {"delta": "1e-6", "charge_delta": "1e-6"}))
+    with pytest.raises(LedgerError, match="a charge of delta 0.000001 is more than the 0 left of 0"):
+        register(ledger, rare)
+    assert register(ledger, rare, budget_delta=Fraction("1e-6")).charged
+
+
+def test_the_first_configuration_sets_the_budget_and_none_raises_it(ledger: Ledger) -> None:
+    register(ledger, version(epsilon="3"))
+    with pytest.raises(LedgerError, match="5 is more than the 4 of the ledger; set it back, or raise it explicitly"):
+        register(ledger, version(epsilon="3"), budget_epsilon=Fraction(5))
+    # less is a promise that this configuration keeps, if it still can
+    register(ledger, version(epsilon="3"), budget_epsilon=Fraction(3))
+    with pytest.raises(LedgerError, match="2 is less than the 3 already charged"):
+        register(ledger, version(epsilon="3"), budget_epsilon=Fraction(2))
+    with pytest.raises(LedgerError, match="more than the 0 left of 3"):
+        register(ledger, version("visits"), budget_epsilon=Fraction(3))
+
+
+def test_raising_the_budget_is_a_logged_act_of_its_own(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="no budget yet"):
+        ledger.raise_budget(Fraction(5), Fraction(0))
+    register(ledger, version())
+    assert ledger.raise_budget(Fraction(5), Fraction(0)).left == amounts(4, 0)
+    assert ledger.raise_budget(Fraction(5), Fraction(0)).left == amounts(4, 0)
+    for epsilon, delta in ((Fraction(4), Fraction(0)), (Fraction(5), Fraction(-1))):
+        with pytest.raises(LedgerError, match="only ever raised"):
+            ledger.raise_budget(epsilon, delta)
+    with ledger.database.read() as connection:
+        changes = connection.exec_driver_sql("SELECT epsilon, delta FROM budget_change ORDER BY number").all()
+    assert [tuple(change) for change in changes] == [("4", "0"), ("5", "0")]
+    register(ledger, version(), version("visits", epsilon="4"), budget_epsilon=Fraction(5))
+
+
+def test_a_ledger_protects_one_unit(ledger: Ledger) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="unit is user, not user-day"):
+        register(ledger, version(), unit="user-day")
+
+
+def test_changed_parameters_need_a_new_version(ledger: Ledger) -> None:
+    register(ledger, version(every="1h", range=[0, 200]))
+    with pytest.raises(LedgerError, match=r"registered with other parameters \(every, late\); set them back, or raise"):
+        register(ledger, version(every="1d", range=[0, 200], late="drop"))
+    # the new version is charged, and takes the place of the old one
+    agreement = register(ledger, version(number=2, every="1d", late="drop"))
+    assert agreement.retired == (("basket", 1),)
+    assert agreement.absent == ()
+    assert [row.state for row in ledger.versions(APP)] == ["retired", "active"]
+    with pytest.raises(LedgerError, match="is retired and cannot return"):
+        register(ledger, version(every="1h", range=[0, 200]))
+
+
+def test_versions_only_rise(ledger: Ledger) -> None:
+    register(ledger, version(number=3))
+    with pytest.raises(LedgerError, match="version 3 is registered already; choose a higher version"):
+        register(ledger, version(number=2))
+
+
+def test_the_same_parameters_in_another_notation_are_another_text(ledger: Ledger) -> None:
+    register(ledger, version())
+    loose = version().parameters.replace(":", ": ")
+    other = Registration(**(version().__dict__ | {"parameters": loose, "digest": parameters_digest(loose)}))
+    with pytest.raises(LedgerError, match=r"\(their notation\)"):
+        register(ledger, other)
+
+
+def test_another_key_needs_a_new_version(ledger: Ledger) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="registered with key f00d, not beef; put that key file back"):
+        register(ledger, version(), key_fingerprint="beef")
+
+
+def test_a_changed_charge_needs_a_new_version(ledger: Ledger) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="registered with another charge_epsilon"):
+        register(ledger, Registration(**(version().__dict__ | {"charge_epsilon": "2"})))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"digest": "00"}, "the digest is not that of its parameters"),
+        ({"charge_epsilon": "0.5"}, "a charge is at least what the metric uses"),
+        ({"epsilon": "-1"}, "neither is negative"),
+    ],
+)
+def test_a_registration_that_contradicts_itself_is_refused(ledger: Ledger, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(LedgerError, match=message):
+        register(ledger, Registration(**(version().__dict__ | wrong)))
+
+
+def test_two_apps_do_not_share_the_noise_of_a_key(ledger: Ledger) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="runs under app 'shoal' with this key"):
+        register(ledger, version(), app="other")
+    assert register(ledger, version(), app="other", key_fingerprint="beef").charged
+
+
+@pytest.mark.parametrize("path", ["amount", "amount.currency"])
+def test_a_field_is_value_or_pattern_over_all_apps_of_a_log(ledger: Ledger, path: str) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match=f"topic 'purchases': 'amount' is the value .* '{path}' is public"):
+        register(ledger, version("by-price", value="weight", group=path), app="other", key_fingerprint="beef")
+    # the same field of another topic is another field
+    register(ledger, version("by-price", topic="orders", value="weight", group=path))
+    # and a metric without fields has none to mix up
+    register(ledger, version("by-price", topic="orders", value="weight", group=path), version("bare", value=None))
+
+
+@pytest.mark.parametrize("role", ["lat", "lon"])
+def test_a_coordinate_by_which_cells_are_public_is_no_value(ledger: Ledger, role: str) -> None:
+    """Releases per cell show it, which no epsilon of the other metric has paid for."""
+    cell = {"h3": 8, "lat": "there.lat", "lon": "there.lon"} | {role: "amount"}
+    register(ledger, version())
+    with pytest.raises(LedgerError, match="topic 'purchases': 'amount' is the value .* 'amount' is public"):
+        register(ledger, version("by-place", value="weight", cell=cell), app="other", key_fingerprint="beef")
+    register(ledger, version("by-place", topic="orders", value="weight", cell=cell))
+
+
+def test_partition_counts_are_frozen(ledger: Ledger) -> None:
+    register(ledger, version(), partitions={"purchases": 4})
+    register(ledger, version(), partitions={"purchases": 4, "shoal.contributions": 8})
+    register(ledger, version())  # a run over a file knows none
+    with pytest.raises(LedgerError, match="topic 'purchases' has 6 partitions and is registered with 4"):
+        register(ledger, version(), partitions={"purchases": 6})
+    register(ledger, version(), app="other", key_fingerprint="beef", partitions={"purchases": 6})
+
+
+def test_the_end_of_a_file_ends_the_stream(ledger: Ledger) -> None:
+    # given a run over a file that came to its end
+    register(ledger, version())
+    end = End("basket", 1, "1997-02-01T00:00:00Z", "d1")
+    ledger.append(APP, [release(1)], ends=[end])
+    # then the same file may be run again, and brings nothing new
+    register(ledger, version(), file_run=True)
+    assert ledger.append(APP, [release(1)], ends=[end]).repeated == 1
+    ledger.end(APP, "basket", 1, end.at, end.input_digest)
+    # and another input, or a worker, is refused
+    with pytest.raises(
+        LedgerError, match=r'metric "basket" version 1 ended at 1997-02-01T00:00:00Z with another input'
+    ):
+        ledger.end(APP, "basket", 1, end.at, "d2")
+    with pytest.raises(LedgerError, match="ended at 1997-02-01T00:00:00Z with the end of a file; raise its version"):
+        register(ledger, version())
+    [row] = ledger.versions(APP)
+    assert (row.state, row.ended_at, row.input_digest) == ("ended", end.at, "d1")
+
+
+def test_retired_is_for_good(ledger: Ledger) -> None:
+    register(ledger, version())
+    ledger.retire(APP, "basket", 1)
+    with pytest.raises(LedgerError, match="is retired"):
+        ledger.end(APP, "basket", 1, "1997-02-01T00:00:00Z", "d1")
+    with pytest.raises(LedgerError, match="is not registered under app 'shoal'"):
+        ledger.retire(APP, "basket", 2)
+
+
+REGISTER = """
+import sys
+from fractions import Fraction
+from tests.agents.audit.audit_examples import register, version
+from shoal.agents.audit.ledger import Ledger
+from shoal.models.errors import ConfigError, LedgerError
+with Ledger.open(sys.argv[1]) as ledger:
+    sys.stdin.readline()
+    try:
+        print(len(register(ledger, version(sys.argv[2], epsilon="3")).charged))
+    except LedgerError as error:
+        print("refused", "more than the 1 left of 4" in str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "answers"),
+    [(["basket"] * 3, ["0", "0", "1"]), (["one", "two", "three"], ["1", "refused True", "refused True"])],
+)
+def test_racing_registrations_charge_once_and_never_too_much(
+    ledger: Ledger, database_url: str, names: list[str], answers: list[str]
+) -> None:
+    # given three processes, ready to register the same metric, or three of which one fits into the budget
+    command = [sys.executable, "-c", REGISTER, database_url]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    racing = [subprocess.Popen([*command, name], **pipes) for name in names]
+    # when they are let go
+    said = [process.communicate("go\n", timeout=60)[0].strip() for process in racing]
+    # then one wins, and the others compare with it
+    assert sorted(said) == answers
+    book = ledger.budget_report()
+    assert book is not None
+    assert book.charged == amounts(3, 0)
+
+
+# ---------------------------------------------------------------- units
+
+
+def test_a_ledgers_period_is_one_of_one_time(ledger: Ledger) -> None:
+    """By another time, what happened in one of its days could lie in any number of days, and each has its epsilon."""
+    day = version(unit="user-day")
+    register(ledger, day, version("visits", topic="visits", time="seen", unit="user-day"), unit="user-day")
+    assert check(ledger, day, unit="user-24h").charged == (), "the same by another name"
+    # given metrics by another time of the same topic: of periods, of people and of events
+    other = version("other", time="paid", unit="user-12h")
+    stamped = version("stamped", time=None, unit="user-day")
+    for one, said in (
+        (other, "have periods by at and by paid; a ledger of unit user-day"),
+        (stamped, "at and by the record's timestamp"),
+    ):
+        with pytest.raises(LedgerError, match=said):
+            check(ledger, day, one, unit="user-day")
+    for unit in ("user", "event"):
+        assert len(check(ledger, day, version("other", time="paid", unit=unit), unit="user-day").charged) == 1
+
+
+def test_a_ledger_without_periods_takes_any_times(ledger: Ledger) -> None:
+    versions = [version(time="at", unit="user-day"), version("other", time="paid", unit="user-day")]
+    assert len(register(ledger, *versions, unit="event").charged) == 2
+
+
+def test_a_finer_unit_is_charged_as_often_as_the_ledgers_unit_has_it(ledger: Ledger) -> None:
+    cfg = config(
+        {"statistic": "sum", "step": "1h", "unit": "user-5h", "epsilon": "0.5"},
+        {"statistic": "count", "step": "1h", "unit": "user-day", "epsilon": "0"},
+    )
+    days, people = (
+        cfg.model_copy(update={"privacy": cfg.privacy.model_copy(update={"unit": unit})})
+        for unit in ("user-day", "user")
+    )
+    found = [registration_of(days, metric) for metric in days.metric]
+    assert [(one.epsilon, one.charge_epsilon) for one in found] == [(Fraction("0.5"), 3), (0, 0)]
+    register(ledger, *found, unit="user-day")
+    book = ledger.budget_report()
+    assert book is not None
+    assert book.left == amounts(1, 0)
+    # and refused where there is no most
+    with pytest.raises(ConfigError, match='metric "m0": unit user-5h under a ledger per person'):
+        registration_of(people, people.metric[0])

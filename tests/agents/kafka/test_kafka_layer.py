@@ -1,0 +1,153 @@
+"""Parts of the Kafka layer that need no broker: idleness, fail-stop messages, holds, tables."""
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import ProducerFenced
+from faust.types.tuples import TP
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents.kafka.fail_stop import describe
+from shoal.agents.kafka.idleness import Idleness
+from shoal.agents.kafka.reachability import Reach
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import Writer
+from shoal.agents.worker.app import make_app
+from shoal.agents.worker.partition import Partition
+from shoal.agents.worker.takeover import check_position
+from shoal.models.errors import FailStop
+from shoal.stream.machine import Place
+from tests.kafka.toy_machine import PAIR, ToyBound, ToyDomain
+
+TP0 = TopicPartition("events", 0)
+
+
+def test_idle_needs_a_fetch_that_was_sent_after_the_last_record() -> None:
+    idleness = Idleness()
+    # given a response at time 100, which brought the last record and position 5
+    assert idleness.at(TP0, 5, highwater=5, responded=100) is None
+    # while that is the last response, nothing is known about what came since
+    assert idleness.at(TP0, 5, highwater=5, responded=100) is None
+    # the next response answers a fetch sent after 100, from position 5: idle at 100
+    assert idleness.at(TP0, 5, highwater=5, responded=130) == 100
+    assert idleness.at(TP0, 5, highwater=5, responded=160) == 130
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=30))
+def test_idle_is_only_ever_said_at_the_high_watermark(steps: list[tuple[int, int, int]]) -> None:
+    idleness, now, before = Idleness(), 0, None
+    for position, ahead, later in steps:
+        now += later
+        idle = idleness.at(TP0, position, position + ahead, now)
+        if idle is not None:
+            assert ahead == 0
+            assert before == (position, idle)
+            assert idle < now
+        before = (position, now) if ahead == 0 else None
+
+
+def test_an_open_transaction_at_the_end_is_not_idleness() -> None:
+    idleness = Idleness()
+    for responded in range(1, 5):  # the position stays at the last stable offset, below the high watermark
+        assert idleness.at(TP0, 5, highwater=6, responded=responded) is None
+
+
+def test_messages_of_unexpected_errors_hold_no_values() -> None:
+    users: dict[str, int] = {}
+    try:
+        users["user-4711"]
+    except KeyError as error:
+        message = describe(error, "bound of events[3] at offset 17")
+    assert "4711" not in message
+    assert "bound of events[3] at offset 17: unexpected KeyError at test_kafka_layer.py:" in message
+
+
+def test_messages_of_our_errors_are_as_they_are() -> None:
+    assert describe(FailStop("what; what to do"), "where") == "what; what to do"
+    assert describe(ProducerFenced(), "bound of events[3]").startswith("bound of events[3]: fenced; another worker")
+
+
+def test_fail_stop_ends_the_process_at_once_with_two_lines() -> None:
+    code = """
+import atexit
+from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.models.errors import FailStop
+atexit.register(print, "flushed")
+fail_stop(FailStop("no way on"), "here")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    machine, human = done.stderr.splitlines()
+    assert '"event":"fail_stop"' in machine
+    assert human == "shoal: no way on"
+
+
+def test_of_two_threads_that_fail_the_first_speaks_for_both() -> None:
+    program = """
+import threading
+from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.models.errors import FailStop
+gate = threading.Barrier(2)
+def fail():
+    gate.wait()
+    fail_stop(FailStop("no way on"), "here")
+threading.Thread(target=fail).start()
+fail()
+"""
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert done.stderr.count("shoal: no way on") == 1
+
+
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [(9, r"events\[0\]: offsets 9 to 9 are gone; retention"), (21, r"events\[0\]: ends at 20 but 21 were read")],
+)
+def test_missing_records_end_the_worker(position: int, message: str) -> None:
+    with pytest.raises(FailStop, match=message):
+        check_position(TP("events", 0), position, (10, 20))
+    check_position(TP("events", 0), 10, (10, 20))
+    check_position(TP("events", 0), 20, (10, 20))
+
+
+def test_transactional_ids_and_changelogs_are_pure_functions_of_the_place() -> None:
+    s = KafkaSettings("b:1", "app")
+    assert s.transactional_id("bound", "purchases", 3) == "app.bound.purchases.3"
+    assert s.transactional_id("release", "app.contributions", 3) == "app.release.3"
+    assert s.changelog("bound", "purchases") == "app.bound.purchases.changelog"
+    assert s.changelog("release", "app.contributions") == "app.release.changelog"
+
+
+def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
+    # given an app with one hosted partition that has state
+    s = KafkaSettings("b:1", "app")
+    counts = {"events": 4, "app.contributions": 8, "app.releases": 8, "app.activations": 8}
+    app = make_app(s, ToyDomain(["events"], "app", 8), counts)
+    place = Place("bound", "events", 2)
+    machine = ToyBound(place, "app.contributions", 8)
+    machine.restore({b"ann": PAIR.pack(3, 30)})
+
+    async def hosted() -> Partition:
+        return Partition(s, place, machine, Writer(s, place, Reach(s)))
+
+    app.host.partitions[place] = asyncio.run(hosted())
+    # then Faust's table shows it, under Faust's names
+    table: Any = app.tables["bound.events"]
+    assert table.changelog_topic.get_topic_name() == "app.bound.events.changelog"
+    assert table[b"ann"] == PAIR.pack(3, 30)
+    assert b"ann" in table
+    assert b"bob" not in table
+    with pytest.raises(KeyError):
+        table[b"bob"]
+    with pytest.raises(TypeError, match="only through the stream"):
+        table[b"ann"] = b""
+    with pytest.raises(TypeError, match="only through the stream"):
+        del table[b"ann"]
+    with pytest.raises(TypeError, match="too large to list"):
+        iter(table)

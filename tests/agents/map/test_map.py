@@ -1,0 +1,281 @@
+"""Maps of releases: what is read, what is drawn, what is said first; nothing comes from elsewhere."""
+
+import re
+import struct
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import h3
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from shoal.agents.cli.main import app
+from shoal.agents.map import FIRST
+from shoal.agents.map.colors import scales
+from shoal.agents.map.drawing import draw_map
+from shoal.agents.map.geometry import on_plane
+from shoal.agents.map.page import page
+from shoal.agents.map.releases import Cell, Places, read_places
+from shoal.models.errors import InputError
+
+CENTRE = h3.latlng_to_cell(51.5, -0.12, 8)
+RING = sorted(h3.grid_ring(CENTRE, 1))
+HOURS = ("2026-03-02T07:00:00Z", "2026-03-02T08:00:00Z")
+
+
+def release(group: str | None, at: str = HOURS[0], value: Any = 30.0, **more: Any) -> dict[str, Any]:
+    """As `shoal run` writes it, but for what a map does not read."""
+    width = None if value is None else 4.0
+    return {
+        "metric": "speed", "group": group, "seq": 1, "at": at, "value": value,
+        "low": width and value - width, "high": width and value + width, "samples": 70, "epsilon": 1.0, "delta": 0,
+        "unit": "user-slot", "version": 1, "users": 12, "error": width and 2.5,
+    } | more  # fmt: skip
+
+
+def lines(*releases: dict[str, Any]) -> list[bytes]:
+    return [orjson.dumps(one) + b"\n" for one in releases]
+
+
+def read(*releases: dict[str, Any], metric: str | None = None) -> Places:
+    return read_places(lines(*releases), "releases.jsonl", metric)
+
+
+@pytest.fixture
+def places() -> Places:
+    """Two slots: seven cells, one of them without a number; then two cells."""
+    early = [release(cell, value=20.0 + 5 * number) for number, cell in enumerate(RING)]
+    late = [release(CENTRE, HOURS[1], 31.0), release(RING[0], HOURS[1], 12.0)]
+    return read(*early, release(CENTRE, value=None), *late)
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_slots_come_in_order_of_time_with_their_cells() -> None:
+    # given releases in another order
+    places = read(release(CENTRE, HOURS[1], value=None), release(CENTRE), release(RING[0], users="x", error=None))
+    # then slots are in theirs
+    assert list(places.slots) == list(HOURS)
+    assert places.slots[HOURS[0]][CENTRE] == Cell(30.0, 4.0, 2.5, 70, 12)
+    assert places.slots[HOURS[0]][RING[0]] == Cell(30.0, 4.0, None, 70, None)
+    assert places.slots[HOURS[1]][CENTRE] == Cell(None, None, None, 70, 12)
+    assert places.cells == sorted([CENTRE, RING[0]])
+    assert (places.metric, places.promise) == ("speed", "epsilon 1.0 per user-slot")
+
+
+def test_the_fullest_slot_is_the_one_with_most_numbers_and_of_several_the_last(places: Places) -> None:
+    assert places.fullest == HOURS[0]
+    assert read(release(CENTRE), release(CENTRE, HOURS[1]), release(RING[0], HOURS[1], value=None)).fullest == HOURS[1]
+
+
+def test_of_several_parts_the_mean_is_shown() -> None:
+    parts = {
+        "value": {"mean": 20.0, "variance": 3.0}, "low": {"mean": 19.0, "variance": 0.0},
+        "high": {"mean": 22.0, "variance": 9.0}, "delta": 1e-6,
+    }  # fmt: skip
+    places = read(release(CENTRE) | parts)
+    assert places.slots[HOURS[0]][CENTRE] == Cell(20.0, 1.5, 2.5, 70, 12)
+    assert places.promise == "epsilon 1.0, delta 1e-06 per user-slot"
+
+
+def test_of_several_versions_the_newest_is_shown() -> None:
+    places = read(release(CENTRE, version=2), release(RING[0], version=1))
+    assert places.cells == [CENTRE]
+
+
+def test_other_metrics_are_passed_over_and_of_several_maps_one_must_be_named() -> None:
+    total = release(None, metric="total")
+    assert read(total, release(CENTRE)).metric == "speed"
+    assert read(release(CENTRE), release(RING[0], metric="load"), metric="load").cells == [RING[0]]
+    with pytest.raises(InputError, match="2 metrics are by H3 cell; name one: --metric load"):
+        read(release(CENTRE), release(CENTRE, metric="load"))
+    with pytest.raises(InputError, match="no release of metric 'loud'; there are: speed"):
+        read(release(CENTRE), metric="loud")
+
+
+@pytest.mark.parametrize("group", [None, "GB", "88", CENTRE.upper()[:-1]])
+def test_groups_that_are_no_cells_are_refused(group: str | None) -> None:
+    with pytest.raises(InputError, match="no metric here is by H3 cell"):
+        read(release(group), release(CENTRE))
+    with pytest.raises(InputError, match="its groups cannot be drawn"):
+        read(release(group), metric="speed")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"at,value\n", "line 2 is no JSON object"),
+        (b"[1]\n", "line 2 is no JSON object"),
+        (b'{"bus": 1, "at": "2026-03-02T07:00:00Z"}\n', "line 2 is no release"),
+        (orjson.dumps(release(CENTRE, at="soon")), "line 2 is no release"),
+        (orjson.dumps(release(CENTRE) | {"value": [1, 2]}), "value is no number"),
+        (orjson.dumps(release(CENTRE) | {"value": True}), "value is no number"),
+        (orjson.dumps(release(CENTRE)).replace(b"30.0", b"1e400"), "value is no number"),
+        (orjson.dumps(release(CENTRE) | {"value": {"quantiles": [1]}}), "no part `mean`"),
+    ],
+)
+def test_what_is_no_release_is_refused_in_one_line_that_holds_no_value(line: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_places([b"\n", line], "releases.jsonl")
+
+
+def test_an_empty_input_is_refused() -> None:
+    with pytest.raises(InputError, match="no release in it"):
+        read()
+    with pytest.raises(InputError, match="there are: none"):
+        read(metric="speed")
+
+
+# ---------------------------------------------------------------- where it is drawn
+
+
+def test_cells_are_true_in_the_middle_also_on_the_date_line() -> None:
+    for place in [(51.5, -0.12), (-16.5, 180.0), (0.0, 179.999)]:
+        plane = on_plane(sorted(h3.grid_disk(h3.latlng_to_cell(*place, 8), 3)))
+        assert len(plane.polygons) == 37
+        areas = [
+            abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(ring, [*ring[1:], ring[0]], strict=True))) / 2
+            for ring in plane.polygons
+        ]
+        expected = h3.cell_area(h3.latlng_to_cell(*place, 8), unit="km^2")
+        assert areas == pytest.approx([expected] * 37, rel=0.03)
+        assert max(plane.width, plane.height) < 10
+
+
+def test_one_odd_cell_does_not_spoil_the_scale() -> None:
+    cells = {str(number): Cell(float(number), 1.0, None, 1, 1) for number in range(100)}
+    values, margins = scales(Places("m", "", {"t": cells | {"odd": Cell(1e9, 1e9, None, 1, 1)}}))
+    assert (values.low, values.high) == (2.0, 98.0)
+    assert (margins.low, margins.high) == (0.0, 1.1)
+
+
+# ---------------------------------------------------------------- picture and page
+
+
+class Reader(HTMLParser):
+    """Elements and texts of a page, in order; every element is closed."""
+
+    VOID = frozenset({"meta", "input", "rect", "line", "polygon", "path", "br"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append(data.strip())
+
+
+def data_of(text: str) -> dict[str, Any]:
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    data: dict[str, Any] = orjson.loads(found)
+    return data
+
+
+def test_the_page_stands_on_its_own_and_is_well_formed(places: Places) -> None:
+    text = page(places, "speed, km/h", "a note")
+    reader = Reader(text)
+    assert reader.open == []
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", re.sub(r"^ *//.*$", "", text, flags=re.M))
+    assert not any({"src", "href"} & attributes.keys() for _, attributes in reader.elements)
+    policy = next(
+        found["content"]
+        for tag, found in reader.elements
+        if tag == "meta" and "content" in found and found.get("http-equiv")
+    )
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "a note" in reader.texts
+
+
+def test_its_legend_says_first_what_is_protected_and_what_is_not(places: Places) -> None:
+    texts = Reader(page(places, "speed")).texts
+    assert FIRST == "What a person did in a place is protected. That they were there, and when, is not."
+    assert texts.index(FIRST) < texts.index("not released") < texts.index("nothing in this slot")
+
+
+def test_it_holds_every_release_and_a_polygon_for_every_cell(places: Places) -> None:
+    text = page(places, "speed")
+    data = data_of(text)
+    assert text.count("<polygon points=") == len(data["names"]) == 7
+    assert [slot["at"] for slot in data["slots"]] == ["2026-03-02 07:00 UTC", "2026-03-02 08:00 UTC"]
+    for slot, cells in zip(data["slots"], places.slots.values(), strict=True):
+        assert {data["names"][int(number)]: row[0] for number, row in slot["cells"].items()} == {
+            name: cell.value for name, cell in cells.items()
+        }
+    centre = data["slots"][0]["cells"][str(data["names"].index(CENTRE))]
+    assert centre == [None, None, None, 70, 12]
+    assert all(re.fullmatch("#[0-9a-f]{6}", color) for colors in data["colors"] for color in colors)
+
+
+def test_nothing_from_outside_becomes_markup(places: Places) -> None:
+    evil = "</script><script>alert(1)</script><b>$title"
+    text = page(Places(evil, evil, {evil: next(iter(places.slots.values()))}), evil, evil)
+    reader = Reader(text)
+    assert [tag for tag, _ in reader.elements].count("script") == 2
+    assert "b" not in [tag for tag, _ in reader.elements]
+    assert data_of(text)["label"] == evil
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [[release(CENTRE)], [release(CENTRE, value=None)], [release(CENTRE, low=None)], [release("8001fffffffffff")]],
+    ids=["one cell", "no number", "no interval", "a cell at the pole"],
+)
+def test_small_maps_are_maps(releases: list[dict[str, Any]], tmp_path: Path) -> None:
+    draw_map(read(*releases), tmp_path, "dollars, $_$ and $", "$^$")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_draws_a_file_or_stdin(places: Places, tmp_path: Path) -> None:
+    file, out = tmp_path / "releases.jsonl", tmp_path / "new" / "maps"
+    releases = [release(name, at, value=cell.value) for at, slot in places.slots.items() for name, cell in slot.items()]
+    file.write_bytes(b"".join(lines(*releases)))
+    done = CliRunner().invoke(app, ["map", str(file), "--out", str(out), "--json"])
+    assert orjson.loads(done.stdout) == {
+        "metric": "speed", "slots": 2, "cells": 7, "released": 8, "not_released": 1,
+        "picture": str(out / "map.png"), "page": str(out / "map.html"),
+    }  # fmt: skip
+    width, height = struct.unpack(">II", (out / "map.png").read_bytes()[16:24])
+    assert 1000 <= width <= 2000
+    assert 500 <= height <= 1500
+    again = CliRunner().invoke(
+        app, ["map", "-", "--out", str(tmp_path), "--label", "speed, km/h", "--metric", "speed"], file.read_bytes()
+    )
+    assert again.stdout == f"picture   {tmp_path / 'map.png'}\npage      {tmp_path / 'map.html'}\n"
+    assert data_of((tmp_path / "map.html").read_text())["label"] == "speed, km/h"
+
+
+def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "releases.jsonl"
+    for name in (str(file), str(tmp_path)):
+        done = CliRunner().invoke(app, ["map", name, "--out", str(tmp_path)])
+        assert isinstance(done.exception, InputError)
+        assert "cannot be read" in str(done.exception)
+    (tmp_path / "broken.gz").write_bytes(b"\x1f\x8b\x08\x00 no")
+    assert isinstance(CliRunner().invoke(app, ["map", str(tmp_path / "broken.gz")]).exception, InputError)
+    file.write_bytes(b"".join(lines(release(CENTRE))))
+    done = CliRunner().invoke(app, ["map", str(file), "--out", str(file)])
+    assert isinstance(done.exception, InputError)
+    assert "cannot be written" in str(done.exception)

@@ -1,0 +1,185 @@
+"""The worker's web server: health for a supervisor, counts of pattern for Prometheus, and nothing else."""
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from shoal.agents.kafka.settings import BOUND
+from shoal.agents.worker.health import Health
+from shoal.agents.worker.host import Host
+from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
+from shoal.stream.machine import Place
+from tests.support.deployment import Deployment
+from tests.support.kafka import Kafka
+from tests.support.workers import wait_until
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def samples(port: int) -> dict[str, float]:
+    """Name, with labels if any -> value."""
+    status, text = get(port, "/metrics")
+    assert status == 200
+    return {
+        " ".join([sample.name, *sample.labels.values()]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+class WithPort(Deployment):
+    """A deployment whose workers listen."""
+
+    port = 0
+
+    def write_config(self, folder: Path | None = None, url: str | None = None) -> None:
+        super().write_config(folder, url)
+        self.port = self.port or free_port()
+        with ((folder or self.folder) / "shoal.toml").open("a") as file:
+            file.write(f"[web]\nport = {self.port}\n")
+
+
+def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: Path) -> None:
+    metrics = ({"name": "few", "max_contributions": 2, "group": "city"},)
+    with WithPort(kafka, tmp_path, *metrics, sources={"events": 2}, partitions=2, idle_after="1s") as shoals:
+        # given events, one of a user beyond the cap, one of a user in a second city, two that cannot be used
+        worker = shoals.worker()
+        worker.wait_owns(4)
+        hour = 3600
+        said = [("p", 0, 1.5, "A"), ("p", 1, 2.5, "A"), ("p", 2, 3.5, "A"), ("p", 3, 4.5, "B"), ("q", hour, 5.5, "B")]
+        events = [orjson.dumps({"who": who, "at": at, "x": x, "city": city}) for who, at, x, city in said]
+        shoals.produce([*events, b"no json", orjson.dumps({"who": "r", "at": hour, "city": "A"})], end=True)
+        shoals.wait_releases(2)
+        # then it is ready
+        assert get(shoals.port, "/health") == (200, '{"ready": true}')
+        assert get(shoals.port, "/")[0] == 200
+        assert get(shoals.port, "/healthz") == (200, '{"live": true}')
+        assert get(shoals.port, "/ready") == (200, '{"ready": true, "reasons": []}')
+        assert get(shoals.port, "/nowhere")[0] == 404
+        # and has counted
+        found: dict[str, float] = {}
+
+        def is_quiet() -> bool:  # between two idle notes: each is a message to be committed
+            found.update(samples(shoals.port))
+            return found["shoal_backlog"] == 0
+
+        wait_until(is_quiet, 10, lambda: str(found))
+        expected = {
+            "shoal_events_total": 7 + 2,  # and a clock record in each partition
+            "shoal_over_cap_total": 1,
+            "shoal_groups_left_out_total": 1,
+            "shoal_dead_letters_total few not-json": 1,
+            "shoal_dead_letters_total few no-value": 1,
+            "shoal_woke_late_total": 0,
+            "shoal_repeated_messages_total": 0,
+            "shoal_recoveries_total": 4,
+            "shoal_owned_partitions": 4,
+            "shoal_backlog": 0,
+            "shoal_ready": 1,
+            "shoal_stray_records_total": 0,
+            "shoal_lag_events": 0,
+            "shoal_audit_log_away": 0,
+            "shoal_brokers_away": 0,
+            "shoal_event_time_seconds few": 2 * hour,
+        }
+        assert found.items() >= expected.items(), found
+        assert found["shoal_contribution_messages_total"] >= 2
+        assert found["shoal_seconds_since_tick few"] >= 0
+        assert not [name for name in found if name.startswith("shoal_waits_for")]
+        assert sum(value for name, value in found.items() if name.startswith("shoal_releases_total")) == 2
+        # and says nothing else: no group, no person, no value
+        labels = {word for name in found for word in name.split()[1:]}
+        assert labels == {"few", "not-json", "no-value", "0", "1"}
+        # when another worker is told to use the same port
+        other = shoals.worker()
+        # then it ends with one line
+        assert other.exit_status() == 1
+        assert other.last_word == (
+            f"shoal: [web]: cannot listen on 127.0.0.1 port {shoals.port} (Address already in use); choose another port"
+        )
+        # when somebody writes a release of their own, the audit raises an alarm and the worker is not ready any more
+        kafka.produce(f"{shoals.app}.releases", [forged(shoals.releases()[0])])
+        wait_until(lambda: get(shoals.port, "/health")[0] == 503, 20, lambda: worker.text[-2000:])
+        status = json.loads(get(shoals.port, "/health")[1])
+        assert (status["ready"], list(status["alarms"])) == (False, ["equivocation"])
+        assert samples(shoals.port)["shoal_ready"] == 0
+        reasons = json.loads(get(shoals.port, "/ready")[1])["reasons"]
+        assert [reason.partition(":")[0] for reason in reasons] == ["alarm equivocation"]
+        assert get(shoals.port, "/healthz")[0] == 200
+        worker.stop()
+
+
+def forged(release: bytes) -> Any:
+    from tests.support.kafka import Record
+
+    fields = orjson.loads(release)
+    return Record(f"{fields['metric']}|{fields['group']}".encode(), orjson.dumps(fields | {"value": 0.5}), partition=0)
+
+
+def test_no_port_is_opened_unless_configured(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, sources={"events": 1}, partitions=1) as shoals:
+        worker = shoals.worker()
+        worker.wait_owns(2)
+        listening = Path(f"/proc/{worker.process.pid}/net/tcp").read_text().splitlines()[1:]
+        mine = sockets_of(worker.process.pid)
+        assert not [line for line in listening if line.split()[3] == "0A" and line.split()[9] in mine]
+        worker.stop()
+
+
+def sockets_of(pid: int) -> set[str]:
+    """Inodes of a process's sockets."""
+    names = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {name[8:-1] for name in names if name.startswith("socket:[")}
+
+
+def test_an_address_that_is_not_ours_is_refused() -> None:
+    with pytest.raises(PortTaken, match="cannot listen on not.a.host port 80 "):
+        serve(SimpleNamespace(), SimpleNamespace(), "not.a.host", 80)  # type: ignore[arg-type]
+    with pytest.raises(PortTaken, match="cannot listen on 2001:db8::1 port 80 "):
+        serve(SimpleNamespace(), SimpleNamespace(), "2001:db8::1", 80)  # type: ignore[arg-type]
+
+
+def test_counts_never_go_back_when_partitions_come_and_go() -> None:
+    # given a worker that has processed five events of a partition
+    hosting: Host = SimpleNamespace(partitions={}, on_owned=[])  # type: ignore[assignment]
+    totals = Totals(hosting)
+    place = Place(BOUND, "events", 0)
+    hosting.partitions = {place: SimpleNamespace(machine=None, events=5)}  # type: ignore[dict-item]
+    assert totals.counts() == Counter(events=5, recoveries=1)
+    # when it loses it, and gets it back later
+    hosting.partitions = {}
+    assert totals.counts() == Counter(events=5, recoveries=1)
+    hosting.partitions = {place: SimpleNamespace(machine=None, events=2)}  # type: ignore[dict-item]
+    # then what it does now comes on top of what it did then
+    assert totals.counts() == Counter(events=7, recoveries=2)
+
+
+def test_a_repeated_message_is_an_alarm() -> None:
+    health = Health()
+    health.running = True
+    domain: Statistics = SimpleNamespace(health=health)  # type: ignore[assignment]
+    assert is_ready(domain, Counter())
+    assert not is_ready(domain, Counter(repeated_messages=1))
+    assert list(health.alarms) == ["repeated_messages"]

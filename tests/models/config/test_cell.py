@@ -1,0 +1,149 @@
+"""What a configuration may say of places and slots."""
+
+from fractions import Fraction
+
+import pytest
+
+from shoal.models.config.file import load
+from shoal.models.errors import ConfigError
+from tests.models.config.test_config import written
+
+HOUR = 3_600_000_000
+SLOTS = """
+[privacy]
+epsilon = 4.0
+[[metric]]
+name = "speed"
+topic = "trips"
+user = "bus"
+value = "speed"
+time = "at"
+statistic = "slot-mean"
+range = [0, 65]
+slot = "1h"
+cell = { h3 = 8, lat = "lat", lon = "lon" }
+max_contributions = 64
+epsilon = 1.0
+"""
+REFUSED = [
+    ('slot = "1h"', "", "slot is missing; add it"),
+    ('slot = "1h"', 'slot = "0s"', "slot must be longer than 0s"),
+    ('slot = "1h"', 'slot = "1h"\nevery = "1h"', "every is not for statistics per slot"),
+    ('slot = "1h"', 'slot = "1h"\nstep = "1h"', "step is not for statistics per slot"),
+    ('slot = "1h"', 'slot = "1h"\ndecay = { kind = "none" }', "decay is not for statistics per slot"),
+    ('slot = "1h"', 'slot = "1h"\nhorizon = "1d"', "horizon is not for statistics per slot"),
+    ('slot = "1h"', 'slot = "1h"\nmax_groups_per_user = 3', "a slot has max_cells; use that"),
+    ('slot = "1h"', 'slot = "1h"\nmax_cells = 0', "max_cells must be greater than or equal to 1"),
+    ('slot = "1h"', 'slot = "1h"\nmax_slots = 2', "max_slots is for units longer than a slot"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "user"', "max_slots is missing: unit user has many slots"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "user-day"', "max_slots is missing: unit user-day has many slots"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "user-day"\nmax_slots = 25', "max_slots: a user-day has 24 slots"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "user-90m"\nmax_slots = 2', "unit user-90m is not a whole number of slots"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "event"', "max_contributions is not for unit event|unit event is not for"),
+    ('slot = "1h"', 'slot = "1h"\nunit = "user-moon"', "unit 'user-moon' has no period"),
+    ('slot = "1h"', 'slot = "1h"\ngroup = "line"', "cell and group both say where an event belongs; keep one"),
+    ('slot = "1h"', 'slot = "1h"\ndelta = 1e-9', "delta must be 0: best is pure differential privacy"),
+    ('slot = "1h"', 'slot = "1h"\nalgorithm = "few-users"', "delta must be above 0: few-users is approximate"),
+    ('slot = "1h"', 'slot = "1h"\nsigma = 3', "sigma of a statistic per slot is for few-users"),
+    ('slot = "1h"', 'slot = "1h"\nprior = 3', 'prior of a statistic per slot is "few-users", or none'),
+    ('slot = "1h"', 'slot = "1h"\nalgorithm = "levy"\nprior = "few-users"', "is for a slot-mean with algorithm best"),
+    ('slot = "1h"', 'slot = "1h"\nalgorithm = "sharp"', "sharp is not for a slot-mean; use one of: best, baseline"),
+    ('slot = "1h"', 'slot = "1h"\nbins = 9', "bins is for a slot-distribution; remove it"),
+    ('slot = "1h"', 'slot = "1h"\nquantiles = [0.5]', "quantiles is for a slot-distribution; remove it"),
+    ('slot = "1h"', 'slot = "1h"\nacross_cells = "drop"', "across_cells must be 'chop-user'"),
+    ('slot = "1h"', 'slot = "1h"\ncontribution_cap = "mean"', "contribution_cap"),
+    ('slot = "1h"', 'slot = "1h"\nmin_users = 0', "min_users must be greater than or equal to 1"),
+    ('"slot-mean"', '"slot-mean-variance"\nalgorithm = "levy"', "levy is not for a slot-mean-variance; use one of"),
+    ('"slot-mean"', '"slot-distribution"\nquantiles = [0.5, 1]', "quantiles must be between 0 and 1"),
+    ('"slot-mean"', '"slot-distribution"\nbins = 1', "bins must be greater than or equal to 2"),
+    ('"slot-mean"', '"slot-distribution"\ngrid = 9', "bins are more than the grid has steps"),
+    ("h3 = 8", "h3 = 16", "h3 must be less than or equal to 15"),
+    ("h3 = 8", "h3 = -1", "h3 must be greater than or equal to 0"),
+    ("h3 = 8", "h33 = 8", "unknown key 'h33'; did you mean 'h3'"),
+    ('lat = "lat", ', "", "lat is missing; add it"),
+    ('lon = "lon"', 'lon = "speed"', "field 'speed' is a value and 'speed' is pattern"),
+    ('value = "speed"', 'value = ["speed", "load"]', "range must be|several values are for means without a decay"),
+    ('cell = { h3 = 8, lat = "lat", lon = "lon" }', "max_cells = 2", "max_cells needs cells: add cell or group"),
+    ('cell = { h3 = 8, lat = "lat", lon = "lon" }', 'across_cells = "split"', "across_cells needs cells"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[f"{old} -> {new}" for old, new, _ in REFUSED])
+def test_what_is_impossible_is_refused_with_a_remedy(tmp_path, old, new, message):
+    load(written(tmp_path, SLOTS))
+    with pytest.raises(ConfigError, match=message):
+        load(written(tmp_path, SLOTS.replace(old, new, 1)))
+
+
+def test_a_slot_is_the_unit_unless_a_longer_one_is_said(tmp_path):
+    config = load(written(tmp_path, SLOTS))
+    metric = config.metric[0]
+    assert (metric.unit, metric.of.period, metric.slot_limit, metric.cell_limit) == ("user-slot", HOUR, 1, 1)
+    assert (metric.cadence, metric.algorithm, metric.clamps, config.unit) == (HOUR, "best", True, "user-1h")
+    # An hour under another name is the same unit.
+    same = load(written(tmp_path, SLOTS.replace('"1h"', '"1h"\nunit = "user-hour"\nmax_slots = 1'))).metric[0]
+    assert same.of == metric.of
+    longer = load(written(tmp_path, SLOTS.replace('"1h"', '"1h"\nunit = "user"\nmax_slots = 9\nmax_cells = 3')))
+    assert (longer.metric[0].slot_limit, longer.metric[0].cell_limit, longer.unit) == (9, 3, "user")
+
+
+def test_defaults_of_a_distribution(tmp_path):
+    plain = load(written(tmp_path, SLOTS.replace('"slot-mean"', '"slot-distribution"'))).metric[0]
+    assert plain.bin_count == 64
+    assert plain.quantile_levels[2] == Fraction(1, 2)
+    said = SLOTS.replace('"slot-mean"', '"slot-distribution"\nbins = 8\nquantiles = ["1/3"]')
+    assert load(written(tmp_path, said)).metric[0].quantile_levels == (Fraction(1, 3),)
+
+
+def test_the_ledger_may_protect_a_person_and_slot(tmp_path):
+    text = SLOTS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-slot"')
+    config = load(written(tmp_path, text))
+    assert (config.unit, sum(config.charge_of(config.metric[0]))) == ("user-1h", 1)
+    other = SLOTS[SLOTS.index("[[metric]]") :].replace('"speed"', '"slow"', 1).replace('"1h"', '"2h"')
+    with pytest.raises(ConfigError, match="unit user-slot needs metrics per slot, all of one length"):
+        load(written(tmp_path, text + other))
+    # Without that word slots of two lengths make a ledger per person, and nothing bounds a person's slots.
+    with pytest.raises(
+        ConfigError, match='"speed" a person and hour, "slow" a person and 2h; say by which .* "user-2h"'
+    ):
+        load(written(tmp_path, SLOTS + other))
+
+
+def test_a_place_is_a_cell_or_a_group_or_one_for_all(tmp_path):
+    cell = 'cell = { h3 = 8, lat = "lat", lon = "lon" }'
+    assert load(written(tmp_path, SLOTS)).metric[0].paths() == {
+        "user": "bus", "time": "at", "latitude": "lat", "longitude": "lon",
+    }  # fmt: skip
+    group = load(written(tmp_path, SLOTS.replace(cell, 'group = "line"\nmax_cells = 2'))).metric[0]
+    assert (group.group, group.cell) == ("line", None)
+    assert load(written(tmp_path, SLOTS.replace(cell, ""))).metric[0].cell is None
+
+
+def test_few_users_as_an_algorithm_and_as_a_prior(tmp_path):
+    for said in ('algorithm = "few-users"', 'prior = "few-users"\nsigma = 2'):
+        metric = load(written(tmp_path, SLOTS.replace('slot = "1h"', f'slot = "1h"\ndelta = 1e-9\n{said}'))).metric[0]
+        assert metric.delta == Fraction(1, 10**9)
+
+
+def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path):
+    """A slot's releases see no other slot: losses add up. Those of a sum see several periods, as a group."""
+    ledger = 'epsilon = 400\ndelta = 0.5\nunit = "user-day"'
+    few = SLOTS.replace("epsilon = 4.0", ledger).replace(
+        'slot = "1h"', 'slot = "1h"\ndelta = 1e-5\nprior = "few-users"'
+    )
+    config = load(written(tmp_path, few))
+    assert config.charge_of(config.metric[0]) == (Fraction(24), Fraction(24, 10**5))
+    cell = 'cell = { h3 = 8, lat = "lat", lon = "lon" }'
+    window = 'decay = { kind = "window", length = "1d" }'
+    summed = (
+        few.replace('"slot-mean"', '"sum"')
+        .replace('slot = "1h"', 'step = "1h"\nunit = "user-12h"')
+        .replace(cell, window)
+    )
+    config = load(written(tmp_path, summed.replace('prior = "few-users"\n', "")))
+    epsilon, delta = config.charge_of(config.metric[0])
+    assert epsilon == 2
+    assert delta > Fraction(3, 10**5)
+    too_much = few.replace("delta = 1e-5", "delta = 0.05")
+    with pytest.raises(ConfigError, match="delta would be 1 or more; set .privacy. unit = .user-1h."):
+        load(written(tmp_path, too_much))

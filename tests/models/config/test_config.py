@@ -1,0 +1,354 @@
+"""What a configuration may say, and the one line that answers what it may not."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from shoal.models.config.file import load
+from shoal.models.errors import ConfigError
+
+GOOD = """
+[kafka]
+brokers = "localhost:9092"
+app = "shoal"
+[audit]
+url = "sqlite:///shoal.db"
+[privacy]
+key_file = "shoal.key"
+epsilon = 4.0
+[[metric]]
+name = "basket"
+topic = "purchases"
+user = "customer.id"
+value = "amount"
+time = "at"
+statistic = "mean"
+range = [0, 200]
+epsilon = 0.1
+max_contributions = 64
+users = 25000
+algorithm = "full"
+every = "1h"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "shoal.toml"
+    path.write_text(text)
+    return path
+
+
+def second_metric(**changes: str) -> str:
+    fields = {
+        "name": '"other"', "topic": '"purchases"', "user": '"customer.id"', "value": '"price"', "time": '"at"',
+        "statistic": '"mean"', "range": "[-1, 1]", "epsilon": "1", "max_contributions": "1", "users": "10",
+        "algorithm": '"naive"', "every": '"contribution"',
+    } | changes  # fmt: skip
+    return GOOD + "[[metric]]\n" + "\n".join(f"{key} = {value}" for key, value in fields.items())
+
+
+def test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file(tmp_path):
+    config = load(written(tmp_path, GOOD + 'lateness = "90s"\n'))
+    metric = config.metric[0]
+    assert metric.epsilon == Fraction(1, 10)
+    assert (metric.every, metric.lateness) == (3_600_000_000, 90_000_000)
+    assert metric.range == (Fraction(0), Fraction(200))
+    assert config.audit.url == f"sqlite:///{tmp_path}/shoal.db"
+    assert config.privacy.key_file == tmp_path / "shoal.key"
+    assert metric.record_prefix == "basket|"
+
+
+def test_other_databases_and_absolute_paths_stay_as_they_are(tmp_path):
+    text = GOOD.replace("sqlite:///shoal.db", "postgresql+psycopg://u@h/d").replace('"shoal.key"', '"/k/shoal.key"')
+    text = text.replace('app = "shoal"', 'app = "shoal"\nssl_cafile = "ca.pem"')
+    config = load(written(tmp_path, text))
+    assert config.audit.url == "postgresql+psycopg://u@h/d"
+    assert config.privacy.key_file == Path("/k/shoal.key")
+    assert config.kafka.ssl_cafile == tmp_path / "ca.pem"
+
+
+def test_sections_with_defaults_may_be_left_out_and_topics_keep_their_order(tmp_path):
+    text = second_metric(topic='"clicks"')
+    text = text.replace('[kafka]\nbrokers = "localhost:9092"\napp = "shoal"\n[audit]\nurl = "sqlite:///shoal.db"\n', "")
+    config = load(written(tmp_path, text))
+    assert config.topics == ("purchases", "clicks")
+    assert [metric.name for metric in config.metrics_of("clicks")] == ["other"]
+    assert config.kafka.partitions == 8
+    assert config.web.port is None
+
+
+def test_the_environment_goes_before_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOAL_KAFKA_BROKERS", "kafka:1234")
+    monkeypatch.setenv("SHOAL_PRIVACY_EPSILON", "2.5")
+    config = load(written(tmp_path, GOOD))
+    assert config.kafka.brokers == "kafka:1234"
+    assert config.privacy.epsilon == Fraction(5, 2)
+
+
+REFUSED = [
+    ("epsilon = 0.1", "epsilom = 0.1", "metric \"basket\": unknown key 'epsilom'; did you mean 'epsilon'?"),
+    ("epsilon = 0.1", "epsilon = 0", 'metric "basket": epsilon must be greater than 0'),
+    ("epsilon = 0.1", "epsilon = -1", 'metric "basket": epsilon must be greater than 0'),
+    ("epsilon = 0.1", "epsilon = nan", 'metric "basket": epsilon must be a finite number'),
+    ("epsilon = 0.1", "epsilon = true", 'metric "basket": epsilon must be a number'),
+    ("epsilon = 4.0", "epsilon = 0", "[privacy]: epsilon must be greater than 0"),
+    ("[0, 200]", "[200, 0]", 'metric "basket": range is reversed or empty; write [low, high] with low < high'),
+    ("[0, 200]", "[0, 1e301]", 'metric "basket": range is beyond what a JSON number can carry'),
+    ('"full"', '"patent"', 'metric "basket": patent is not for means without a decay; use one of: sharp'),
+    ('"full"', '"wishful"', 'metric "basket": prior is missing: wishful clips around it; add it, or use full'),
+    ('"full"', '"single-tree"\nprior = 201', 'metric "basket": prior lies outside the range; choose a number'),
+    ('"full"', '"multi-tree"\nprior = "mean"', 'metric "basket": prior'),
+    ('"full"', '"full"\nprior = 3', 'metric "basket": prior is not for full; remove it, or use one of: wishful'),
+    ('"full"', '"naive"\nprior = 3', 'metric "basket": prior is not for naive; remove it, or use one of: wishful'),
+    ('"full"', '"naive"\nsigma = 3', 'metric "basket": sigma is for algorithms on blocks; naive needs a range'),
+    ('"full"', '"full"\nsigma = 0', 'metric "basket": sigma must be greater than 0'),
+    ('value = "amount"', 'value = []', 'metric "basket": value must be one name as text, or a list of 2 to 8 names'),
+    ('value = "amount"', 'value = ["amount"]', 'metric "basket": value must be one name as text, or a list of 2 to 8'),
+    ('value = "amount"', 'value = ["amount", 3]', 'metric "basket": value must be the name of a field, or a list'),
+    ('value = "amount"', 'value = ""', 'metric "basket": value must be the name of a field, or a list of names'),
+    ('value = "amount"', 'value = ["x", "y", "x"]', "metric \"basket\": value has 'x' and 'x', of which one"),
+    ('value = "amount"', 'value = ["x", "x.y"]', "metric \"basket\": value has 'x' and 'x.y', of which one"),
+    ('value = "amount"', 'value = ["x", "y"]', 'metric "basket": range must be a list of 2, one for each value'),
+    ("[0, 200]", "[[0, 200]]", 'metric "basket": range must be one'),
+    ("[0, 200]", "[0, 200, 3]", 'metric "basket": range must be [low, high], or a list with one such pair for each'),
+    ("[0, 200]", "7", 'metric "basket": range must be [low, high], or a list with one such pair for each'),
+    ("[0, 200]", '[0, "many"]', 'metric "basket": range'),
+    ("users = 25000", "", 'metric "basket": users is missing: the trees of full are made for so many; add it'),
+    ('"full"', '"full"\nhorizon = "9d"', 'metric "basket": horizon tunes sharp; full has no use for it; remove it'),
+    ('"full"\nevery = "1h"', '"sharp"\nhorizon = "9d"\nevery = "contribution"', "horizon needs a cadence"),
+    ('"full"', '"full"\nsigma = [1, 2]', 'metric "basket": sigma must be one'),
+    ('"full"', '"best"', 'metric "basket": best is not for means without a decay; use one of: sharp, naive'),
+    ('"full"', '"bst"', "metric \"basket\": algorithm 'bst' does not exist; this version has: sharp, naive"),
+    ('"mean"', '"slot-mean"', 'metric "basket": slot is missing; add it'),
+    ('"mean"', '"slot-sum"', "metric \"basket\": statistic 'slot-sum' does not exist; this version has: mean, sum"),
+    ('"mean"', '"sum"', 'metric "basket": every is for means without a decay; a sum is released at every step'),
+    ('range = [0, 200]', '', 'metric "basket": range is missing; add it'),
+    ('value = "amount"', '', 'metric "basket": value is missing; add it'),
+    ('max_contributions = 64', '', 'metric "basket": max_contributions is missing; add it'),
+    ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
+    ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
+    ('"1h"', "3600", 'metric "basket": every must be a duration such as 30s, 5m, 1h or 7d, in quotes'),
+    ('every = "1h"', "", 'metric "basket": every is missing; add it'),
+    ('every = "1h"', 'every = "1h"\ndelta = 0.1', 'metric "basket": delta must be 0'),
+    ('every = "1h"', 'every = "1h"\nunit = "user-day"', "metric \"basket\": unit 'user-day' is not built for means"),
+    ('every = "1h"', 'every = "1h"\nunit = "user-moon"', "metric \"basket\": unit 'user-moon' has no period; write"),
+    ('every = "1h"', 'every = "1h"\nunit = "device"', "metric \"basket\": unit 'device' does not exist; write user"),
+    ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' is not built"),
+    ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot is for statistics per slot: slot-mean'),
+    ('every = "1h"', 'every = "1h"\nprior = "few-users"', 'prior must be a number: few-users is for a slot-mean'),
+    ('every = "1h"', 'every = "1h"\nunit = "user-slot"', 'metric "basket": unit user-slot is for statistics per slot'),
+    ('"customer.id"', '"amount"', "field 'amount' is a value and 'amount' is pattern"),
+    ('"customer.id"', '"amount.of"', "field 'amount' is a value and 'amount.of' is pattern"),
+    ('"basket"', '"Basket!"', 'metric "Basket!": name'),
+    ("[kafka]", "[kafka]\nidle_after = '0s'", "[kafka]: idle_after must be longer than 0s"),
+    ("[kafka]", "[kafk]", "the file: unknown key 'kafk'; did you mean 'kafka'?"),
+    ("[audit]", "[audit]\nurll = 1", "[audit]: unknown key 'urll'; did you mean 'url'?"),
+    ("[privacy]", "[[privacy]]", "the file"),
+]  # fmt: skip
+
+
+SUMS = (
+    GOOD.replace('"mean"', '"sum"')
+    .replace("users = 25000\n", "")
+    .replace('"full"', '"sharp"')
+    .replace('every = "1h"', 'step = "1h"\ndecay = { kind = "window", length = "7d" }')
+)
+REFUSED_OF_SUMS = [
+    ('step = "1h"', "", "step is missing; add it"),
+    ('step = "1h"', 'step = "0s"', "step must be longer than 0s"),
+    ('"7d"', '"90m"', "decay length is not a multiple of step; choose one that is"),
+    (', length = "7d"', "", "decay of kind window needs length"),
+    ('length = "7d"', 'lenght = "7d"', "unknown key 'lenght'; did you mean 'length'?"),
+    ('"window"', '"windw"', "kind must be 'none', 'window'"),
+    ('"window"', '"none"', "decay length is not for a decay of kind none; remove it"),
+    ('"window", length = "7d"', '"exponential"', "decay of kind exponential needs half_life or alpha"),
+    ('"window", length = "7d"', '"exponential", alpha = 0.5, half_life = "1d"', "half_life or alpha, not both"),
+    ('"window", length = "7d"', '"exponential", alpha = 1', "alpha must be less than 1"),
+    ('"window", length = "7d"', '"exponential", alpha = 0', "alpha must be greater than 0"),
+    ('"window", length = "7d"', '"exponential", half_life = "0s"', "half_life must be greater than 0"),
+    ('"window", length = "7d"', '"polynomial", exponent = 0', "exponent must be greater than 0"),
+    ('"sharp"', '"full"', "full is not for what has a step; use one of: sharp, patent"),
+    ('"sharp"', '"patent"\ndelta = 0.1', "delta must be 0: patent is pure differential privacy"),
+    ('"sharp"', '"sharp"\nsigma = 3', "sigma is for means without a decay; remove it"),
+    ('"sharp"', '"sharp"\nprior = 3', "prior is for means without a decay; remove it"),
+    ('"sharp"', '"sharp"\nclamp = true', "clamp is for means; a sum is never clamped; remove it"),
+    ('"sharp"', '"patent"\nhorizon = "9d"', "horizon tunes sharp; patent has no use for it"),
+    ('max_contributions = 64', 'max_contributions = 64\nunit = "event"', "max_contributions is not for unit event"),
+    ('max_contributions = 64', '', "max_contributions is missing; add it"),
+    ('range = [0, 200]', '', "range is missing; add it"),
+]  # fmt: skip
+
+
+def test_a_patent_needs_a_decay_that_its_bound_holds_for(tmp_path):
+    patent = SUMS.replace('"sharp"', '"patent"')
+    for decay, message in (
+        ('"none"', "the patent has no mechanism without a decay; use sharp"),
+        ('"polynomial", exponent = 1', "the patent's bound needs an exponent above 1; use sharp, or a larger exponent"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, patent.replace('"window", length = "7d"', decay)))
+    assert load(written(tmp_path, patent)).metric[0].cadence == 3_600_000_000
+
+
+def test_several_values_are_for_means_without_a_decay(tmp_path):
+    text = SUMS.replace('"amount"', '["x", "y"]').replace("[0, 200]", "[[0, 1], [0, 1]]")
+    with pytest.raises(ConfigError, match="several values are for means without a decay; use a metric for each"):
+        load(written(tmp_path, text))
+
+
+def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
+    text = SUMS.replace('"sum"', '"count"').replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
+    for given in ("epsilon = 0.1\n", ""):
+        metric = load(written(tmp_path, text.replace("epsilon = 0.1\n", given))).metric[0]
+        assert metric.epsilon == 0
+        assert not metric.clamps
+        assert not metric.values
+        assert not metric.ranges
+
+
+def test_a_count_ignores_an_epsilon_but_not_what_is_none(tmp_path):
+    text = SUMS.replace('"sum"', '"count"')
+    metric = load(written(tmp_path, text + "delta = 0.5\n")).metric[0]
+    assert metric.epsilon == metric.delta == 0
+    for given, message in (
+        ("-1", "epsilon must be 0 or more"),
+        ('"much"', "epsilon must"),
+        ("nan", "epsilon must"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, text.replace("epsilon = 0.1", f"epsilon = {given}")))
+    with pytest.raises(ConfigError, match="delta must be less than 1"):
+        load(written(tmp_path, text + "delta = 5\n"))
+
+
+def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_path):
+    # given deltas that add up to 1, whichever of the two units the ledger counts by
+    lossy = SUMS.replace("epsilon = 4.0", "epsilon = 4.0\ndelta = 0.9").replace(
+        "epsilon = 0.1", "epsilon = 0.1\ndelta = 0.5"
+    )
+    one = lossy + 'unit = "user-5h"\n'
+    other = lossy[lossy.index("[[metric]]") :].replace('"basket"', '"other"') + 'unit = "user-12h"\n'
+    with pytest.raises(ConfigError, match='metric "basket": unit user-5h under a ledger per person: .* any number'):
+        load(written(tmp_path, one + other))
+    # and with smaller ones the longer unit is proposed, with what it charges
+    with pytest.raises(ConfigError, match='unit = "user-12h" .which charges "basket" 4 times its epsilon.; a ledger'):
+        load(written(tmp_path, (one + other).replace("delta = 0.5", "delta = 1e-6")))
+
+
+def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
+    metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
+    assert (metric.cadence, metric.expected_releases, metric.cap, metric.is_stepped) == (3_600_000_000, 720, 64, True)
+    event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
+    assert (event.metric[0].cap, event.metric[0].of.is_event, event.unit) == (1, True, "event")
+    assert load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-day"'))).unit == "user-day"
+    with pytest.raises(ConfigError, match="unit 'user-moon' has no period"):
+        load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-moon"')))
+
+
+@pytest.mark.parametrize(
+    ("good", "old", "new", "message"),
+    [(GOOD, *row) for row in REFUSED] + [(SUMS, *row) for row in REFUSED_OF_SUMS],
+    ids=[new for _, new, _ in REFUSED + REFUSED_OF_SUMS],
+)
+def test_what_is_impossible_is_refused_in_one_line_that_says_what_to_do(tmp_path, good, old, new, message):
+    load(written(tmp_path, good))
+    assert old in good
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, good.replace(old, new, 1)))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+
+
+def test_a_prior_and_a_sigma_are_exact(tmp_path):
+    text = GOOD.replace('"full"', '"multi-tree"\nprior = 12.5\nsigma = "1/3"')
+    metric = load(written(tmp_path, text)).metric[0]
+    assert (metric.prior, metric.sigma) == (Fraction(25, 2), Fraction(1, 3))
+
+
+PLANE = [('value = "amount"', 'value = ["x", "y.z"]'), ("[0, 200]", "[[0, 1], [-5, 5]]")]
+
+
+def plane(*more: tuple[str, str]) -> str:
+    text = GOOD
+    for old, new in [*PLANE, *more]:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
+    more = ('"full"', '"multi-tree"\nprior = [0.5, -3]\nsigma = ["0.1", 2]')
+    metric = load(written(tmp_path, plane(more))).metric[0]
+    assert metric.values == ("x", "y.z")
+    assert metric.ranges == ((Fraction(0), Fraction(1)), (Fraction(-5), Fraction(5)))
+    assert metric.priors == (Fraction(1, 2), Fraction(-3))
+    assert metric.sigmas == (Fraction(1, 10), Fraction(2))
+    one = load(written(tmp_path, GOOD)).metric[0]
+    assert one.values == ("amount",)
+    assert one.ranges == ((Fraction(0), Fraction(200)),)
+    assert one.priors == one.sigmas == (None,)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("[-5, 5]]", "[5, -5]]"), "range is reversed or empty"),
+        (("[-5, 5]]", "[-5, 5], [0, 1]]"), "range must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = 0.5'), "prior must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = [0.5]'), "prior must be a list of 2, one for each value"),
+        (('"full"', '"multi-tree"\nprior = [0.5, 7]'), "prior lies outside the range"),
+        (('"full"', '"full"\nsigma = 1'), "sigma must be a list of 2, one for each value"),
+        (('"full"', '"full"\nsigma = [1, 0]'), "sigma must be greater than 0"),
+        (('"full"', '"full"\ngroup = "y"'), "field 'y.z' is a value and 'y' is pattern"),
+        (('"full"', '"full"\ngroup = "x"'), "field 'x' is a value and 'x' is pattern"),
+    ],
+)
+def test_each_coordinate_is_checked(tmp_path, more, message):
+    with pytest.raises(ConfigError, match="^[^\n]*$") as caught:
+        load(written(tmp_path, plane(more)))
+    assert message in str(caught.value)
+
+
+def test_what_no_single_table_can_see(tmp_path):
+    for changes, message in [
+        ({"name": '"basket"'}, 'metric "basket" stands twice'),
+        ({"user": '"buyer"'}, "users are buyer and customer.id"),
+        ({"value": '"at"'}, "field 'at' is a value and 'at' is pattern"),
+        ({"group": '"amount"'}, "field 'amount' is a value and 'amount' is pattern"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            load(written(tmp_path, second_metric(**changes)))
+    assert len(load(written(tmp_path, second_metric())).metric) == 2
+
+
+def test_an_unnamed_metric_is_called_by_its_place(tmp_path):
+    with pytest.raises(ConfigError, match='metric "number 1": name is missing'):
+        load(written(tmp_path, GOOD.replace('name = "basket"', "")))
+
+
+def test_a_file_that_is_none(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "absent.toml")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(written(tmp_path, "a = "))
+
+
+def test_a_file_that_an_editor_saved_in_its_way(tmp_path):
+    assert load(written(tmp_path, "\ufeff" + GOOD)).metric == load(written(tmp_path, GOOD)).metric
+    (tmp_path / "latin.toml").write_bytes("# Köln\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match="it is not UTF-8 text; save it as UTF-8"):
+        load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("number", ['"1e999999999"', "1e999999999", "1e-999999999", '"1E+0999999999"'])
+def test_an_astronomic_number_is_refused_before_it_fills_the_memory(tmp_path, number):
+    with pytest.raises(ConfigError, match="epsilon must be 0 or a number between 1e-999 and 1e999"):
+        load(written(tmp_path, GOOD.replace("epsilon = 4.0", f"epsilon = {number}")))
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "1e99999999999999999999"])
+def test_a_number_that_toml_cannot_hold(tmp_path, number):
+    with pytest.raises(ConfigError, match="a number has too many digits"):
+        load(written(tmp_path, GOOD.replace("epsilon = 4.0", f"epsilon = {number}")))

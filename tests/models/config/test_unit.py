@@ -1,0 +1,193 @@
+"""Units: their periods, how many of one another they touch, and what that costs."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.models.config.file import Config, load
+from shoal.models.config.section import DAY
+from shoal.models.config.unit import Unit, charge, most_touched, parse_unit
+from shoal.models.errors import ConfigError
+
+NONE, ONE = Fraction(0), Fraction(1)
+lengths = st.integers(1, 60)
+
+
+@given(lengths, lengths)
+def test_so_many_units_of_a_metric_touch_one_of_the_ledgers(ledger, length):
+    # given every alignment that two kinds of periods can have: they repeat after the product of their lengths
+    found = most_touched(Unit("user-l", ledger), Unit("user-m", length))
+    most = max(
+        len({time // length for time in range(start, start + ledger)}) for start in range(0, ledger * length, ledger)
+    )
+    # then the formula is the most, not only a bound
+    assert found == most
+
+
+@pytest.mark.parametrize(
+    ("ledger", "unit", "touched"),
+    [
+        ("user", "user", 1),
+        ("user", "user-day", None),
+        ("user", "event", None),
+        ("user-day", "user", 1),
+        ("user-day", "user-24h", 1),
+        ("user-day", "user-week", 1),  # a week begins at midnight, 30 hours do not always
+        ("user-day", "user-30h", 2),
+        ("user-day", "user-hour", 24),
+        ("user-day", "user-7h", 5),
+        ("user-day", "event", None),
+        ("event", "event", 1),
+        ("event", "user-day", 1),
+        ("event", "user", 1),
+    ],
+)
+def test_coarser_and_finer_units(ledger, unit, touched):
+    assert most_touched(parse_unit(ledger), parse_unit(unit)) == touched
+
+
+@given(st.sampled_from([1, 2, 5, 24, 288]), st.fractions("1/1000000", 3), st.fractions("1/1000000000000", "1/10"))
+def test_several_units_lose_epsilon_so_often_and_delta_by_group_privacy(count, epsilon, delta):
+    day, part = Unit("user-day", DAY), Unit("user-part", DAY // count)
+    exact = float(delta) * math.fsum(math.exp(min(700, i * float(epsilon))) for i in range(count))
+    if exact >= 1.01:
+        with pytest.raises(ValueError, match="delta would be 1 or more"):
+            charge(day, part, epsilon, delta)
+        return
+    if exact <= 0.99:
+        cost, deltas = charge(day, part, epsilon, delta)
+        assert cost == count * epsilon
+        assert deltas >= count * delta
+        assert math.isclose(deltas, exact, rel_tol=1e-9)
+
+
+def test_a_delta_beyond_all_numbers_is_none():
+    with pytest.raises(ValueError, match="up to 1000 of them, and delta would be 1 or more"):
+        charge(Unit("user-l", 1000), Unit("user-m", 1), Fraction(10**6), Fraction(1, 10**9))
+
+
+def test_delta_is_rounded_up_and_never_below_what_one_unit_loses():
+    epsilon, delta = Fraction(1, 10**59), Fraction(1, 10**9)
+    assert charge(Unit("a", 2), Unit("b", 1), epsilon, delta)[1] >= delta * (1 + Fraction(1, 1) + epsilon)
+    assert charge(Unit("a", 2), Unit("b", 2), epsilon, delta) == (epsilon, delta)
+
+
+def test_an_epsilon_of_more_digits_than_are_computed_costs_no_less():
+    """200 digits of e**epsilon do not tell 1e-199 from 1.5e-199, nor 1e-201 from 0."""
+    for epsilon in (Fraction(15, 10**200), Fraction(1, 10**201), Fraction(1, 10**300)):
+        cost, deltas = charge(Unit("a", 5), Unit("b", 1), epsilon, Fraction(1, 100))
+        assert cost == 5 * epsilon
+        assert Fraction(5, 100) <= deltas <= Fraction(51, 1000)
+
+
+@pytest.mark.parametrize("text", ["users", "user-", "user-0s", "user-1y", "person-day", "user_day", "user-99999999d"])
+def test_what_is_no_unit_is_refused(text):
+    with pytest.raises(ValueError, match="write user"):
+        parse_unit(text)
+
+
+def test_units_of_one_length_are_one_whatever_their_names():
+    assert parse_unit("user-week") == parse_unit("user-7d") == parse_unit("user-168h") != parse_unit("user-day")
+    assert parse_unit("user-7d").name == "user-7d"
+
+
+# ---------------------------------------------------------------- in a configuration
+
+
+def metric(**changes):
+    usual = {
+        "name": "a", "topic": "t", "user": "u", "value": "x", "time": "at", "statistic": "sum", "range": (0, 1),
+        "epsilon": 1, "max_contributions": 3, "step": "1h",
+    }  # fmt: skip
+    return {name: value for name, value in (usual | changes).items() if value is not None}
+
+
+def config(*metrics, **privacy) -> Config:
+    named = [one | {"name": f"m{index}"} for index, one in enumerate(metrics)]
+    return Config.model_validate({"privacy": {"epsilon": 10} | privacy, "metric": named})
+
+
+def test_the_ledger_has_its_metrics_common_unit_or_the_one_it_was_told():
+    day, event = metric(unit="user-day"), metric(unit="event", max_contributions=None)
+    assert config(metric()).unit == "user"
+    assert config(day, day | {"unit": "user-24h"}).unit in ("user-day", "user-24h")
+    assert config(day, metric()).unit == "user"
+    assert config(event).unit == "event"
+    count = event | {"statistic": "count"}
+    assert (config(count, day).unit, config(count).unit) == ("user-day", "event"), "a count costs nothing"
+    assert config(day, metric(), unit="user-week").unit == "user-week"
+
+
+def test_a_metric_is_charged_as_often_as_its_unit_touches_the_ledgers():
+    five = metric(unit="user-5h", epsilon="0.1")
+    whole = config(five, metric(), unit="user-day")
+    assert [whole.charge_of(one) for one in whole.metric] == [(Fraction("0.6"), NONE), (ONE, NONE)]
+
+
+def test_a_count_costs_nothing_whatever_its_unit():
+    count = metric(statistic="count", unit="event", max_contributions=None, epsilon=None)
+    whole = config(count, metric())
+    assert whole.charge_of(whole.metric[0]) == (NONE, NONE)
+
+
+TOML = """
+[privacy]
+epsilon = 10
+{privacy}
+[[metric]]
+name = "a"
+topic = "t"
+user = "u"
+value = "x"
+time = "at"
+statistic = "sum"
+range = [0, 1]
+epsilon = 1
+step = "1h"
+{metric}
+"""
+CAP = "max_contributions = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("privacy", "more", "message"),
+    [
+        (
+            'unit = "user"',
+            CAP + 'unit = "user-day"',
+            'metric "a": unit user-day under a ledger per person: one person has any number of them, and epsilon as '
+            'often; set [privacy] unit = "user-day", or unit = "user" here',
+        ),
+        (
+            'unit = "user-day"',
+            'unit = "event"',
+            'metric "a": unit event under a ledger per person and day: one person and day has any number of them',
+        ),
+        (
+            'delta = 0.1\nunit = "user-week"',
+            CAP + 'unit = "user-hour"\ndelta = 1e-6',
+            "one person and week has up to 168 of them, and delta would be 1 or more",
+        ),
+        ('unit = "people"', CAP, "[privacy]: unit 'people' does not exist; write user, user-day"),
+        ("", CAP + 'unit = "event"', "max_contributions is not for unit event"),
+        ("", 'unit = "event"\nmax_groups_per_user = 2', "max_groups_per_user is not for unit event"),
+        ("", 'unit = "user-day"', "max_contributions is missing; add it"),
+    ],
+)
+def test_what_bounds_nobodys_loss_is_refused(tmp_path, privacy, more, message):
+    path = tmp_path / "shoal.toml"
+    path.write_text(TOML.format(privacy=privacy, metric=more))
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_unit_that_the_ledgers_holds_a_number_of_is_taken(tmp_path):
+    path = tmp_path / "shoal.toml"
+    path.write_text(TOML.format(privacy='unit = "user-day"', metric=CAP + 'unit = "user-12h"'))
+    found = load(path)
+    assert found.charge_of(found.metric[0]) == (2 * ONE, NONE)

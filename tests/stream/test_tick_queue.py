@@ -1,0 +1,62 @@
+"""What waits for its tick comes out in an order in which no value has a say."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.stream.tick_queue import Waiting
+
+places = st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", "c"]), st.integers(1, 3), st.integers(0, 3))
+
+
+@given(st.lists(st.tuples(places, st.integers(0, 9), st.integers(0, 9)), unique_by=lambda row: row[0]), st.randoms())
+def test_values_have_no_say_in_the_order_of_a_tick(rows: list[tuple[tuple[int, str, int, int], int, int]], shuffle):
+    # given the contributions of a tick, and those of a neighbour in another order of arrival
+    assert isinstance(shuffle, random.Random)
+    orders = []
+    for value in (1, 2):
+        arrived = [(*place, 1, row[value - 1]) for place, *row in rows]
+        shuffle.shuffle(arrived)
+        waiting = Waiting({"basket": 0})
+        if arrived:
+            waiting.add("basket", "basket|", 0, arrived)
+            orders.append([row[:4] for row in waiting.pop("basket", 1).contributions])
+    # then both come out alike, by time, pseudonym, number and level
+    assert all(order == sorted(place for place, *_ in rows) for order in orders)
+
+
+cells = st.tuples(st.integers(0, 300), st.integers(1, 9), st.integers(0, 10**15))
+
+
+@given(st.lists(st.tuples(cells, st.booleans()), min_size=1))
+def test_partials_add_up_to_their_exact_sums(blocks: list[tuple[tuple[int, int, int], bool]]):
+    # given partials in pieces, between which a transaction may end
+    waiting = Waiting({"basket": 256})
+    changelog: dict[bytes, bytes] = {}
+    for flat, pause in blocks:
+        waiting.add_cells("basket", "basket|", 6, list(flat))
+        if pause:
+            changelog |= waiting.take_changes()
+    # then each cell holds every sample and every grid step once
+    expected: dict[int, list[int]] = {}
+    for (cell, samples, total), _ in blocks:
+        count, old = expected.get(cell, [0, 0])
+        expected[cell] = [count + samples, old + total]
+    by_level: dict[int, int] = {}
+    for cell, (count, _) in expected.items():
+        by_level[cell >> 8] = by_level.get(cell >> 8, 0) + count
+    # and as many of them are reckoned with as so many samples can fill, whatever they are
+    assert waiting.count == sum(min(count, 256) for count in by_level.values()) >= len(expected)
+    # and those that a changelog has do so too, when it is read again
+    again = Waiting({"basket": 256})
+    for name, value in (changelog | dict(waiting.take_changes())).items():
+        again.restore("basket", name, value)
+    assert again.take_changes() == []
+    found, due = waiting.pop("basket", every=10), again.pop("basket", every=10)
+    assert found.contributions == due.contributions
+    assert {one.level << 8 | one.number: list(one[4:]) for one in due.contributions} == expected
+    assert {one[:2] for one in due.contributions} == {(60, "")}
+    # and they leave nothing there
+    assert set(changelog) <= set(due.written) == set(found.written)
+    assert (waiting.count, again.count) == (0, 0)
