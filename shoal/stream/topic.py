@@ -4,7 +4,6 @@ A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan`
 A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +20,7 @@ from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releas
 from shoal.mechanisms.sums import decays
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
-from shoal.models.config.cell import FEW_USERS, KEYS, CellSection
+from shoal.models.config.cell import FEW_USERS, CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -33,8 +32,18 @@ from shoal.stream.partitioning import PARTITIONERS
 # foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
 REVISION = 1
 ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
-# Keys of a later version: unset, they leave the digest as it was.
-LATER = frozenset({"prior", "sigma", "horizon", "clamp", "step", "decay", *KEYS})
+# The keys of a metric that its digest covers, by name. Keys of a later version go last: unset, they leave the digest as
+# it was.
+DIGESTED = (
+    "topic", "user", "value", "time", "group", "statistic", "range", "epsilon", "delta", "max_contributions", "users",
+    "algorithm", "every", "unit", "relation", "failure", "max_groups_per_user", "lateness", "late", "max_ahead",
+    "max_gap", "grid",
+)  # fmt: skip
+LATER = (
+    "prior", "sigma", "horizon", "clamp", "step", "decay",
+    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
+)  # fmt: skip
+INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
 
 Mechanism = MeanParameters | Coordinates | Stepped | Slotted
 ClockIdentity = tuple[str | None, int, bool, int, int]
@@ -128,12 +137,10 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
 
     The topic's and fields' names count; brokers, app, partition counts and the budget do not.
     """
-    fields = {name: _plain(value) for name, value in metric if name not in ("name", "version")}
-    fields = {name: value for name, value in fields.items() if value is not None or name not in LATER}
+    fields = canonical(metric)
     mechanism = mechanism_of(metric)
     if isinstance(mechanism, Stepped):
-        # Chosen by floats: another machine that chose another one would draw other noise under the same names.
-        fields["mechanism"] = [mechanism.mechanism, hashlib.sha256(repr(mechanism.sums).encode()).hexdigest()]
+        fields["mechanism"] = mechanism.shape()
     fields |= {
         "partitioner": config.kafka.partitioner,
         "idle_after": config.kafka.idle_after,
@@ -144,13 +151,20 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
 
 
+def canonical(metric: MetricSection) -> dict[str, Any]:
+    """What a metric's keys say, as its digest has them: numbers are exact, as text."""
+    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER}
+    return {key: value for key, value in values.items() if value is not None or key not in LATER}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if isinstance(value, DecaySection | CellSection):
-        return {name: _plain(part) for name, part in value if part is not None}
+        given = {key: getattr(value, key) for key in INSIDE[type(value)]}
+        return {key: _plain(part) for key, part in given.items() if part is not None}
     return value
 
 

@@ -60,7 +60,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
         mechanism = mechanism_of(metric)
         if isinstance(mechanism, Stepped):
-            found[metric.name]["sums"] = repr(mechanism.sums)
+            found[metric.name]["sums"] = mechanism.sums.shape()
     return found
 
 

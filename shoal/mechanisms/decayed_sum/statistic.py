@@ -14,6 +14,7 @@ Proof        docs/proofs/decay.md
 Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -88,6 +89,13 @@ class Stepped:
     def mechanism(self) -> str:
         """What a release says of how it was made."""
         return "exact" if self.statistic == "count" else self.sums.mechanism
+
+    def shape(self) -> list[str]:
+        """The decayed sum that was chosen, as the digest of the parameters has it.
+
+        It is chosen by floats: another machine that chose another one would draw other noise under the same names.
+        """
+        return [self.mechanism, hashlib.sha256(self.sums.shape().encode()).hexdigest()]
 
     @property
     def sample_grid(self) -> Grid:

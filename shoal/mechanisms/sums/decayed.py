@@ -112,6 +112,10 @@ class DecayedSteps:
             self.decay, lambda t: (noise.between(t - 1, t) << FRACTION) // denominator, self.steps.size
         )
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"DecayedSteps(decay={self.decay.shape()}, steps={self.steps.shape()})"
+
     def counts(self) -> "DecayedSummer":
         """The same weights, without noise."""
         return exact(self.decay)

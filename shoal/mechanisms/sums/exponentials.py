@@ -50,6 +50,10 @@ class Exponentials:
     weight_bits: int
     factors: tuple[int, ...]
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"Exponentials(weights={self.weights}, weight_bits={self.weight_bits}, factors={self.factors})"
+
     @classmethod
     def exponential(cls, alpha: Fraction) -> "Exponentials":
         """A step weighs alpha times as much as the next one."""

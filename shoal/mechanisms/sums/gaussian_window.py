@@ -26,6 +26,7 @@ from shoal.mechanisms.counters.square_root import SquareRoot, draws, prefixes
 from shoal.mechanisms.counters.square_root_coefficients import LAG_BITS, STEP_BITS
 from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums.steps.steps import RowNoise
+from shoal.mechanisms.sums.sums import spelled
 from shoal.mechanisms.sums.window import WindowSummer
 
 LARGEST = 1 << 16  # window: of an epoch all sums are held
@@ -98,6 +99,11 @@ class RootWindow:
         """The releases under a key."""
         noise = RowNoise(self.tree.capacity, lambda epoch: RootPrefixes(self.tree, subkey(epoch)))
         return WindowSummer(self.length, lambda t: noise.between(max(t - self.length, 0), t))
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        epsilon, delta = spelled(self.epsilon), spelled(self.delta)
+        return f"RootWindow(width={self.width}, epsilon={epsilon}, delta={delta}, length={self.length})"
 
     def counts(self) -> WindowSummer:
         """The same without noise."""

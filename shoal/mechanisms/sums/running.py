@@ -26,7 +26,7 @@ from shoal.mechanisms.counters.spans import span_coefficients, span_squares
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.steps.steps import equal_quantile
-from shoal.mechanisms.sums.sums import Node, text
+from shoal.mechanisms.sums.sums import Node, spelled, text
 
 _FIRST = 64  # releases whose quantile is that of their very draws
 _NORMAL = 200  # a sum of so many draws is
@@ -157,6 +157,10 @@ class RunningSum:
     def summer(self, subkey: Subkeys) -> "RunningSummer":
         """The releases under a key."""
         return RunningSummer(self.tree.counter(subkey).noise)
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"RunningSum(width={self.width}, epsilon={spelled(self.epsilon)}, horizon={self.horizon})"
 
     def counts(self) -> "RunningSummer":
         """The same without noise."""

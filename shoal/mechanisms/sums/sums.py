@@ -57,6 +57,14 @@ class DecayedSum(Protocol):
         """Parts of a grid step that a release counts in."""
         ...
 
+    def shape(self) -> str:
+        """Which sum it is, with all its parameters, as the digest of a metric's parameters has it.
+
+        Every text is written out: were it to follow the names of a class or its fields, a renaming would change the
+        digest, and with it the metric's key and noise, and every ledger would refuse the metric.
+        """
+        ...
+
     def variance(self, t: int) -> float:
         """Variance of the noise of release t, in squared grid steps, if no step was skipped; else hardly larger."""
         ...
@@ -127,6 +135,15 @@ def text(number: int) -> str:
     ('-400000000000000000', True)
     """
     return f"{number:x}"
+
+
+def spelled(number: Fraction) -> str:
+    """An exact number in a shape.
+
+    >>> spelled(Fraction(5, 4)), spelled(Fraction(3))
+    ('Fraction(5, 4)', 'Fraction(3, 1)')
+    """
+    return f"Fraction({number.numerator}, {number.denominator})"
 
 
 class Kept:

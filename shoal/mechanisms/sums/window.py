@@ -98,6 +98,10 @@ class WindowSum:
         noise, denominator = self.steps.drawn(subkey), self.steps.denominator
         return WindowSummer(self.length, lambda t: rounded(noise.between(max(t - self.length, 0), t), denominator))
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"WindowSum(length={self.length}, steps={self.steps.shape()})"
+
     def counts(self) -> "WindowSummer":
         """The same without noise."""
         return WindowSummer(self.length, lambda t: 0)

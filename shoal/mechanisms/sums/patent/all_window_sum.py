@@ -26,7 +26,7 @@ from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.running import Last, Part, every_step
-from shoal.mechanisms.sums.sums import Node, text
+from shoal.mechanisms.sums.sums import Node, spelled, text
 
 HEIGHTS = MAX_INDEX.bit_length() - 1  # steps 1 .. 2**48 - 1 have nodes of these heights that they complete
 _TERMS = 200  # of zeta's series, before the integral takes over
@@ -106,6 +106,11 @@ class AllWindowSum:
         """The releases under a key."""
         draws = [laplace.DiscreteLaplace(scale, subkey(j)) for j, scale in enumerate(self.scales_by_height)]
         return AllWindowSummer([noise.draw for noise in draws])
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        epsilon, exponent = spelled(self.epsilon), spelled(self.exponent)
+        return f"AllWindowSum(width={self.width}, epsilon={epsilon}, exponent={exponent})"
 
     def counts(self) -> "AllWindowSummer":
         """The same without noise."""

@@ -24,7 +24,7 @@ from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.decayed import exact
 from shoal.mechanisms.sums.exponentials import RATE_BITS, Exponentials, power
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node, Summer, text
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node, Summer, spelled, text
 
 _HEIGHTS = MAX_INDEX.bit_length() - 1
 _SHIFT = RATE_BITS - FRACTION
@@ -129,6 +129,11 @@ class ExponentialSum:
     def summer(self, subkey: Subkeys) -> "ExponentialSummer":
         """The releases under a key."""
         return ExponentialSummer(self, subkey)
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        epsilon, alpha = spelled(self.epsilon), spelled(self.alpha)
+        return f"ExponentialSum(width={self.width}, epsilon={epsilon}, alpha={alpha})"
 
     def counts(self) -> Summer:
         """The same weights, without noise."""

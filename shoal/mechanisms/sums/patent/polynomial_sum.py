@@ -28,7 +28,7 @@ from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.error_bars import noise_quantile, six_digits
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.patent.window_sum import DyadicNoise, DyadicWindow
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Kept, Node
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Kept, Node, spelled
 
 _WEIGHT_BITS = 96
 LARGEST_HORIZON = 1 << 30
@@ -133,6 +133,12 @@ class PolynomialSum:
         """The releases under a key."""
         noises = [DyadicNoise(aged.window, partial(_subkey, subkey, j)).at for j, aged in enumerate(self.windows)]
         return PolynomialSummer(self, noises)
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        epsilon, exponent, error = spelled(self.epsilon), spelled(self.exponent), spelled(self.error)
+        rest = f"epsilon={epsilon}, exponent={exponent}, error={error}, horizon={self.horizon}"
+        return f"PolynomialSum(width={self.width}, {rest})"
 
     def counts(self) -> "PolynomialSummer":
         """The same weights, without noise."""

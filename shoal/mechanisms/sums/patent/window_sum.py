@@ -21,7 +21,7 @@ from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
-from shoal.mechanisms.sums.sums import Node
+from shoal.mechanisms.sums.sums import Node, spelled
 from shoal.mechanisms.sums.window import WindowSummer
 
 Place = tuple[int, int]  # of a node: block, and number in the block's tree, the root being 1
@@ -104,6 +104,10 @@ class DyadicWindow:
     def summer(self, subkey: Subkeys) -> WindowSummer:
         """The releases under a key."""
         return WindowSummer(self.length, DyadicNoise(self, subkey).at)
+
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"DyadicWindow(width={self.width}, epsilon={spelled(self.epsilon)}, length={self.length})"
 
     def counts(self) -> WindowSummer:
         """The same without noise."""

@@ -50,6 +50,10 @@ class BlueSteps(Spans):
         """Leaf, root and what is between."""
         return self.height + 1
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"BlueSteps({self._shared_shape}, arity={self.arity}, height={self.height})"
+
     @property
     def mechanism(self) -> str:
         """Best linear unbiased estimates."""

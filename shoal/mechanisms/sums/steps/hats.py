@@ -57,6 +57,10 @@ class HatSteps(NoisedSteps):
         if not self.ratios or min(self.ratios) < 2 or self.strides[-1] > LARGEST:
             raise ValueError(f"ratios must be 2 or more, and their product at most {LARGEST}, not {self.ratios}")
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"HatSteps({self._shared_shape}, ratios={self.ratios}, segment={self.segment})"
+
     @property
     def mechanism(self) -> str:
         """Sums with linear weights."""

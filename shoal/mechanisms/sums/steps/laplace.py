@@ -32,6 +32,10 @@ class LaplaceSteps(Spans):
     (18.4, 10)
     """
 
+    def shape(self) -> str:
+        """Its text in the digest of the parameters."""
+        return f"LaplaceSteps({self._shared_shape})"
+
     @property
     def mechanism(self) -> str:
         """The noise is on the steps."""

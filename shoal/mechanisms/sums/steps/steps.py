@@ -27,7 +27,7 @@ from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.sums import Node
+from shoal.mechanisms.sums.sums import Node, spelled
 
 Floats = NDArray[np.float64]
 FEW = 150  # draws: below that, one by one is faster
@@ -61,6 +61,14 @@ class NoisedSteps(ABC):
     @abstractmethod
     def levels(self) -> int:
         """How many draws protect a step."""
+
+    @abstractmethod
+    def shape(self) -> str:
+        """What the digest of the parameters has of it, as `DecayedSum.shape`."""
+
+    @property
+    def _shared_shape(self) -> str:
+        return f"width={self.width}, epsilon={spelled(self.epsilon)}"
 
     @property
     def l1_sensitivity(self) -> int:
