@@ -69,7 +69,7 @@ lint: install
 	$(BIN)/lint-imports
 
 doctest: install
-	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal
+	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal benchmarks
 
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
@@ -96,7 +96,7 @@ $(PARTS:%=tests-of-%): tests-of-%:
 
 tests-of-the-rest:
 	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(patsubst %,--ignore=%,$(KAFKA_TESTS) $(AGENT_TESTS) $(MATHEMATICS_TESTS)) \
-		shoal tests
+		shoal benchmarks tests
 
 # What takes long, in files that plain pytest does not collect.
 # Three brokers under workers, killed, frozen and restarted; other versions of Kafka; compaction.

@@ -3,9 +3,11 @@
 import dataclasses
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -28,17 +30,28 @@ class Sample(NamedTuple):
     value: int
 
 
-def modules() -> Iterator[ModuleType]:
+def modules(package: ModuleType = shoal.mechanisms) -> Iterator[ModuleType]:
     """Every module of the package."""
-    for module in pkgutil.walk_packages(shoal.mechanisms.__path__, "shoal.mechanisms."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         yield importlib.import_module(module.name)
 
 
-def classes() -> list[type]:
+def unproved(package: ModuleType) -> list[str]:
+    """The modules of a package that promise a guarantee and link no note that proves it, or one that is not there."""
+    root, found = Path(__file__).parents[2], []
+    for module in modules(package):
+        text = module.__doc__ or ""
+        links = re.findall(r"docs/proofs/[a-z-]+\.md", text)
+        if not all((root / link).is_file() for link in links) or ("Guarantee" in text and not links):
+            found.append(module.__name__)
+    return found
+
+
+def classes(package: ModuleType = shoal.mechanisms) -> list[type]:
     """Every class that the package defines."""
     found = {
         value
-        for module in modules()
+        for module in modules(package)
         for value in vars(module).values()
         if isinstance(value, type) and value.__module__ == module.__name__
     }

@@ -1,12 +1,12 @@
-"""Mutants of the counters beside the binary one: BLUE, k-ary, with subtraction, smooth, bottom-up, hybrid."""
+"""Mutants of the counters beside the binary one: BLUE, alone and growing."""
 
 from tests.mutants.mutant import Mutant
 
-LAWS = "mechanisms/counters/test_counters.py::"
+LAWS = "mechanisms/counters/test_counters.py::TestCounters::"
 WORST = LAWS + "test_the_worst_element_costs_epsilon_exactly"
 PREFIX = LAWS + "test_noise_times_nodes_is_the_prefix_sums"
 
-BLUE = (
+MUTANTS = (
     Mutant(
         name="scale without the root's level",
         family="counters",
@@ -79,105 +79,8 @@ BLUE = (
         new="self._drawn(i, 0, sizes[self._cut - i])",
         breach="every subtree has the draws of the first: the difference of their sums is exact",
         tests=(
-            "mechanisms/counters/test_counters_blue.py::"
-            "test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes[2-7-LeastSquares]",
+            "mechanisms/counters/test_counters_blue.py::TestLeastSquares::"
+            "test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes[2-7]",
         ),
     ),
 )
-
-OTHERS = (
-    Mutant(
-        name="nodes with noise of one level",
-        family="counters",
-        file="mechanisms/nodes.py",
-        old="return self.width * self.levels",
-        new="return self.width",
-        breach="each level is given the whole epsilon",
-        tests=(WORST + "[1-epsilon0-kary-3-2]",),
-        quick=True,
-    ),
-    Mutant(
-        name="nodes with half the scale",
-        family="counters",
-        file="mechanisms/nodes.py",
-        old="return self.l1_sensitivity / Fraction(self.epsilon)",
-        new="return self.l1_sensitivity / (2 * Fraction(self.epsilon))",
-        breach="twice the epsilon claimed",
-        tests=(WORST + "[7-epsilon1-elders-3-3]",),
-    ),
-    Mutant(
-        name="draws of the epoch before",
-        family="counters",
-        file="mechanisms/nodes.py",
-        old="self._epoch, self._kept = epoch, {}",
-        new="self._epoch = epoch",
-        breach="nodes of a new tree have the noise of the old one",
-        tests=(PREFIX + "[kary-5-1]",),
-    ),
-    Mutant(
-        name="k-ary with a level too few",
-        family="counters",
-        file="mechanisms/kary.py",
-        old="return self.height\n",
-        new="return max(1, self.height - 1)\n",
-        breach="an element is in one node more than the noise is made for",
-        tests=(WORST + "[1-epsilon0-kary-2-3]",),
-    ),
-    Mutant(
-        name="subtraction forgotten",
-        family="counters",
-        file="mechanisms/elders.py",
-        old="(range(end, at), -1)",
-        new="(range(end, at), 1)",
-        breach="L R is not A: nodes that hold elements to come are added",
-        tests=(PREFIX + "[elders-3-3]",),
-    ),
-    Mutant(
-        name="signed digits one too far",
-        family="counters",
-        file="mechanisms/elders.py",
-        old="return int((self.arity**self.height - 1) // 2)",
-        new="return int((self.arity**self.height + 1) // 2)",
-        breach="the last prefix of a tree has no h signed digits: what is released is another sum",
-        tests=(PREFIX + "[elders-3-3]",),
-    ),
-    Mutant(
-        name="smooth with a level too few",
-        family="counters",
-        file="mechanisms/smooth.py",
-        old="return self.zeros\n",
-        new="return max(1, self.zeros - 1)\n",
-        breach="an element is in one left child more than the noise is made for",
-        tests=(WORST + "[1-epsilon0-smooth-2-2]",),
-    ),
-    Mutant(
-        name="bottom-up weights are wrong",
-        family="counters",
-        file="mechanisms/honaker.py",
-        old="noise += inside * (tree.denominator // tree.ratios[i])",
-        new="noise += inside * (tree.denominator // tree.ratios[max(i - 1, 0)])",
-        breach="L R is not A: an estimate is not the sum of its nodes",
-        tests=(PREFIX + "[honaker-3-3]",),
-    ),
-    Mutant(
-        name="hybrid without a split",
-        family="counters",
-        file="mechanisms/hybrid.py",
-        old="(1 - self.share) * self.epsilon)",
-        new="self.epsilon)",
-        breach="the sums of the epochs come on top of an inner counter that uses up epsilon",
-        tests=(WORST + "[1-epsilon0-hybrid-binary]",),
-    ),
-    Mutant(
-        name="hybrid with one name for two",
-        family="counters",
-        file="mechanisms/hybrid.py",
-        old="return lambda inner: self.subkey(first + inner)",
-        new="return lambda inner: self.subkey(inner)",
-        breach="the sums of the epochs and the nodes inside share their bits",
-        tests=(PREFIX + "[hybrid-binary]",),
-        otherwise="too many values to unpack",  # of the scales of one subkey
-    ),
-)
-
-MUTANTS = (*BLUE, *OTHERS)

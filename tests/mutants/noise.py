@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-LAWS = "mechanisms/counters/test_counters.py::"
+LAWS = "mechanisms/counters/test_counters.py::TestCounters::"
 WORST = LAWS + "test_the_worst_element_costs_epsilon_exactly"
 PREFIX = LAWS + "test_noise_times_nodes_is_the_prefix_sums"
 KEYED = "mechanisms/noise/test_keyed.py::"

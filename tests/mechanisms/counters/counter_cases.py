@@ -4,21 +4,18 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.counters.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.counters.complete_tree import Draw, Draws
 from shoal.mechanisms.counters.counter import Counter, Tree
-from shoal.mechanisms.elders import EldersTree
-from shoal.mechanisms.honaker import HonakerTree
-from shoal.mechanisms.hybrid import HybridTree
-from shoal.mechanisms.kary import KaryTree
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.smooth import SmoothTree
 from shoal.mechanisms.statistic import MeanParameters, Releaser
 from tests.mechanisms.mechanism_cases import KEY, classes, epoch_key
 
@@ -52,27 +49,7 @@ def growing(arity: int, horizon: int | None = None) -> Make:
     return lambda width, epsilon: GrowingBlue(width, epsilon, arity=arity, horizon=horizon)
 
 
-def honaker(levels: int, arity: int) -> Make:
-    return lambda width, epsilon: HonakerTree(width, epsilon, levels, arity)
-
-
-def kary(arity: int, height: int) -> Make:
-    return lambda width, epsilon: KaryTree(width, epsilon, arity, height)
-
-
-def elders(arity: int, height: int) -> Make:
-    return lambda width, epsilon: EldersTree(width, epsilon, arity, height)
-
-
-def smooth(zeros: int, ones: int) -> Make:
-    return lambda width, epsilon: SmoothTree(width, epsilon, zeros, ones)
-
-
-def hybrid(growth: int, horizon: int, inner: Any = BlueTree.best) -> Make:
-    return lambda width, epsilon: HybridTree(width, epsilon, growth=growth, horizon=horizon, inner=inner)
-
-
-# Small trees of each class; a class of trees that has none fails test_every_counter_is_here.
+# Small trees of each class; a class of trees that has none fails test_every_counter_of_the_package_is_here.
 CASES: dict[type, list[Case]] = {
     BinaryTree: [Case(f"binary-{n}", binary(n), 3 * n + 20) for n in (1, 2, 3, 4, 7, 8, 12)],
     BlueTree: [
@@ -85,41 +62,38 @@ CASES: dict[type, list[Case]] = {
         Case("growing-2-horizon-5", growing(2, horizon=5), 30),
         Case("growing-3-horizon-20", growing(3, horizon=20), 60),
     ],
-    HonakerTree: [
-        Case(f"honaker-{levels}-{k}", honaker(levels, k), length)
-        for levels, k, length in ((1, 2, 5), (2, 2, 9), (3, 3, 22), (4, 2, 27), (6, 2, 70))
-    ],
-    KaryTree: [
-        Case(f"kary-{k}-{height}", kary(k, height), length)
-        for k, height, length in ((2, 1, 7), (5, 1, 12), (2, 3, 20), (3, 2, 24), (4, 2, 40))
-    ],
-    EldersTree: [
-        Case(f"elders-{k}-{height}", elders(k, height), length)
-        for k, height, length in ((3, 1, 5), (7, 1, 10), (3, 3, 30), (5, 2, 28))
-    ],
-    SmoothTree: [
-        Case(f"smooth-{zeros}-{ones}", smooth(zeros, ones), length)
-        for zeros, ones, length in ((1, 1, 4), (1, 4, 10), (2, 2, 14), (4, 1, 10), (2, 3, 24))
-    ],
-    HybridTree: [
-        Case("hybrid-binary", hybrid(2, 20, BinaryTree.best), 34),
-        Case("hybrid-elders", hybrid(3, 100, EldersTree.best), 30),
-        Case("hybrid-growing", hybrid(5, 10, lambda size, width, epsilon: GrowingBlue(width, epsilon, arity=2)), 40),
-        Case("hybrid-blue", hybrid(2, 1000), 40),
-    ],
 }
-ALL = [case for cases in CASES.values() for case in cases]
-every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-one_of_each = pytest.mark.parametrize("case", [cases[-1] for cases in CASES.values()], ids=[c.__name__ for c in CASES])
 
 
-def tree_classes() -> set[type]:
-    """Every class of trees of the package: those that make counters, but for the protocol and for abstract bases."""
-    return {
+# For laws that several classes inherit: an example that fails one of them is tried on the others, too.
+inherited = settings(suppress_health_check=[HealthCheck.differing_executors])
+
+
+class CasesOf:
+    """Tests whose `case` is each of the cases, `typical` the last of each class, `best` what chooses a class's tree."""
+
+    cases: dict[type, list[Case]]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "case" in metafunc.fixturenames:
+            every = [case for cases in self.cases.values() for case in cases]
+            metafunc.parametrize("case", every, ids=[case.name for case in every])
+        if "typical" in metafunc.fixturenames:
+            last = [cases[-1] for cases in self.cases.values()]
+            metafunc.parametrize("typical", last, ids=[cls.__name__ for cls in self.cases])
+        if "best" in metafunc.fixturenames:
+            choosing = [cls for cls in self.cases if hasattr(cls, "best")]
+            metafunc.parametrize("best", [cls.best for cls in choosing], ids=[cls.__name__ for cls in choosing])
+
+
+def counter_classes(package: ModuleType) -> tuple[set[type], set[type]]:
+    """The classes of trees of a package, but for abstract bases, and the classes of counters that they make."""
+    trees = {
         cls
-        for cls in classes()
+        for cls in classes(package)
         if hasattr(cls, "counter") and hasattr(cls, "nodes_of") and not cls.__subclasses__() and cls is not Tree
     }
+    return trees, {cls for cls in classes(package) if hasattr(cls, "noise")} - {Counter}
 
 
 class Injected:

@@ -2,18 +2,20 @@
 
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from shoal.mechanisms.counters import blue, complete_tree, tree_row
 from shoal.mechanisms.counters.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.counters.complete_tree import Complete, Draw, Draws
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.tree_row import Rows, RowsCounter
-from shoal.mechanisms.honaker import BottomUp
 from shoal.mechanisms.noise import laplace
-from tests.mechanisms.counters.counter_cases import given
+from tests.mechanisms.counters.counter_cases import given, inherited
 from tests.mechanisms.mechanism_cases import epoch_key
 
 
@@ -54,41 +56,57 @@ def test_one_by_one_or_in_blocks_the_draws_are_the_same(monkeypatch: pytest.Monk
     assert [tree.counter(epoch_key).noise(t) for t in places] == noise
 
 
-@pytest.mark.parametrize("kind", [LeastSquares, BottomUp])
-@pytest.mark.parametrize(("arity", "height"), [(2, 7), (3, 4), (5, 3)])
-def test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes(
-    monkeypatch: pytest.MonkeyPatch, kind: type[LeastSquares] | type[BottomUp], arity: int, height: int
-) -> None:
-    tree = kind(arity, height)
-    asked: list[int] = []
-    noise = laplace.DiscreteLaplace(Fraction(10**6), bytes(32))
+class CompleteLaws:
+    """What the complete trees of every `kind` fulfil, whose estimates of a prefix are linear in all their nodes."""
 
-    def draw(first: int, count: int) -> Draws:
-        asked.append(count)
-        return noise.draw_block(first, count)
+    kind: Any
 
-    whole = tree.prefixes(draw)
-    places = [*range(1, tree.leaves + 1), 1, tree.leaves // 2]
-    expected = [whole.numerator(t) for t in places]
-    for segment in (1, arity, arity**2, arity ** (height - 1)):
-        monkeypatch.setattr(complete_tree, "SEGMENT", segment)
-        monkeypatch.setattr(complete_tree, "_PIECE", 2 * arity)
-        cut = tree.prefixes(draw)
-        asked.clear()
-        assert [cut.numerator(t) for t in places] == expected
-        # and what is drawn again is one subtree
-        assert max(asked, default=0) <= segment
+    @inherited
+    @hypothesis.given(arity=st.integers(2, 6), height=st.integers(0, 3), t=st.integers(0, 300))
+    def test_sums_of_squares_need_no_loop(self, arity: int, height: int, t: int) -> None:
+        tree = self.kind(arity, height)
+        t = min(t, tree.leaves)
+        assert tree.sum_squares(t) == sum(tree.squares(s) for s in range(1, t + 1))
+        assert tree.squares(t) == sum(count * coefficient**2 for coefficient, count in tree.coefficients(t))
+        assert tree.total_squares == tree.squares(tree.leaves)
+        assert tree.total_squares == sum(count * coefficient**2 for coefficient, count in tree.total_coefficients())
+
+    @pytest.mark.parametrize(("arity", "height"), [(2, 7), (3, 4), (5, 3)])
+    def test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes(
+        self, monkeypatch: pytest.MonkeyPatch, arity: int, height: int
+    ) -> None:
+        tree = self.kind(arity, height)
+        asked: list[int] = []
+        noise = laplace.DiscreteLaplace(Fraction(10**6), bytes(32))
+
+        def draw(first: int, count: int) -> Draws:
+            asked.append(count)
+            return noise.draw_block(first, count)
+
+        whole = tree.prefixes(draw)
+        places = [*range(1, tree.leaves + 1), 1, tree.leaves // 2]
+        expected = [whole.numerator(t) for t in places]
+        for segment in (1, arity, arity**2, arity ** (height - 1)):
+            monkeypatch.setattr(complete_tree, "SEGMENT", segment)
+            monkeypatch.setattr(complete_tree, "_PIECE", 2 * arity)
+            cut = tree.prefixes(draw)
+            asked.clear()
+            assert [cut.numerator(t) for t in places] == expected
+            # and what is drawn again is one subtree
+            assert max(asked, default=0) <= segment
+
+    @pytest.mark.parametrize("size", [1 << 45, 1 << 52, 1 << 60, (1 << 63) - 1])
+    def test_sums_beyond_64_bits_are_exact(self, size: int) -> None:
+        # given draws that fit into 64 bits, all of one sign, so that their sums may not
+        tree = self.kind(6, 3)
+        z = [size - node for node in range(tree.nodes)]
+        narrow = tree.prefixes(given(np.array(z, dtype=np.int64)))
+        wide = tree.prefixes(given(np.array(z, dtype=np.object_)))
+        assert [narrow.numerator(t) for t in range(217)] == [wide.numerator(t) for t in range(217)]
 
 
-@pytest.mark.parametrize("kind", [LeastSquares, BottomUp])
-@pytest.mark.parametrize("size", [1 << 45, 1 << 52, 1 << 60, (1 << 63) - 1])
-def test_sums_beyond_64_bits_are_exact(kind: type[LeastSquares] | type[BottomUp], size: int) -> None:
-    # given draws that fit into 64 bits, all of one sign, so that their sums may not
-    tree = kind(6, 3)
-    z = [size - node for node in range(tree.nodes)]
-    narrow = tree.prefixes(given(np.array(z, dtype=np.int64)))
-    wide = tree.prefixes(given(np.array(z, dtype=np.object_)))
-    assert [narrow.numerator(t) for t in range(217)] == [wide.numerator(t) for t in range(217)]
+class TestLeastSquares(CompleteLaws):
+    kind = LeastSquares
 
 
 @pytest.mark.parametrize("width", [1, 1 << 45, 1 << 70])

@@ -16,9 +16,9 @@ from fractions import Fraction
 from math import comb
 from typing import Self
 
+from benchmarks.counters.kary import MOST
+from benchmarks.counters.nodes import NodeTree
 from shoal.mechanisms import check
-from shoal.mechanisms.kary import MOST
-from shoal.mechanisms.nodes import NodeTree
 
 _DEEPEST = 48  # z + w, so that the nodes can be numbered
 

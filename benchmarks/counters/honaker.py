@@ -18,10 +18,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
+from benchmarks.counters.kary import level_sum
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.complete_tree import Coefficients, Complete, Draw, NodeSums
 from shoal.mechanisms.counters.tree_row import Rows, Stretch, best_shape, check_shape
-from shoal.mechanisms.kary import level_sum
 
 
 class BottomUp(Complete):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
+from benchmarks.counters.nodes import NodeTree
 from shoal.mechanisms import check
-from shoal.mechanisms.nodes import NodeTree
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 
 MOST = 1 << 40  # elements that a tree is made for; whoever expects more gets several

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
+from benchmarks.counters.kary import MOST
+from benchmarks.counters.nodes import NodeTree
 from shoal.mechanisms import check
-from shoal.mechanisms.kary import MOST
-from shoal.mechanisms.nodes import NodeTree
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 
 _ARITIES = range(3, 65, 2)  # to choose from; the best for long streams is 19
