@@ -6,7 +6,6 @@ What it sustains is measured first, in the same run: a backlog of events through
 release is in the SQL log; the lesser of two runs, for the machine's speed drifts.
 """
 
-import argparse
 import asyncio
 import subprocess
 import sys
@@ -60,9 +59,7 @@ def latency(folder: Path, brokers: str, algorithm: str, rate: float, seconds: fl
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="shorter; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "shorter")
     events, seconds = (20_000, 12.0) if quick else (100_000, 40.0)
     rows, data = [], {}
     with Broker() as broker, tempfile.TemporaryDirectory() as name:
@@ -74,7 +71,7 @@ def main() -> None:
             percentiles = [f"{found[key]:.3f}" for key in ("p50", "p99", "max")]
             rows.append((algorithm, f"{most:,.0f}", f"{found['rate']:,.0f}", *percentiles, f"{found['releases']:,}"))
     header = ('`every = "contribution"`', "sustained events/s", "sent/s", "p50 s", "p99 s", "max s", "releases")
-    figures.publish("latency", "Event in to release out", figures.table(header, rows), data, keep=not quick)
+    figures.publish("latency", "Event in to release out", figures.table(header, rows), data, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 python -m benchmarks.bench_noise [--quick]
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -50,9 +49,7 @@ def one_round(few: int, many: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round of fewer draws; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "one round of fewer draws")
     few, many, repetitions = (2_000, 100_000, 1) if quick else (20_000, 1_000_000, 5)
     rounds = [one_round(few, many) for _ in range(repetitions)]
     rows = []
@@ -61,7 +58,7 @@ def main() -> None:
         rows.append((name, texts.get("one by one", ""), texts["in blocks"]))
     header = ("thousand draws per CPU-second", "one by one", "in blocks")
     title = f"Exact noise: {many:,} draws in blocks, {few:,} one by one, one core"
-    figures.publish("noise", title, figures.table(header, rows), {"rounds": rounds}, keep=not quick)
+    figures.publish("noise", title, figures.table(header, rows), {"rounds": rounds}, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 Each run is a process; the rate is that of the further events of the longer file, so that start-up counts for nothing.
 """
 
-import argparse
 import os
 import subprocess
 import tempfile
@@ -45,9 +44,7 @@ def one(folder: Path, name: str, algorithm: str, files: dict[int, Path]) -> dict
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller files, one repetition; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "smaller files, one repetition")
     sizes, repetitions = ((50_000, 250_000), 1) if quick else ((200_000, 2_000_000), 3)
     results: dict[str, list[dict[str, Any]]] = {"sharp": [], "naive": [], "full": []}
     with tempfile.TemporaryDirectory() as name:
@@ -71,7 +68,7 @@ def main() -> None:
     few, many = (f"{events / 1e6:g} M" for events in sizes)
     header = ("`mean`, every 1h", "k events/s", "k events/CPU-s", f"peak MB, {few} events", f"peak MB, {many} events")
     title = f"shoal run: events of {USERS:,} users, one process"
-    figures.publish("run", title, figures.table(header, rows), {"results": results}, keep=not quick)
+    figures.publish("run", title, figures.table(header, rows), {"results": results}, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

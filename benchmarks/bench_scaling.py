@@ -7,7 +7,6 @@ so that what every worker needs counts for nothing; release keeps no users once 
 changelog of the larger one, partition by partition.
 """
 
-import argparse
 import asyncio
 import tempfile
 from itertools import pairwise
@@ -76,9 +75,7 @@ def report(data: dict[str, Any], few: int, many: int) -> str:
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "a tenth of everything")
     few, many = (20_000, 200_000) if quick else (100_000, 1_000_000)
     cuts = [100_000, 300_000, 500_000] if quick else [100_000, *(million * 1_000_000 for million in range(1, 6))]
     with Broker() as broker, tempfile.TemporaryDirectory() as name:
@@ -89,7 +86,7 @@ def main() -> None:
         data["restore"] = figures.run("restore", str(config), f"users{many}", str(PARTITIONS))["partitions"]
     grown = data["memory"][many][BOUND] - data["memory"][few][BOUND]
     data["bytes_per_user"] = 2**20 * grown / (many - few)
-    figures.publish("scaling", "Scaling", report(data, few, many), data, keep=not quick)
+    figures.publish("scaling", "Scaling", report(data, few, many), data, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

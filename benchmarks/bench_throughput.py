@@ -5,7 +5,6 @@
 The broker shares the machine, so compare ratios: each is taken within one round, in which everything runs once.
 """
 
-import argparse
 import asyncio
 import tempfile
 from pathlib import Path
@@ -63,16 +62,14 @@ def summary(rounds: list[dict[str, dict[str, Any]]]) -> str:
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round of 200,000 events; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "one round of 200,000 events")
     workload = Workload(200_000, 40_000) if quick else Workload(1_000_000, 200_000)
     count, stock = (1, 10_000) if quick else (3, 30_000)
     with Broker() as broker, tempfile.TemporaryDirectory() as name:
         asyncio.run(workload.produce(broker.bootstrap, TOPIC, PARTITIONS))
         rounds = [one_round(number, Path(name), broker.bootstrap, workload, stock) for number in range(count)]
     title = f"Throughput: {workload.events:,} events of {workload.users:,} users, {PARTITIONS} partitions, one process"
-    figures.publish("throughput", title, summary(rounds), {"rounds": rounds}, keep=not quick)
+    figures.publish("throughput", title, summary(rounds), {"rounds": rounds}, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

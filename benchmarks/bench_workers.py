@@ -7,7 +7,6 @@ clock runs from then on, until the last transaction of the last of them. The bro
 with more processes than cores, more workers cannot be faster.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -111,9 +110,7 @@ def report(rounds: Sequence[Sequence[dict[str, Any]]], events: int) -> str:
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round of 200,000 events; nothing is kept")
-    quick = parser.parse_args().quick
+    quick = figures.is_quick(__doc__, "one round of 200,000 events")
     workload = Workload(200_000, 40_000) if quick else Workload(2_000_000, 200_000)
     with Broker() as broker, tempfile.TemporaryDirectory() as name:
         asyncio.run(workload.produce(broker.bootstrap, TOPIC, PARTITIONS))
@@ -122,7 +119,7 @@ def main() -> None:
             for number in range(1 if quick else 3)
         ]
     title = f"Workers: {workload.events:,} events, {PARTITIONS} partitions, {os.cpu_count()} cores with the broker"
-    figures.publish("workers", title, report(rounds, workload.events), {"rounds": rounds}, keep=not quick)
+    figures.publish("workers", title, report(rounds, workload.events), {"rounds": rounds}, figures.place(quick=quick))
 
 
 if __name__ == "__main__":

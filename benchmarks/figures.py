@@ -1,5 +1,6 @@
 """What the benchmarks print and keep: Markdown tables, the machine they ran on, JSON results."""
 
+import argparse
 import json
 import os
 import platform
@@ -60,10 +61,22 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def publish(name: str, title: str, text: str, data: Mapping[str, Any], *, keep: bool) -> None:
-    """Print what was measured; a full run is kept as JSON too."""
+def publish(name: str, title: str, text: str, data: Mapping[str, Any], folder: Path | None) -> None:
+    """Print what was measured; in a folder, keep it as JSON too."""
     print(f"\n## {title}\n\n{text}\n\n{machine()}; {versions()}", flush=True)
-    if keep:
-        RESULTS.mkdir(exist_ok=True)
-        found = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), "versions": versions()}
-        (RESULTS / f"{name}.json").write_text(json.dumps(found | dict(data), indent=1) + "\n")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        ran = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), "versions": versions()}
+        (folder / f"{name}.json").write_text(json.dumps(ran | dict(data), indent=1) + "\n")
+
+
+def is_quick(about: str | None, how: str) -> bool:
+    """Whether the command line has --quick, its only option."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--quick", action="store_true", help=f"{how}; nothing is kept")
+    return bool(parser.parse_args().quick)
+
+
+def place(*, quick: bool) -> Path | None:
+    """The folder that keeps a full run; none for a quick one."""
+    return None if quick else RESULTS

@@ -16,7 +16,8 @@ from shoal.agents.cli.main import app
 from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docker/*.md")])
+FOLDERS = (".", "docs", "docs/proofs", "docker", "benchmarks/results")
+PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"(?:^|[\s`(/\"'])shoal ((?:[a-z]+)(?: [^`\n#;|&>)]*)?)")

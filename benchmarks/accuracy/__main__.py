@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy [--quick] [--seeds N] [--algorithms NAME ...] [--out DIR]
     python -m benchmarks.accuracy --csv FILE --user COLUMN --value COLUMN --time COLUMN [--range LOW HIGH]
 
-Prints tables. A full run writes benchmarks/results/accuracy.json, docs/accuracy.md and docs/images/accuracy.png; with
+Prints tables. A full run writes benchmarks/results/accuracy.json and accuracy.md, and docs/images/accuracy.png; with
 --out, any run writes the three into a folder.
 """
 
@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 import shoal.mechanisms  # noqa: F401  (its algorithms enter ALGORITHMS)
-from benchmarks.accuracy import comparators, inputs, page, picture
+from benchmarks.accuracy import comparators, inputs, picture
 from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
-from benchmarks.accuracy.page import Found
+from benchmarks.accuracy.page import Found, page
 from benchmarks.accuracy.scoring import Curve, of_runs, score
 from shoal.mechanisms.statistic import ALGORITHMS
 
@@ -97,7 +97,7 @@ def main() -> None:
     began = clock.perf_counter()
     found = [measure(data, chosen.algorithms or algorithms(), keys) for data in given]
     seconds = clock.perf_counter() - began
-    page.write(found, seconds, keys, chosen.out, keep=not (chosen.quick or chosen.csv or chosen.algorithms))
+    page(found, seconds, keys).publish(chosen.out, keep=not (chosen.quick or chosen.csv or chosen.algorithms))
 
 
 if __name__ == "__main__":

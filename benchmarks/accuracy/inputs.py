@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,19 +118,23 @@ def iid(law: str, users: int, samples: int, seed: int = 1) -> Input:
     draw.shuffle(user)
     values = sample(draw, len(user))
     grid = Grid(Fraction(0), Fraction(high), STEPS)
+    about = f"{title}, {users:,} users with {samples:,} samples each"
+    return every_second(f"{law}-{users}-{samples}", about, grid, user, values, users=users, cap=samples, mean=mean)
+
+
+def every_second(name: str, about: str, grid: Grid, user: NDArray[np.int32], values: Floats, **known: Any) -> Input:
+    """Events one second apart, with 365 releases, by users and their values."""
     time = np.arange(len(user)) * 1_000_000
     return Input(
-        name=f"{law}-{users}-{samples}",
-        about=f"{title}, {users:,} users with {samples:,} samples each",
+        name=name,
+        about=about,
         grid=grid,
-        users=users,
-        cap=samples,
         user=user,
         value=on_grid(grid, values),
         sums=np.cumsum(values),
         time=time,
         daily=-(-(int(time[-1]) + 1) // 365),
-        mean=mean,
+        **known,
     )
 
 
@@ -141,19 +146,8 @@ def unalike(users: int = 4037, events: int = 327_346, cap: int = 64, seed: int =
     centre = draw.normal(440, 38, users)
     values = np.clip(draw.normal(centre[user], 43), 0, 700)
     grid = Grid(Fraction(0), Fraction(700), STEPS)
-    time = np.arange(events) * 1_000_000
-    return Input(
-        name="unalike",
-        about=f"{events:,} events of {users:,} users who differ (sd 38 between, 43 within), range [0, 700], m = {cap}",
-        grid=grid,
-        users=users,
-        cap=cap,
-        user=user,
-        value=on_grid(grid, values),
-        sums=np.cumsum(values),
-        time=time,
-        daily=-(-(int(time[-1]) + 1) // 365),
-    )
+    about = f"{events:,} events of {users:,} users who differ (sd 38 between, 43 within), range [0, 700], m = {cap}"
+    return every_second("unalike", about, grid, user, values, users=users, cap=cap)
 
 
 def purchases(high: int, cap: int = 64) -> Input:

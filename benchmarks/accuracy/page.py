@@ -1,28 +1,25 @@
-"""The tables: of a run, printed; of a full run, docs/accuracy.md and the JSON beside it."""
+"""The tables of accuracy, and the page that they make."""
 
-import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import figures
 from benchmarks.accuracy import picture
 from benchmarks.accuracy.comparators import BY_ELEMENT, BY_RELEASE, OPENDP
 from benchmarks.accuracy.picture import Line
 from benchmarks.accuracy.scoring import Score
+from benchmarks.page import Page, number, verdict
 
 TITLE = "Accuracy"
 SHARP = "sharp"
 WORSE = 1.05  # than the better naive + BLUE: what is allowed
-HEAD = """\
-Measured with `make bench-accuracy` (`python -m benchmarks.accuracy`), which writes this page; the raw figures stand in
-`benchmarks/results/accuracy.json`. Epsilon is 1 for all values of a person, for all releases together.
-
-![RMSE of every algorithm, by input and over time](images/accuracy.png)
-
-"""
 RULES = """\
+Measured with `make bench-accuracy`; the figures are those of [accuracy.json](accuracy.json), and a short account is
+[accuracy](../../docs/accuracy.md). Epsilon is 1 for all values of a person, for all releases together.
+
 ## What is measured
 
 * **Error**: a release less the mean of *all* events so far, as they are: none clipped, none left out by the cap, none
@@ -64,19 +61,14 @@ class Found:
         return next((one for one in list(self.scores.values())[cadence] if one.name == name), None)
 
 
-def text(found: Sequence[Found]) -> str:
+def tables(found: Sequence[Found]) -> str:
     """All tables."""
     sections = (_targets, _weak, _errors, _ratios, _noise, _bounds, _inputs)
     return "\n\n".join(part for section in sections for part in section(found))
 
 
-def number(value: float | None) -> str:
-    """Two digits, or all before the point.
-
-    >>> number(0.01234), number(None), number(0.00001), number(99.7), number(2)
-    ('0.012', '–', '1.0e-05', '100', '2.0')
-    """
-    return "–" if value is None else f"{value:,.0f}" if abs(value) >= 9.95 else f"{value:#.2g}"
+def _number(value: float | None) -> str:
+    return number(value, digits=2)
 
 
 def _names(found: Sequence[Found], cadence: int) -> list[str]:
@@ -101,11 +93,11 @@ def _errors(found: Sequence[Found]) -> Iterator[str]:
     for cadence in range(3):
         yield f"## {_title(found, cadence)}"
         yield "RMSE over the last three quarters of the stream:"
-        yield _grid(found, cadence, lambda score: number(score.late))
+        yield _grid(found, cadence, lambda score: _number(score.late))
         yield "RMSE at the final release:"
-        yield _grid(found, cadence, lambda score: number(score.final))
+        yield _grid(found, cadence, lambda score: _number(score.final))
         yield "First useful release (noise interval below a quarter of the range), in per cent of the stream:"
-        yield _grid(found, cadence, lambda score: "never" if score.useful is None else number(100 * score.useful))
+        yield _grid(found, cadence, lambda score: "never" if score.useful is None else _number(100 * score.useful))
 
 
 def _noise(found: Sequence[Found]) -> Iterator[str]:
@@ -119,7 +111,7 @@ def _noise(found: Sequence[Found]) -> Iterator[str]:
     for one in found:
         for cadence, (title, scores) in enumerate(one.scores.items()):
             drawn = {score.name: score for score in scores if score.keys}
-            cells = [f"{number(score.measured)} ({score.keys})" for score in drawn.values()]
+            cells = [f"{_number(score.measured)} ({score.keys})" for score in drawn.values()]
             if not cadence:
                 names = list(drawn)
             rows.append((one.name, title, *cells))
@@ -160,7 +152,7 @@ def _ratio(sharp: Score, other: Score | None) -> str:
 
 
 def _gain(sharp: Score, other: Score | None) -> str:
-    return "–" if other is None else f"{number(other.late / sharp.late)}, {number(other.final / sharp.final)}"
+    return "–" if other is None else f"{_number(other.late / sharp.late)}, {_number(other.final / sharp.final)}"
 
 
 TARGETS = (  # input, cadence, RMSE at the final release at most
@@ -178,7 +170,7 @@ def _targets(found: Sequence[Found]) -> Iterator[str]:
         sharp = by_name[name].score(cadence, SHARP) if name in by_name else None
         if sharp is not None:
             rows.append(
-                (name, _title(found, cadence), f"{most:.2g}", f"{sharp.final:.2g}", _verdict(sharp.final <= most))
+                (name, _title(found, cadence), f"{most:.2g}", f"{sharp.final:.2g}", verdict(sharp.final <= most))
             )
     gains = [
         (other.late / sharp.late, other.final / sharp.final)
@@ -188,14 +180,14 @@ def _targets(found: Sequence[Found]) -> Iterator[str]:
     if not rows or not gains:
         return
     least = min(map(min, gains))
-    rows.append(("all", "365 releases", "OpenDP / sharp at least 10", number(least), _verdict(least >= 10)))
+    rows.append(("all", "365 releases", "OpenDP / sharp at least 10", _number(least), verdict(least >= 10)))
     worst = max(_worst(found))
     row = (
         "all",
         "all",
         f"sharp / best naive + BLUE at most {WORSE}, beyond two standard errors",
         f"{worst[0]:.2f} ({worst[1]})",
-        _verdict(worst[0] <= WORSE),
+        verdict(worst[0] <= WORSE),
     )
     yield "## Targets of sharp"
     yield "RMSE at the final release; for the ratios, the worst of all inputs, late and final."
@@ -227,7 +219,7 @@ def _weak(found: Sequence[Found]) -> Iterator[str]:
     """Where sharp loses, and whether it is to noise."""
     rows = [
         (one.name, title, f"{sharp.late / other.late:.2f}", f"{sharp.final / other.final:.2f}",
-         number(sharp.late), number(sharp.noise), f"{100 * sharp.uncertain:.0f} %")
+         _number(sharp.late), _number(sharp.noise), f"{100 * sharp.uncertain:.0f} %")
         for one, _, title, sharp, other in _rivals(found)
         if _surely(sharp, max(sharp.late / other.late, sharp.final / other.final)) > WORSE
     ]  # fmt: skip
@@ -245,10 +237,6 @@ def _weak(found: Sequence[Found]) -> Iterator[str]:
 def _has_sharp(found: Sequence[Found]) -> bool:
     """Whether sharp was measured."""
     return any(one.score(0, SHARP) for one in found)
-
-
-def _verdict(met: bool) -> str:
-    return "met" if met else "missed"
 
 
 def _bounds(found: Sequence[Found]) -> Iterator[str]:
@@ -270,10 +258,10 @@ def _bounds(found: Sequence[Found]) -> Iterator[str]:
                 (
                     one.name,
                     title,
-                    number(one.bound),
-                    number(best[0]),
+                    _number(one.bound),
+                    _number(best[0]),
                     best[1],
-                    number(best[0] / (one.bound or math.nan)),
+                    _number(best[0] / (one.bound or math.nan)),
                 )
             )
     yield figures.table(("input", "cadence", "bound", "least RMSE", "of", "quotient"), rows)
@@ -293,25 +281,15 @@ def _inputs(found: Sequence[Found]) -> Iterator[str]:
     ])  # fmt: skip
 
 
-def write(found: Sequence[Found], seconds: float, keys: int, out: Path | None, *, keep: bool) -> None:
-    """Print; keep where it is wanted."""
-    tables = text(found)
+def page(found: Sequence[Found], seconds: float, keys: int) -> Page:
+    """All that is shown of a run."""
+    effort = f"{seconds / 60:.0f} minutes on one core, at most {keys} keys"
     data = {"seconds": round(seconds), "keys": keys, "inputs": [as_json(one) for one in found]}
-    figures.publish("accuracy", TITLE, tables, data, keep=keep and out is None)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "accuracy.json").write_text(json.dumps(data, indent=1) + "\n")
-        pages, images = out, out / "images"
-    elif keep:
-        pages, images = figures.ROOT / "docs", figures.ROOT / "docs" / "images"
-    else:
-        return
-    images.mkdir(exist_ok=True)
-    picture.draw({one.name: one.lines for one in found}, images / "accuracy.png")
-    measured = (
-        f"{figures.machine()}; {figures.versions()}; {seconds / 60:.0f} minutes on one core, at most {keys} keys."
-    )
-    (pages / "accuracy.md").write_text(f"# {TITLE}\n\n{HEAD}{RULES}{tables}\n\n{measured}\n")
+
+    def draw(folder: Path) -> None:
+        picture.draw({one.name: one.lines for one in found}, folder / "accuracy.png")
+
+    return Page("accuracy", TITLE, RULES, tables(found), effort, data, draw)
 
 
 def as_json(one: Found) -> dict[str, object]:
@@ -319,3 +297,14 @@ def as_json(one: Found) -> dict[str, object]:
     scores = {cadence: [asdict(score) for score in scores] for cadence, scores in one.scores.items()}
     about = {"name": one.name, "about": one.about, "users": one.users, "cap": one.cap, "events": one.events}
     return {**about, "lower_bound": one.bound, "scores": scores}
+
+
+def from_json(data: Mapping[str, Any]) -> list[Found]:
+    """What was written, without the lines that only the picture needs."""
+    return [
+        Found(
+            one["name"], one["about"], one["users"], one["cap"], one["events"], one["lower_bound"],
+            {cadence: [Score(**score) for score in scores] for cadence, scores in one["scores"].items()}, {},
+        )
+        for one in data["inputs"]
+    ]  # fmt: skip

@@ -5,26 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from benchmarks.accuracy.comparators import BY_ELEMENT, BY_RELEASE, OPENDP, ROOT
 from benchmarks.accuracy.inputs import Input
 from benchmarks.accuracy.scoring import Curve, late
+from benchmarks.picture import drawn, lined, titled
 
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "axes.edgecolor": "#c4c9d0",
-    "axes.labelcolor": "#6b7280",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": "#6b7280",
-    "ytick.color": "#6b7280",
-    "text.color": "#1f2933",
-}
 LOOKS: dict[str, dict[str, Any]] = {
     "sharp": {"color": "#c8553d", "linewidth": 2.6, "zorder": 5},
     "naive": {"color": "#1f5f8b", "linewidth": 1.5},
@@ -59,14 +47,11 @@ def thin(curve: Curve, data: Input) -> Line:
 
 def draw(found: Mapping[str, Mapping[str, Sequence[Line]]], path: Path) -> None:
     """Write the picture as PNG."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(12.5, 8.4), dpi=110)
+    headline = "Error of a continual private mean, epsilon = 1 per person"
+    below = "RMSE against the true mean of all events so far, as a part of the range"
+    edges = {"left": 0.065, "right": 0.985, "top": 0.86, "bottom": 0.115, "hspace": 0.42, "wspace": 0.22}
+    with drawn(path, (12.5, 8.4), headline, below, **edges, headline_at=0.955, below_at=0.923) as figure:
         panels = figure.subplots(2, 3, squeeze=False)
-        figure.subplots_adjust(left=0.065, right=0.985, top=0.86, bottom=0.115, hspace=0.42, wspace=0.22)
-        figure.text(0.065, 0.955, "Error of a continual private mean, epsilon = 1 per person", size=16, weight="bold")
-        figure.text(
-            0.065, 0.923, "RMSE against the true mean of all events so far, as a part of the range", color="#6b7280"
-        )
         sized = [(size, found[f"beta-{size}"]) for size in SIZES if f"beta-{size}" in found]
         for cadence, panel in enumerate(panels[0]):
             if sized:
@@ -81,7 +66,6 @@ def draw(found: Mapping[str, Mapping[str, Sequence[Line]]], path: Path) -> None:
                 _over_time(panel, name, found[name], 2)
         handles, labels = panels[0][-1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, handlelength=2.2)
-        figure.savefig(path, format="png", facecolor="white")
 
 
 def _by_size(panel: Axes, sized: Sequence[tuple[str, Mapping[str, Sequence[Line]]]], cadence: int) -> None:
@@ -109,6 +93,5 @@ def _over_time(panel: Axes, name: str, cadences: Mapping[str, Sequence[Line]], c
 
 def _finish(panel: Axes, title: str) -> None:
     panel.set_yscale("log")
-    panel.grid(axis="y", color="#eceff2", linewidth=0.8)
-    panel.set_axisbelow(True)
-    panel.set_title(title, loc="left", size=10.5, weight="bold", color="#1f2933", pad=10)
+    lined(panel)
+    titled(panel, title, 10.5)

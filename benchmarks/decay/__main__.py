@@ -3,8 +3,8 @@
     python -m benchmarks.decay [--quick] [--seconds N] [--out DIR]
     python -m benchmarks.decay --long | --page
 
-Prints tables. A full run writes benchmarks/results/decay.json, docs/decay.md and docs/images/decay.png; with --out, any
-run writes the three into a folder. --long adds ten million steps of the sharp sums to what the last full run found,
+Prints tables. A full run writes benchmarks/results/decay.json and decay.md, and docs/images/decay.png; with --out,
+any run writes the three into a folder. --long adds ten million steps of the sharp sums to what the last full run found,
 where later runs leave it; --page writes page and picture anew from what was found.
 """
 
@@ -14,10 +14,10 @@ import time as clock
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import figures
-from benchmarks.decay import page, speed
+from benchmarks.decay import speed
 from benchmarks.decay.contenders import LENGTHS, contenders, with_deltas
 from benchmarks.decay.measuring import measure
+from benchmarks.decay.page import page
 from benchmarks.decay.report import Report, Row, kept
 
 ENOUGH = 0.01  # standard error of a ratio
@@ -66,9 +66,9 @@ def main() -> None:
     assert found is not None
     found = replace(found, longest=longest or (before.longest if before else ()))
     if chosen.page:
-        page.show(found, figures.ROOT / "docs")
+        page(found).show()
     else:
-        page.write(found, chosen.out, keep=not chosen.quick)
+        page(found).publish(chosen.out, keep=not chosen.quick)
 
 
 if __name__ == "__main__":

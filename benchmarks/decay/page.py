@@ -1,6 +1,5 @@
-"""The tables: of a run, printed; of a full run, docs/decay.md and the JSON beside it."""
+"""The tables of windows and decays, and the page that they make."""
 
-import json
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,16 +16,14 @@ from benchmarks.decay.contenders import (
 )
 from benchmarks.decay.report import Report, Row, as_json, verdicts
 from benchmarks.decay.speed import FAR
+from benchmarks.page import Page, number, verdict
 
 TITLE = "Windows and decays"
-HEAD = """\
-Measured with `make bench-decay` (`python -m benchmarks.decay`), which writes this page; the raw figures stand in
-`benchmarks/results/decay.json`. Epsilon is 1 for all releases together; a unit is an event with a value in [0, 1].
-
-![Variance of every mechanism by length of the window and by alpha: formula and measurement](images/decay.png)
-
-"""
 RULES = f"""\
+Measured with `make bench-decay`; the figures are those of [decay.json](decay.json), and a short account is
+[windows and decays](../../docs/decay.md). Epsilon is 1 for all releases together; a unit is an event with a value in
+[0, 1].
+
 ## What is measured
 
 * **Variance** of one release's noise, in squares of the range, which has {WIDTH:,} grid steps: noise is then as good as
@@ -46,7 +43,7 @@ RULES = f"""\
 """
 
 
-def text(report: Report) -> str:
+def tables(report: Report) -> str:
     """All tables."""
     parts = [*_targets(report.rows), *_agreement(report.rows)]
     titles = (
@@ -60,15 +57,6 @@ def text(report: Report) -> str:
     return "\n\n".join([*parts, *_gaussian(report), *_speeds(report), *_long(report)])
 
 
-def number(value: float | None) -> str:
-    """Three digits, or all before the point.
-
-    >>> number(12.345), number(131072), number(2.4), number(None), number(999.7)
-    ('12.3', '131,072', '2.40', '–', '1,000')
-    """
-    return "–" if value is None else f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
-
-
 def _targets(rows: Sequence[Row]) -> Iterator[str]:
     found = list(verdicts(rows))
     met = sum(done for *_, done in found)
@@ -80,7 +68,7 @@ def _targets(rows: Sequence[Row]) -> Iterator[str]:
         f"**{met} of {len(found)} met.**"
     )
     cells = [
-        (decay, at, number(target), number(allowed), f"{row.found.mean:,.2f}", row.mechanism, _verdict(done))
+        (decay, at, number(target), number(allowed), f"{row.found.mean:,.2f}", row.mechanism, verdict(done))
         for decay, at, target, allowed, row, done in found
     ]
     yield figures.table(("decay", "at", "target", "allowed", "sharp", "by", ""), cells)
@@ -200,25 +188,11 @@ def _long(report: Report) -> Iterator[str]:
     yield figures.table(("decay", "mechanism", "until step", "µs per step", "state", "memory, MiB"), cells)
 
 
-def _verdict(done: bool) -> str:
-    return "met" if done else "**missed**"
+def page(report: Report) -> Page:
+    """All that is shown of a run."""
+    effort = f"{report.seconds / 60:.0f} minutes of one core's time"
 
+    def draw(folder: Path) -> None:
+        picture.draw(report.rows, folder / "decay.png")
 
-def write(report: Report, out: Path | None, *, keep: bool) -> None:
-    """Print; keep where it is wanted."""
-    data = as_json(report)
-    figures.publish("decay", TITLE, text(report), data, keep=keep and out is None)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "decay.json").write_text(json.dumps(data, indent=1) + "\n")
-        show(report, out)
-    elif keep:
-        show(report, figures.ROOT / "docs")
-
-
-def show(report: Report, pages: Path) -> None:
-    """Page and picture."""
-    (pages / "images").mkdir(exist_ok=True)
-    picture.draw(report.rows, pages / "images" / "decay.png")
-    measured = f"{figures.machine()}; {figures.versions()}; {report.seconds / 60:.0f} minutes of one core's time."
-    (pages / "decay.md").write_text(f"# {TITLE}\n\n{HEAD}{RULES}\n{text(report)}\n\n{measured}\n")
+    return Page("decay", TITLE, RULES, tables(report), effort, as_json(report), draw)

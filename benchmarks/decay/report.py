@@ -1,11 +1,10 @@
 """What a run found: rows, speeds, what is met of the targets; as JSON and back."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks import figures
+from benchmarks import page
 from benchmarks.decay import textbook
 from benchmarks.decay.contenders import PATENT, POLYNOMIAL, SHARP, STEPS, WINDOW, Contender
 from benchmarks.decay.measuring import Measured
@@ -87,5 +86,5 @@ def from_json(data: dict[str, Any]) -> Report:
 
 def kept() -> Report | None:
     """The last full run."""
-    path = figures.RESULTS / "decay.json"
-    return from_json(json.loads(path.read_text())) if path.exists() else None
+    data = page.kept("decay")
+    return None if data is None else from_json(data)

@@ -3,8 +3,8 @@
     python -m benchmarks.places [--quick] [--out DIR]
     python -m benchmarks.places --page
 
-Prints tables. A full run writes benchmarks/results/places.json, docs/places-accuracy.md and two pictures beside it;
-with --out, any run writes all of them into a folder. --page writes page and pictures anew from what was found.
+Prints tables. A full run writes benchmarks/results/places.json and places.md, and two pictures in docs/images; with
+--out, any run writes all of them into a folder. --page writes page and pictures anew from what was found.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks import figures
-from benchmarks.places import capping, errors, few, inputs, page, scaling, sharing, speed
+from benchmarks.places import capping, errors, few, inputs, scaling, sharing, speed
+from benchmarks.places.page import page
 from benchmarks.places.report import Report, kept
 
 
@@ -76,12 +76,12 @@ def main(given: Sequence[str] | None = None) -> None:
     """Measure and publish."""
     chosen = arguments(given)
     if not chosen.page:
-        page.write(run(quick=chosen.quick), chosen.out, keep=not chosen.quick)
+        page(run(quick=chosen.quick)).publish(chosen.out, keep=not chosen.quick)
         return
     found = kept()
     if found is None:
         raise SystemExit("there is no benchmarks/results/places.json yet: run without --page first")
-    page.show(found, figures.ROOT / "docs")
+    page(found).show()
 
 
 if __name__ == "__main__":

@@ -1,27 +1,25 @@
-"""The page: of a run, printed; of a full run, docs/places-accuracy.md and the JSON beside it."""
+"""The tables of places and slots, and the page that they make."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import figures
+from benchmarks.page import Page, number, verdict
 from benchmarks.places import errors, picture, speed
 from benchmarks.places.few import FAILURE
 from benchmarks.places.report import Report, as_json, verdicts
 from benchmarks.places.sharing import EPSILON, Scenario
 
 TITLE = "Places and slots: how accurate, how fast"
-HEAD = """\
-Measured with `make bench-places` (`python -m benchmarks.places`), which writes this page; the raw figures stand in
-`benchmarks/results/places.json`. Values are speeds in 0 to 65 km/h, the unit is a user in a slot, and what is protected
-is what a user's samples say, not that there are any.
+RULES = """\
+Measured with `make bench-places`; the figures are those of [places.json](places.json), and a short account is
+[how accurate places are](../../docs/places-accuracy.md). Values are speeds in 0 to 65 km/h, the unit is a user in a
+slot, and what is protected is what a user's samples say, not that there are any.
 """
-ERRORS = "![Error of every algorithm in every cell, over the least of all](images/places-errors.png)"
-SCALING = "![Noise as samples and users grow](images/places-scaling.png)"
 MISSES = 12  # that are shown
 
 
-def text(report: Report) -> str:
+def tables(report: Report) -> str:
     """All parts."""
     parts = [
         *_targets(report), *_errors(report), *_misses(report.cells), *_caps(report), *_slots(report.slots),
@@ -30,25 +28,9 @@ def text(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def number(value: float) -> str:
-    """Three digits, or all before the point.
-
-    >>> number(12.345), number(1310.72), number(0.012345), number(0.0)
-    ('12.3', '1,311', '0.0123', '0')
-    """
-    if not value:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.1e}" if abs(value) < 1e-4 else _digits(value)
-
-
-def _digits(value: float) -> str:
-    shown = f"{value:#.3g}"
-    return shown.rstrip(".")
-
-
 def _targets(report: Report) -> Iterator[str]:
     yield "## What is to be reached, and is"
-    rows = [(one.what, one.target, one.found, "met" if one.met else "**missed**") for one in verdicts(report)]
+    rows = [(one.what, one.target, one.found, verdict(one.met)) for one in verdicts(report)]
     yield figures.table(("what", "target", "found", ""), rows)
 
 
@@ -56,7 +38,6 @@ def _errors(report: Report) -> Iterator[str]:
     rows, check = report.cells, report.check
     draws = sorted(row.draws for row in rows)
     yield "## Errors per cell"
-    yield ERRORS
     yield (
         f"Mean absolute error against the mean of all samples of a cell, over {draws[0]} to {draws[-1]} draws. "
         "Synthetic cells have independent samples of a normal law cut to the range, new ones for each draw; numbers of "
@@ -201,7 +182,6 @@ def _slots(slots: Sequence[Scenario]) -> Iterator[str]:
 
 def _scaling(report: Report) -> Iterator[str]:
     yield "## Scaling laws"
-    yield SCALING
     yield (
         "Standard deviation of the noise (root mean square over draws) of 100 users with 40 samples each on average, "
         "heavy tail, N(30, 10²), epsilon = 2, as every user has more samples, and as there are more users. The cap is "
@@ -261,7 +241,7 @@ def _speed(report: Report) -> Iterator[str]:
     cells = [
         (row.statistic, f"`{row.algorithm}`", f"{row.cells:,}", f"{row.seconds:.1f}", f"{row.first:.1f}",
          f"{row.wall:.1f}", f"{row.pause:.0f} ms", f"{row.peak:.0f} ({row.before:.0f}) MiB",
-         "met" if row.seconds <= speed.TARGET else "**missed**")
+         verdict(row.seconds <= speed.TARGET))
         for row in report.speeds
     ]  # fmt: skip
     header = ("statistic", "algorithm", "cells", "seconds", "until the first", "wall", "pause", "memory",
@@ -274,22 +254,12 @@ def _speed(report: Report) -> Iterator[str]:
     )
 
 
-def write(report: Report, out: Path | None, *, keep: bool) -> None:
-    """Print; keep where it is wanted."""
-    data = as_json(report)
-    figures.publish("places", TITLE, text(report), data, keep=keep and out is None)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "places.json").write_text(json.dumps(data, indent=1) + "\n")
-        show(report, out)
-    elif keep:
-        show(report, figures.ROOT / "docs")
+def page(report: Report) -> Page:
+    """All that is shown of a run."""
+    effort = f"{report.seconds / 60:.0f} minutes of one core's time"
 
+    def draw(folder: Path) -> None:
+        picture.draw_errors(report.cells, folder / "places-errors.png")
+        picture.draw_scaling(report.lines, folder / "places-scaling.png")
 
-def show(report: Report, pages: Path) -> None:
-    """Page and pictures."""
-    (pages / "images").mkdir(exist_ok=True)
-    picture.draw_errors(report.cells, pages / "images" / "places-errors.png")
-    picture.draw_scaling(report.lines, pages / "images" / "places-scaling.png")
-    measured = f"{figures.machine()}; {figures.versions()}; {report.seconds / 60:.0f} minutes of one core's time."
-    (pages / "places-accuracy.md").write_text(f"# {TITLE}\n\n{HEAD}\n{text(report)}\n\n{measured}\n")
+    return Page("places", TITLE, RULES, tables(report), effort, as_json(report), draw)

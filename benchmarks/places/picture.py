@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from benchmarks.decay.picture import APART, STYLE, spaced
+from benchmarks.picture import End, drawn, labels, lined, titled
 from benchmarks.places.errors import ALGORITHMS, NEAR, Row
 from benchmarks.places.scaling import PEOPLE, SAMPLES, Line
+from shoal.agents.pictures import INK
 
 COLORS = {
     "best": "#c8553d",
@@ -22,22 +21,20 @@ COLORS = {
     "epsilon-quantile": "#b8860b",
 }
 TICKS = [digit * 10**place for place in range(-4, 4) for digit in (1, 2, 5)]
-PALE, DARK = "#6b7280", "#1f2933"
-DASHES: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.1, "color": DARK}
+DASHES: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.1, "color": INK}
 
 
 def draw_errors(rows: Sequence[Row], path: Path) -> None:
     """A column of dots for each algorithm and epsilon."""
     epsilons = sorted({row.epsilon for row in rows})
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(13, 6.0), dpi=110)
+    headline = "Error in a cell, over the least of all choices in hindsight"
+    below = (
+        f"A dot is one of {len(rows) // len(epsilons)} cells, synthetic (filled) or of simulated trips (open).  "
+        "Dashes: 10 % above the least."
+    )
+    edges = {"left": 0.065, "right": 0.985, "top": 0.815, "bottom": 0.155, "below_at": 0.888}
+    with drawn(path, (13, 6.0), headline, below, **edges) as figure:
         panel = figure.subplots()
-        figure.subplots_adjust(left=0.065, right=0.985, top=0.815, bottom=0.155)
-        figure.text(0.065, 0.935, "Error in a cell, over the least of all choices in hindsight", size=16, weight="bold")
-        figure.text(
-            0.065, 0.888, f"A dot is one of {len(rows) // len(epsilons)} cells, synthetic (filled) or of simulated "
-            "trips (open).  Dashes: 10 % above the least.", color=PALE,
-        )  # fmt: skip
         ticks = []
         for group, name in enumerate(ALGORITHMS):
             for place, epsilon in enumerate(epsilons):
@@ -55,9 +52,7 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
         panel.set_ylim(0.96, 1.15 * most)
         panel.set_xticks([x for x, _ in ticks], [said for _, said in ticks])
         panel.set_xlabel("ε", loc="left", labelpad=-11)
-        panel.grid(axis="y", color="#eceff2", linewidth=0.8)
-        panel.set_axisbelow(True)
-        figure.savefig(path, format="png", facecolor="white")
+        lined(panel)
 
 
 def _column(panel: Axes, rows: Sequence[Row], name: str, x: float) -> None:
@@ -71,26 +66,23 @@ def _column(panel: Axes, rows: Sequence[Row], name: str, x: float) -> None:
             panel.scatter([at for at, _ in own], [ratio for _, ratio in own], s=13, facecolor=face,
                           edgecolor=COLORS[name], linewidth=0.9, zorder=3)  # fmt: skip
     middle = float(np.median(ratios))
-    panel.plot([x - 0.4, x + 0.4], [middle, middle], color=DARK, linewidth=1.8, zorder=4)
+    panel.plot([x - 0.4, x + 0.4], [middle, middle], color=INK, linewidth=1.8, zorder=4)
 
 
 def draw_scaling(lines: Sequence[Line], path: Path) -> None:
     """Two panels: more samples of every user, and more users."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(13, 6.0), dpi=110)
+    below = (
+        "Standard deviation in km/h, ε = 2.  Dots: measured.  Dashes: the slopes that the paper derives, through the "
+        "last point."
+    )
+    edges = {"left": 0.06, "right": 0.895, "top": 0.79, "bottom": 0.12, "wspace": 0.44}
+    with drawn(path, (13, 6.0), "Noise as cells grow", below, **edges) as figure:
         panels = figure.subplots(1, 2)
-        figure.subplots_adjust(left=0.06, right=0.895, top=0.79, bottom=0.12, wspace=0.44)
-        figure.text(0.06, 0.935, "Noise as cells grow", size=16, weight="bold")
-        figure.text(
-            0.06, 0.89, "Standard deviation in km/h, ε = 2.  Dots: measured.  Dashes: the slopes that the paper "
-            "derives, through the last point.", color=PALE,
-        )  # fmt: skip
         for panel, scaled, title in zip(
             panels, (SAMPLES, PEOPLE), ("Every user has λ times as many samples", "λ times as many users"), strict=True
         ):
             _panel(panel, [line for line in lines if line.scaled == scaled])
-            panel.set_title(title, loc="left", size=11.5, weight="bold", pad=10)
-        figure.savefig(path, format="png", facecolor="white")
+            titled(panel, title)
 
 
 def _panel(panel: Axes, lines: Sequence[Line]) -> None:
@@ -107,23 +99,5 @@ def _panel(panel: Axes, lines: Sequence[Line]) -> None:
     least, most = min(min(line.noise) for line in lines), max(max(line.noise) for line in lines)
     panel.set_yticks(ticks := [t for t in TICKS if least / 1.5 <= t <= most * 1.5], [f"{t:g}" for t in ticks])
     panel.minorticks_off()
-    panel.grid(axis="y", color="#eceff2", linewidth=0.8)
-    panel.set_axisbelow(True)
-    _labels(panel, lines)
-
-
-def _labels(panel: Axes, lines: Sequence[Line]) -> None:
-    """At the right end of each line, no two on top of each other."""
-    panel.figure.canvas.draw()
-    low, high = panel.transAxes.transform([(0, 0), (0, 1)])[:, 1]
-    places = [float(panel.transData.transform((1, line.noise[-1]))[1] - low) / (high - low) for line in lines]
-    for line, place in zip(lines, spaced(places, APART), strict=True):
-        panel.text(
-            1.03,
-            place,
-            line.algorithm,
-            transform=panel.transAxes,
-            va="center",
-            color=COLORS[line.algorithm],
-            clip_on=False,
-        )
+    lined(panel)
+    labels(panel, [End(line.noise[-1], line.algorithm, COLORS[line.algorithm]) for line in lines], x=1.03)

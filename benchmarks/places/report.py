@@ -1,11 +1,10 @@
 """What a run found, as JSON and back; and the verdicts on it."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from benchmarks import figures
+from benchmarks import page
 from benchmarks.places import capping, errors, few, scaling, sharing, speed
 
 
@@ -108,5 +107,5 @@ def from_json(data: dict[str, Any]) -> Report:
 
 def kept() -> Report | None:
     """The last full run."""
-    path = figures.RESULTS / "places.json"
-    return from_json(json.loads(path.read_text())) if path.exists() else None
+    data = page.kept("places")
+    return None if data is None else from_json(data)

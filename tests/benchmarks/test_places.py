@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import figures
-from benchmarks.places import arms, capping, errors, few, inputs, page, scaling, sharing, speed
+from benchmarks.places import arms, capping, errors, few, inputs, scaling, sharing, speed
 from benchmarks.places.__main__ import main
-from benchmarks.places.report import Report, from_json, kept, verdicts
+from benchmarks.places.page import tables
+from benchmarks.places.report import Report, from_json, verdicts
 from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, Draws
 from shoal.mechanisms.slot.few_users_point import PointChoice
@@ -146,7 +146,7 @@ def test_a_run_writes_page_pictures_and_figures(quick: Path) -> None:
     for name in ("errors", "scaling"):
         assert (quick / f"images/places-{name}.png").stat().st_size > 20_000
     # and from the figures the same page can be had again
-    assert page.text(report_of(quick)) in (quick / "places-accuracy.md").read_text()
+    assert tables(report_of(quick)) in (quick / "places.md").read_text()
 
 
 def test_what_is_missed_is_said(quick: Path) -> None:
@@ -157,14 +157,8 @@ def test_what_is_missed_is_said(quick: Path) -> None:
     told = replace(found, cells=[row], speeds=[slow], few_users=[wrong], audit=replace(found.audit, largest=1.1))
     missed = {one.what for one in verdicts(told) if not one.met}
     assert len(missed) >= 4
-    text = page.text(told)
+    text = tables(told)
     assert "| 0% of 1 within 10 %; worst ratio 1.30; 1 surely beyond | **missed** |" in text
     assert "### Where `best` misses" in text
     assert "99.0 s at most (slot-mean, best) | **missed** |" in text
-    assert "### Where `best` misses" not in page.text(replace(found, cells=[replace(row, ratio=1.0)]))
-
-
-def test_the_page_says_what_the_last_full_run_found() -> None:
-    found = kept()
-    assert found is not None
-    assert page.text(found) in (figures.ROOT / "docs" / "places-accuracy.md").read_text()
+    assert "### Where `best` misses" not in tables(replace(found, cells=[replace(row, ratio=1.0)]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.decay import measuring, page, picture, speed, textbook
+from benchmarks.decay import measuring, speed, textbook
 from benchmarks.decay.contenders import (
     BLUE,
     EPSILON,
@@ -29,7 +29,9 @@ from benchmarks.decay.contenders import (
     windows,
 )
 from benchmarks.decay.measuring import Draws, Measured, Ratio, Steps, Window, measure, subkeys
+from benchmarks.decay.page import page, tables
 from benchmarks.decay.report import Report, Row, from_json, verdicts
+from benchmarks.picture import spaced
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.decays import Exponential
 from shoal.mechanisms.sums.exponentials import Exponentials
@@ -175,15 +177,15 @@ def test_what_is_missed_is_said() -> None:
     rows = [row(STEPS, 10_000, 186), row(BLUE, 246.3, 186), row(HATS, 196.5, 186, SHARP)]
     assert [done for *_, done in verdicts(rows)] == [False]
     report = Report(rows, {64: [(1.0, 2.0, "hats")] * 3}, SPEEDS, SPEEDS, 60.0)
-    text = page.text(report)
+    text = tables(report)
     assert "**0 of 1 met.**" in text
     assert "**Missed**: exponential at 0.9999 comes to 196.50, which is 1.056 times the target; 195.3 are" in text
     assert "**3 of 3 rows agree**" in text
     # and what no longer agrees is said, too
     far = Report([replace(rows[0], found=replace(FOUND, ratio=1.2)), *rows[1:]], report.gaussian, report.speeds,
                       report.long, 60.0)  # fmt: skip
-    assert "**2 of 3 rows agree**, 2 of them within 5 %" in page.text(far)
-    assert "| **no** |" in page.text(far)
+    assert "**2 of 3 rows agree**, 2 of them within 5 %" in tables(far)
+    assert "| **no** |" in tables(far)
 
 
 def test_a_sharp_window_must_not_be_worse_than_the_patents_or_per_step_noise() -> None:
@@ -199,17 +201,17 @@ def test_a_run_writes_page_picture_and_figures(tmp_path: Path) -> None:
         if isinstance(one.looking, Steps | Window)
     ]
     report = Report(rows, {64: [(20.0, 30.0, "hats")] * 3}, SPEEDS, SPEEDS, 61.0)
-    page.write(report, tmp_path, keep=False)
+    page(report).publish(tmp_path, keep=False)
     assert (tmp_path / "images/decay.png").stat().st_size > 20_000
     assert "1 minutes of one core" in (tmp_path / "decay.md").read_text()
     # and from the figures, the same report can be had again
     data = json.loads((tmp_path / "decay.json").read_text())
-    assert page.text(from_json(data)) == page.text(report)
+    assert tables(from_json(data)) == tables(report)
     assert data["rows"][0]["measured"] == rows[0].found.measured
 
 
 def test_labels_keep_apart_and_in_order() -> None:
-    found = picture.spaced([0.5, 0.1, 0.51, 0.52], 0.05)
+    found = spaced([0.5, 0.1, 0.51, 0.52], 0.05)
     assert np.diff(sorted(found)).min() >= 0.05 - 1e-12
     assert np.argsort(found).tolist() == np.argsort([0.5, 0.1, 0.51, 0.52]).tolist()
 

@@ -11,11 +11,12 @@ import numpy as np
 import orjson
 import pytest
 
-from benchmarks.accuracy import comparators, inputs, page
+from benchmarks.accuracy import comparators, inputs
 from benchmarks.accuracy.__main__ import algorithms, measure
 from benchmarks.accuracy.bounding import bound, ticks
 from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
+from benchmarks.accuracy.page import page
 from benchmarks.accuracy.scoring import Curve, clamped_square, score
 from shoal.mechanisms.counters.blue import BlueTree
 from shoal.mechanisms.noise.keyed import derive
@@ -191,7 +192,7 @@ def test_any_file_is_measured(tmp_path: Path) -> None:
     data = inputs.of_csv(tmp_path / "events.csv", "who", "amount", "day", ("0", "1"), 20)
     assert data.count == 600
     # when it is measured
-    page.write([measure(data, algorithms(), 2)], 1.0, 2, tmp_path / "out", keep=False)
+    page([measure(data, algorithms(), 2)], 1.0, 2).publish(tmp_path / "out", keep=False)
     # then there are tables with every algorithm, figures and a picture
     tables = (tmp_path / "out" / "accuracy.md").read_text()
     assert all(f" {name} " in tables for name in [*algorithms(), comparators.OPENDP, comparators.BY_RELEASE])

@@ -1,0 +1,41 @@
+"""The pages of results say what the last full runs found, and the guides nothing else."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks import figures
+from benchmarks.accuracy import page as accuracy
+from benchmarks.decay import page as decay
+from benchmarks.decay import report as decay_report
+from benchmarks.page import kept
+from benchmarks.places import page as places
+from benchmarks.places import report as places_report
+
+TABLES: dict[str, Callable[[Any], str]] = {
+    "accuracy": lambda data: accuracy.tables(accuracy.from_json(data)),
+    "decay": lambda data: decay.tables(decay_report.from_json(data)),
+    "places": lambda data: places.tables(places_report.from_json(data)),
+}
+GUIDES = {"accuracy": "accuracy", "decay": "decay", "places": "places-accuracy"}
+
+
+def results(name: str) -> str:
+    return (figures.RESULTS / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_says_what_the_last_full_run_found(name: str) -> None:
+    found = kept(name)
+    assert found is not None
+    assert f"\n\n{TABLES[name](found)}\n\n{found['machine']}; {found['versions']}; " in results(name)
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_tells_what_was_measured(name: str) -> None:
+    guide = (figures.ROOT / "docs" / f"{GUIDES[name]}.md").read_text()
+    told = [*re.findall(r"^\|.*\|$", guide, re.MULTILINE), *re.findall(r"^[^|\n]*(\*\*.+?\*\*)", guide, re.MULTILINE)]
+    assert told
+    assert [quoted for quoted in told if quoted not in results(name)] == []
