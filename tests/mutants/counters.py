@@ -14,7 +14,7 @@ MUTANTS = (
         old="return self.width * (tree.height + 1) / Fraction(self.epsilon)",
         new="return self.width * max(1, tree.height) / Fraction(self.epsilon)",
         breach="the noise is made for one node less than an element is in",
-        tests=(WORST + "[1-epsilon0-growing-2]",),
+        tests=(WORST + "[growing-2-1-epsilon0]",),
     ),
     Mutant(
         name="weights of the prefix are wrong",

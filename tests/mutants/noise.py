@@ -15,7 +15,7 @@ SCALE = (
         old="return self.width * self.height",
         new="return self.width * (1 + int(__import__('math').log(self.size)))",
         breach="an element is in 1 + log2 N nodes; noise for 1 + ln N of them is too small for the epsilon claimed",
-        tests=(WORST + "[1-epsilon0-binary-12]",),
+        tests=(WORST + "[binary-12-1-epsilon0]",),
         quick=True,
     ),
     Mutant(
@@ -25,7 +25,7 @@ SCALE = (
         old="return (1 << self.height) - 1",
         new="return 1 << self.height",
         breach="the last element of a tree is in one node more than the noise is made for",
-        tests=(WORST + "[1-epsilon0-binary-3]",),
+        tests=(WORST + "[binary-3-1-epsilon0]",),
     ),
     Mutant(
         name="noise of one level only",
@@ -34,7 +34,7 @@ SCALE = (
         old="return self.width * self.height",
         new="return self.width",
         breach="each level is given the whole epsilon, so the levels sum to h times epsilon",
-        tests=(WORST + "[7-epsilon1-binary-7]",),
+        tests=(WORST + "[binary-7-7-epsilon1]",),
     ),
     Mutant(
         name="halved scale",
@@ -43,7 +43,7 @@ SCALE = (
         old="return self.l1_sensitivity / Fraction(self.epsilon)",
         new="return self.l1_sensitivity / (2 * Fraction(self.epsilon))",
         breach="twice the epsilon claimed",
-        tests=(WORST + "[1-epsilon0-binary-7]",),
+        tests=(WORST + "[binary-7-1-epsilon0]",),
     ),
     Mutant(
         name="scale rounded down",
