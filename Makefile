@@ -84,7 +84,7 @@ test: lint
 # shown when it ends, but for the last.
 KAFKA_TESTS := tests/kafka
 AGENT_TESTS := tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
-MATHEMATICS_TESTS := tests/mechanisms
+MATHEMATICS_TESTS := tests/mechanisms tests/benchmarks/test_yardsticks.py
 PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
 
 tests-of-kafka: TESTS = $(KAFKA_TESTS)
