@@ -117,10 +117,10 @@ def ticked(releaser: Releaser, contributions: Iterable[Contribution]) -> Estimat
     return releaser.estimate()
 
 
-def _numbers(estimate: Estimate | None) -> tuple[float, float, float, float]:
+def _numbers(estimate: Estimate | None, releaser: Releaser) -> tuple[float, float, float, float]:
     if estimate is None or estimate.value is None:
         return np.nan, np.nan, np.nan, np.nan
-    low, high = estimate.bounds or (-np.inf, np.inf)
+    low, high = getattr(releaser, "bounds", None) or (-np.inf, np.inf)
     half = (estimate.high - estimate.low) / 2
     return min(max(estimate.value, low), high), estimate.value, estimate.noise_sd, half
 
@@ -132,7 +132,7 @@ class Feed:
 
     def run(self, releaser: Releaser) -> list[list[float]]:
         """Value, value before clamping, noise sd and half the interval, each at each look."""
-        seen = [_numbers(estimate) for estimate in self.estimates(releaser)]
+        seen = [_numbers(estimate, releaser) for estimate in self.estimates(releaser)]
         return [list(column) for column in zip(*seen, strict=True)]
 
     def estimates(self, releaser: Releaser) -> Iterator[Estimate | None]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.statistic import Estimate, clamped
 
 COVERAGE = 0.95
 _TERMS = 1500
@@ -55,12 +55,13 @@ def noise_quantile(scales: Scales) -> float:
     return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted]))
 
 
-def estimate(grid: Grid, total: int, samples: int, scales: Scales) -> Estimate:
-    """The mean of `samples` samples with noisy sum `total`, and the error bars of noise of these scales."""
+def estimate(grid: Grid, total: int, samples: int, scales: Scales, ends: tuple[float, float] | None = None) -> Estimate:
+    """The mean of `samples` samples with noisy sum `total`, clamped to `ends`; error bars of noise of these scales."""
     value = grid.mean_value(total, samples)
     half = grid.width_value(noise_quantile(scales)) / samples
     sd = grid.width_value(noise_sd(scales)) / samples
-    return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), samples)
+    low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
+    return Estimate(clamped(value, ends), sd, low, high, {"samples": samples})
 
 
 def six_digits(value: float) -> float:

@@ -6,10 +6,10 @@ clock, a topic or a database, and neither decides anything by a value that has n
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.grid import Grid
@@ -71,26 +71,37 @@ class Bounder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is published, in units of the range; low and high are value -/+ the 95 % quantile of the noise."""
+    """What is published of one group or cell, in units of the range.
 
-    value: float | None
-    noise_sd: float
-    low: float
-    high: float
-    samples: int | float  # that the value rests on; a decayed number of them where they decay
-    bounds: tuple[float, float] | None = None  # what the mean is known to lie between, for clamping; None: the range
-    nodes: tuple[int, ...] | None = None  # of sums over any window: noised sums in grid steps, for `all_windows.answer`
+    Each of the first four fields is a number; of several coordinates it is a list with a number or None for each, of a
+    statistic of several parts an object with the same keys in all four.
+    """
+
+    value: Any  # clamped, if the metric says so; None: there is none to publish
+    noise_sd: Any
+    low: Any  # value - the 95 % quantile of the noise's size, before clamping
+    high: Any
+    counts: Mapping[str, Any]  # what the value rests on, by name
+    details: Mapping[str, Any] = field(default_factory=dict)  # further fields of the release, in its order
+
+    @property
+    def samples(self) -> Any:
+        """Number of samples that the value rests on; a decayed number where they decay."""
+        return self.counts["samples"]
+
+
+NO_ESTIMATE = Estimate(None, None, None, None, {"samples": 0})
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A level that now counts, and what the private prior for it was."""
+    """A level that now counts, and what the private prior for it was: of several coordinates a list with each one's."""
 
     level: int
-    prior: float  # in units of the range, per sample
-    arrays: int
-    samples: int  # that the arrays held
-    epsilon: Fraction  # charged for this call
+    prior: Any  # in units of the range, per sample; in a list None where the level does not count in that coordinate
+    samples: Any  # that the prior was chosen from
+    epsilon: Fraction  # charged for it, in all coordinates together
+    kind: Literal["level"] = "level"
 
 
 class Releaser(Protocol):
@@ -138,6 +149,7 @@ class MeanParameters:
     users: int  # n: expected; tunes accuracy, never the guarantee
     groups: int = 1  # G: of one unit
     failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
+    clamps: bool = False  # what is published lies between bounds that are known for the mean
 
     def __post_init__(self) -> None:
         check.positive(
@@ -157,6 +169,11 @@ class MeanParameters:
     def sample_grid(self) -> Grid:
         """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
         return self.grid
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """What the mean is clamped to; None: it is not."""
+        return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
 
     def bounder(self) -> Bounder:
         """The unit's side of the algorithm."""
@@ -180,6 +197,15 @@ def algorithm(name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
         return cls
 
     return register
+
+
+def clamped(value: float, ends: tuple[float, float] | None) -> float:
+    """The value, or the end that it lies beyond.
+
+    >>> clamped(1.5, (0.0, 1.0)), clamped(1.5, None)
+    (1.0, 1.5)
+    """
+    return value if ends is None else min(max(value, ends[0]), ends[1])
 
 
 def over_cap() -> ValueError:

@@ -76,15 +76,6 @@ def release_id(metric: str, version: int, group: str | None, seq: int) -> str:
     return f"{metric}/{version}/{group or ''}/{seq}"
 
 
-def node_text(node: int) -> int | str:
-    """A noised sum as JSON has it: an integer, or where that has no 64 bits its decimal text.
-
-    >>> node_text(-5), node_text(1 << 63)
-    (-5, '9223372036854775808')
-    """
-    return node if -(1 << 63) <= node < 1 << 63 else str(node)
-
-
 def release_bytes(fields: dict[str, Any]) -> bytes:
     """A release as published; `fields` in the contract's order."""
     return orjson.dumps(fields)

@@ -6,7 +6,7 @@ log n are read, so that a log of ten million steps answers as fast as one of ten
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from math import isclose as close
@@ -17,7 +17,6 @@ from shoal.mechanisms.statistic import Estimate
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
 from shoal.models.times import EARLIEST, iso, time_of_text
-from shoal.stream.group import clamped
 
 KINDS = ("none", "all-windows")  # decays whose releases tell any window
 STATED = ("epsilon", "delta", "unit", "relation", "algorithm", "version")
@@ -127,11 +126,7 @@ class History:
             raise InputError(
                 f"{self._where}: a release lacks nodes; give the releases as they were published"
             ) from None
-        return None if found is None else replace(found, value=self._clamped(found.value))
-
-    def _clamped(self, value: float | None) -> float | None:
-        """As it would be published."""
-        return clamped(value, *self._section.ranges[0]) if self._section.clamps else value
+        return found
 
     # ---------------------------------------------------------------- steps and releases
 
@@ -178,7 +173,7 @@ class History:
         """The first release's value is what the configuration makes of its nodes."""
         found = self._read(1)
         estimate = self._mechanism.estimate(sum(found.step.nodes), found.step.samples, EXACT)
-        if estimate is None or found.value != self._clamped(estimate.value):
+        if estimate is None or found.value != estimate.value:
             raise self._other(1)
 
     def _other(self, seq: int) -> InputError:

@@ -2,16 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
-from shoal.mechanisms.continual_mean.coordinates import Estimates, JointActivation
-from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
-from shoal.mechanisms.slot.cell import CellEstimate
-from shoal.mechanisms.slot.statistic import CellReleaser
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.decayed_sum.statistic import StepReleaser
+from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution
 from shoal.models.chain import FIRST, chain
-from shoal.models.records import activation_bytes, node_text, record_key, release_bytes, release_id
+from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
 from shoal.models.times import iso
 from shoal.stream.topic import AnyReleaser, Metric
 
@@ -99,7 +95,7 @@ class GroupState:
         activations += self.releaser.close()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
-    def _activation_bytes(self, activation: Activation | JointActivation, at: int) -> bytes:
+    def _activation_bytes(self, activation: Activation, at: int) -> bytes:
         section = self.metric.section
         return activation_bytes(
             section.name, section.version, self.group, activation.level, at,
@@ -108,7 +104,7 @@ class GroupState:
 
     def next_release(self, at: int) -> bytes:
         """The bytes of the group's next release; it is then the last one."""
-        estimate = self.releaser.estimate()
+        estimate = self.releaser.estimate() or NO_ESTIMATE
         section = self.metric.section
         self.seq += 1
         fields: dict[str, Any] = {
@@ -117,56 +113,19 @@ class GroupState:
             "seq": self.seq,
             "id": release_id(section.name, section.version, self.group, self.seq),
             "at": iso(at),
-            "value": None if estimate is None else self._value(estimate),
-            "noise_sd": None if estimate is None else estimate.noise_sd,
-            "low": None if estimate is None else estimate.low,
-            "high": None if estimate is None else estimate.high,
-            "samples": 0 if estimate is None else estimate.samples,
+            "value": estimate.value,
+            "noise_sd": estimate.noise_sd,
+            "low": estimate.low,
+            "high": estimate.high,
+            **estimate.counts,
             "epsilon": float(section.epsilon),
             "delta": float(section.delta),
             "unit": section.unit,
             "relation": section.relation,
             "algorithm": section.algorithm,
             "version": section.version,
+            **estimate.details,
         }
-        fields |= self._details()
-        if isinstance(estimate, Estimate) and estimate.nodes is not None:
-            fields["nodes"] = [node_text(node) for node in estimate.nodes]
         release = release_bytes(fields)
         self.chain = chain(self.chain, release)
         return release
-
-    def _details(self) -> dict[str, Any]:
-        """What statistics with steps or slots say besides: how the release was made, and of a cell what it rests on."""
-        if isinstance(self.metric.parameters, Stepped):
-            return {"mechanism": self.metric.parameters.mechanism}
-        found = self.releaser.last if isinstance(self.releaser, CellReleaser) else None
-        if found is None:
-            return {}
-        return {
-            "mechanism": found.estimate.mechanism,
-            "cell_epsilon": float(found.epsilon),
-            "users": found.users,
-            "dropped": found.dropped,
-            "error": found.estimate.error,
-            "degradation": found.degradation,
-        }
-
-    def _value(self, estimate: Estimate | Estimates | CellEstimate) -> Any:
-        """The estimate, or that of each coordinate, clamped if the metric says so; a cell's was."""
-        section = self.metric.section
-        if isinstance(estimate, CellEstimate) or not section.clamps:
-            return estimate.value
-        if isinstance(estimate, Estimates):
-            ends = [own or ends for own, ends in zip(estimate.bounds, section.ranges, strict=True)]
-            return [clamped(one, *own) for one, own in zip(estimate.value, ends, strict=True)]
-        return clamped(estimate.value, *(estimate.bounds or section.ranges[0]))
-
-
-def clamped(value: float | None, low: Fraction | float, high: Fraction | float) -> float | None:
-    """The value, or the end of the range that it lies beyond.
-
-    >>> clamped(1.5, 0, 1), clamped(None, 0, 1)
-    (1.0, None)
-    """
-    return None if value is None else min(max(value, float(low)), float(high))

@@ -213,6 +213,7 @@ def _stepped(metric: MetricSection) -> Stepped:
         epsilon=metric.epsilon,
         delta=metric.delta,
         max_contributions=metric.cap,
+        clamps=metric.clamps,
         **({"grid": grids[0]} if grids else {}),
     )
     found.sums.noise_sd(1)  # whatever it refuses, it refuses now
@@ -260,6 +261,7 @@ def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
         users=_users(metric),
         groups=metric.max_groups_per_user,
         failure=metric.failure,
+        clamps=metric.clamps,
         **assumptions,
     )
 

@@ -177,7 +177,7 @@ def test_the_noise_of_windows_has_the_spread_that_is_stated(algorithm):
         inside = sum(abs(x) <= half for x in sums) / groups
         assert inside == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / groups) + 0.002)
     # and a window of steps that released nothing is 0, exactly
-    assert of.window(14, 3, last, released[0].__getitem__) == Estimate(0.0, 0.0, 0.0, 0.0, 0)
+    assert of.window(14, 3, last, released[0].__getitem__) == Estimate(0.0, 0.0, 0.0, 0.0, {"samples": 0})
 
 
 def last(t: int) -> int:

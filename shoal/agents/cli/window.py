@@ -153,7 +153,7 @@ def _drowns(section: MetricSection, found: Answer) -> bool:
     if section.statistic != "mean" or found.estimate is None:
         return False
     low, high = section.ranges[0]
-    return found.estimate.noise_sd > high - low
+    return bool(found.estimate.noise_sd > high - low)
 
 
 def _text(statistic: str, fields: dict[str, Any]) -> str:

@@ -17,8 +17,9 @@ from shoal.agents.plan.slot_workload import Slot, SlotWorkload
 from shoal.mechanisms.slot import algorithms as registry
 from shoal.mechanisms.slot import best
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
-from shoal.mechanisms.slot.cell import Cap, CellEstimate, CellParameters, Counts, Draws
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
 from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.statistic import Estimate
 from shoal.models.config.metric import MetricSection
 from shoal.stream.topic import mechanism_of
 
@@ -276,7 +277,7 @@ def configured(section: MetricSection) -> str:
     return registry.WITH_PRIOR if section.prior else section.algorithm
 
 
-def made_of(place: Place, one: Foretold) -> CellEstimate:
+def made_of(place: Place, one: Foretold) -> Estimate:
     """What an algorithm would state of a cell, were all its values at the low end of the range."""
     nothing = [[0] * count for count in place.counts]
     return one.release(nothing, replace(place.of, cap=one.cap), Draws(bytes(32), b"", 0))
@@ -286,4 +287,5 @@ def _algorithms(places: Sequence[Place], found: Sequence[dict[str, Foretold]]) -
     middle = sorted(range(len(places)), key=lambda index: len(places[index].counts))[len(places) // 2]
     for name, one in found[middle].items():
         made = made_of(places[middle], one)
-        yield AlgorithmOutlook(name, median(cell[name].error for cell in found), made.mechanism, made.noise_sd)
+        error, mechanism = median(cell[name].error for cell in found), made.details["mechanism"]
+        yield AlgorithmOutlook(name, error, mechanism, made.noise_sd)

@@ -23,6 +23,7 @@ from shoal.mechanisms.statistic import (
     Block,
     Bounder,
     Contribution,
+    Estimate,
     MeanParameters,
     Releaser,
 )
@@ -125,28 +126,6 @@ class JointBounder:
         return after, block if block is None or self.merges else block._replace(part=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
-    """What is published: of each field one number for each coordinate, or None while a coordinate has none."""
-
-    value: list[float | None]
-    noise_sd: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-    samples: int | float  # that the value of every coordinate rests on at least
-    bounds: list[tuple[float, float] | None]  # what the mean is known to lie between, for clamping; None: the range
-
-
-@dataclass(frozen=True, slots=True)
-class JointActivation:
-    """A level that now counts in every coordinate, and what the private prior was in each."""
-
-    level: int
-    prior: list[float | None]  # None: the level does not count in that coordinate
-    samples: list[int]
-    epsilon: Fraction  # charged for these calls together
-
-
 class CoordinatesReleaser:
     """The releasers of all coordinates, fed with the same contributions, each with its own total.
 
@@ -160,13 +139,13 @@ class CoordinatesReleaser:
         self._parts = parts
         self._pending: dict[int, dict[int, tuple[float, int, Fraction]]] = {}  # level -> coordinate -> its activation
 
-    def add(self, contribution: Contribution) -> list[JointActivation]:
+    def add(self, contribution: Contribution) -> list[Activation]:
         """Take one contribution; the levels that all coordinates now have."""
         place = contribution[:5]
         totals = zip(self._parts, contribution.total, strict=True)
         return self._joined(part.add(Contribution(*place, total)) for part, total in totals)
 
-    def close(self) -> list[JointActivation]:
+    def close(self) -> list[Activation]:
         """The tick is complete; the levels that some coordinate now has.
 
         What a tick activates it does by the pattern and by what was charged: no other coordinate has it later.
@@ -178,7 +157,7 @@ class CoordinatesReleaser:
                 closed.add(one.level)
         return [self._published(level) for level in sorted(closed)]
 
-    def _joined(self, activated: Iterable[Sequence[Activation]]) -> list[JointActivation]:
+    def _joined(self, activated: Iterable[Sequence[Activation]]) -> list[Activation]:
         found = []
         for coordinate, activations in enumerate(activated):
             for one in activations:
@@ -188,29 +167,31 @@ class CoordinatesReleaser:
                     found.append(self._published(one.level))
         return found
 
-    def _published(self, level: int) -> JointActivation:
+    def _published(self, level: int) -> Activation:
         found = self._pending.pop(level)
         nothing = None, 0, Fraction(0)
         priors = [found.get(coordinate, nothing) for coordinate in range(len(self._parts))]
-        return JointActivation(
+        return Activation(
             level,
             prior=[prior for prior, _, _ in priors],
             samples=[samples for _, samples, _ in priors],
             epsilon=sum((epsilon for _, _, epsilon in priors), Fraction(0)),
         )
 
-    def estimate(self) -> Estimates | None:
-        """The release over all contributions so far; None while no coordinate has one."""
+    def estimate(self) -> Estimate | None:
+        """The release over all contributions so far; None while no coordinate has one.
+
+        Its samples are those that the value of every coordinate rests on at least.
+        """
         estimates = [part.estimate() for part in self._parts]
         if all(one is None for one in estimates):
             return None
-        return Estimates(
+        return Estimate(
             value=[None if one is None else one.value for one in estimates],
             noise_sd=[None if one is None else one.noise_sd for one in estimates],
             low=[None if one is None else one.low for one in estimates],
             high=[None if one is None else one.high for one in estimates],
-            samples=min(0 if one is None else one.samples for one in estimates),
-            bounds=[None if one is None else one.bounds for one in estimates],
+            counts={"samples": min(0 if one is None else one.samples for one in estimates)},
         )
 
     @property

@@ -197,7 +197,6 @@ class FullReleaser:
         return Activation(
             level=level.index,
             prior=mean.grid.mean_value(midpoint(self._bins[-1], level.bins) * mean.grid.steps, 1),
-            arrays=level.arrays,
             samples=level.arrays * size,
             epsilon=mean.prior_epsilon,
         )
@@ -239,7 +238,8 @@ class FullReleaser:
                 samples += count * level.weight
                 total += clipped + counter.noise(count)
                 scales.extend(level.tree.scales(count))
-        return estimate(self._mean.sample_grid, total, samples, tuple(scales)) if samples else None
+        mean = self._mean
+        return estimate(mean.sample_grid, total, samples, tuple(scales), mean.ends) if samples else None
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:

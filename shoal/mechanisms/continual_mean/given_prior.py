@@ -15,7 +15,6 @@ from typing import Any
 from shoal.mechanisms.continual_mean.levels import BlockMean, LevelKeys, ceiling, decimal, rounding_up
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.error_bars import estimate
-from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 
@@ -49,16 +48,16 @@ class GivenPrior(BlockMean):
     ) -> "ClippedReleaser":
         """The releaser with an interval per level, and a counter per level or one for all."""
         counters = [BinaryCounter(tree, LevelKeys(key, group, coordinate, i)) for i, tree in enumerate(trees)]
-        return ClippedReleaser(self.sample_grid, clips, counters)
+        return ClippedReleaser(self, clips, counters)
 
 
 class ClippedReleaser:
     """Counts and clipped sums, per counter, and how many samples they hold."""
 
-    __slots__ = ("_clips", "_counters", "_counts", "_grid", "_samples", "_sums")
+    __slots__ = ("_clips", "_counters", "_counts", "_mean", "_samples", "_sums")
 
-    def __init__(self, grid: Grid, clips: Sequence[tuple[int, int]], counters: Sequence[BinaryCounter]) -> None:
-        self._grid, self._clips, self._counters = grid, clips, counters
+    def __init__(self, mean: GivenPrior, clips: Sequence[tuple[int, int]], counters: Sequence[BinaryCounter]) -> None:
+        self._mean, self._clips, self._counters = mean, clips, counters
         self._counts = [0] * len(counters)
         self._sums = [0] * len(counters)
         self._samples = 0
@@ -86,7 +85,7 @@ class ClippedReleaser:
         for counter, count in zip(self._counters, self._counts, strict=True):
             total += counter.noise(count)
             scales += counter.tree.scales(count)
-        return estimate(self._grid, total, self._samples, tuple(scales))
+        return estimate(self._mean.sample_grid, total, self._samples, tuple(scales), self._mean.ends)
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.error_bars import estimate
-from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import (
     COUNT_MASK,
@@ -48,7 +47,7 @@ class Naive(MeanParameters):
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
         """The mean of one group."""
         counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
-        return NaiveReleaser(self.grid, counter)
+        return NaiveReleaser(self, counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +73,10 @@ class NaiveBounder:
 class NaiveReleaser:
     """Exact count and sum of the samples; contributions may come merged, the counter takes them as single samples."""
 
-    __slots__ = ("_counter", "_grid", "_samples", "_total")
+    __slots__ = ("_counter", "_mean", "_samples", "_total")
 
-    def __init__(self, grid: Grid, counter: BinaryCounter) -> None:
-        self._grid = grid
+    def __init__(self, mean: Naive, counter: BinaryCounter) -> None:
+        self._mean = mean
         self._counter = counter
         self._samples = 0
         self._total = 0
@@ -98,7 +97,7 @@ class NaiveReleaser:
         if not t:
             return None
         scales = self._counter.tree.scales(t)
-        return estimate(self._grid, self._total + self._counter.noise(t), t, scales)
+        return estimate(self._mean.grid, self._total + self._counter.noise(t), t, scales, self._mean.ends)
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:

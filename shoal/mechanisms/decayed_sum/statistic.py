@@ -17,7 +17,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,14 @@ from shoal.mechanisms.continual_mean.naive import NaiveBounder
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate
+from shoal.mechanisms.statistic import (
+    LEAST_EPSILON,
+    NO_ESTIMATE,
+    Activation,
+    Contribution,
+    Estimate,
+    clamped,
+)
 from shoal.mechanisms.sums.decays import AnyWindow, Decay
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
 from shoal.mechanisms.sums.running import Last, RunningSum
@@ -57,6 +64,7 @@ class Stepped:
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # m: of a unit, in all groups together
+    clamps: bool = False  # a mean that is published lies in the range
     _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +124,7 @@ class Stepped:
         return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
 
     def estimate(
-        self, noisy: int, samples: int, bars: tuple[float, float], nodes: tuple[int, ...] | None = None
+        self, noisy: int, samples: int, bars: tuple[float, float], details: Mapping[str, Any] | None = None
     ) -> Estimate | None:
         """What a noisy sum of grid indices and the public number of samples tell; None of a mean without samples.
 
@@ -125,7 +133,7 @@ class Stepped:
         parts = self.sums.denominator
         n = samples if parts == 1 else samples / parts
         if self.statistic == "count":
-            return Estimate(n, 0.0, n, n, n, nodes=nodes)
+            return Estimate(n, 0.0, n, n, {"samples": n}, details or {})
         sd, half = bars
         if self.statistic == "sum":
             value = self.grid.sum_value(noisy, samples, parts)
@@ -134,7 +142,12 @@ class Stepped:
             sd, half = sd / n, half / n
         else:
             return None
-        return Estimate(value, sd, max(value - half, -LARGEST), min(value + half, LARGEST), n, nodes=nodes)
+        low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
+        return Estimate(clamped(value, self._ends), sd, low, high, {"samples": n}, details or {})
+
+    @property
+    def _ends(self) -> tuple[float, float] | None:
+        return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
 
     def window(self, end: int, length: int, last: Last, released: Callable[[int], Step]) -> Estimate | None:
         """The sum, count or mean over the last `length` of the steps 1 .. end, told by releases alone.
@@ -203,15 +216,18 @@ class StepReleaser:
 
     # ---------------------------------------------------------------- out
 
-    def estimate(self) -> Estimate | None:
-        """The release of the last complete step; None of a mean without samples."""
+    def estimate(self) -> Estimate:
+        """The release of the last complete step; of a mean without samples one without a value."""
         of = self._of
         bars = EXACT if self._sums is None else of.bars(self._sums.t)
-        return of.estimate(self._noisy, self._public, bars, self._nodes())
+        mechanism = {"mechanism": of.mechanism}
+        estimate = of.estimate(self._noisy, self._public, bars, mechanism | self._nodes())
+        return replace(NO_ESTIMATE, details=mechanism) if estimate is None else estimate
 
-    def _nodes(self) -> tuple[int, ...] | None:
-        """What the sum over any window is made of."""
-        return getattr(self._summers[0], "released", None)
+    def _nodes(self) -> dict[str, Any]:
+        """What the sum over any window is made of: noised sums, in grid steps."""
+        nodes: tuple[int, ...] | None = getattr(self._summers[0], "released", None)
+        return {} if nodes is None else {"nodes": [node_text(node) for node in nodes]}
 
     # ---------------------------------------------------------------- state
 
@@ -242,6 +258,15 @@ class StepReleaser:
         self._counts.restore(counts, {row.effective: row.samples for row in rows})
         if self._sums is not None:
             self._sums.restore(sums, {row.effective: row.total for row in rows if row.total})
+
+
+def node_text(node: int) -> int | str:
+    """A noised sum as JSON has it: an integer, or where that has no 64 bits its decimal text.
+
+    >>> node_text(-5), node_text(1 << 63)
+    (-5, '9223372036854775808')
+    """
+    return node if -(1 << 63) <= node < 1 << 63 else str(node)
 
 
 def _row(step: int, samples: int, total: int) -> Contribution:

@@ -14,10 +14,11 @@ from shoal.mechanisms.slot import (
     levy,
     mean_variance,
 )
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.chop_users import Error
+from shoal.mechanisms.statistic import Estimate
 
-Release = Callable[[Users, CellParameters, Draws], CellEstimate]
+Release = Callable[[Users, CellParameters, Draws], Estimate]
 Prediction = Callable[[Counts, CellParameters], float]
 Algorithm = tuple[Release, Prediction]
 WITH_PRIOR = "with-prior"

@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from shoal.mechanisms.slot import linear
 from shoal.mechanisms.slot.cap import contribution_cap, median
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.packing import best_fit
+from shoal.mechanisms.statistic import Estimate
 
 ONE = 1 << 40  # the weight of an array
 
@@ -52,7 +53,7 @@ def _packed(counts: Counts, cap: int) -> linear.Weighting:
     return linear.Weighting([min(count, cap) for count in counts], weights, said)
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """The mean of the arrays' means, with noise."""
     return linear.release(weighting([len(user) for user in users], of), users, of, draws)
 

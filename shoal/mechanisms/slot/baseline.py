@@ -9,7 +9,8 @@ Source       Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), "Ba
 
 from shoal.mechanisms.slot import linear
 from shoal.mechanisms.slot.cap import contribution_cap
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
+from shoal.mechanisms.statistic import Estimate
 
 
 def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
@@ -26,7 +27,7 @@ def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
     return linear.Weighting(kept, [1] * len(kept), f"baseline, up to {cap} of a user's samples")
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """(sum of the samples + noise) / their number."""
     return linear.release(weighting([len(user) for user in users], of), users, of, draws)
 

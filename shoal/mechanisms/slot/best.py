@@ -24,12 +24,13 @@ from shoal.mechanisms.slot import (
     fixed_quantile,
     levy,
 )
-from shoal.mechanisms.slot.cell import Cap, CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.clipping import Arrays
 from shoal.mechanisms.slot.error_forecast import outlook
 from shoal.mechanisms.slot.packing import best_fit
+from shoal.mechanisms.statistic import Estimate
 
-Release = Callable[[Users, CellParameters, Draws], CellEstimate]
+Release = Callable[[Users, CellParameters, Draws], Estimate]
 CAPS: tuple[Cap, ...] = ("optimal", "median")
 CLIPPING: tuple[tuple[str, Release], ...] = (
     ("levy", levy.release),
@@ -80,11 +81,11 @@ def chosen(counts: Counts, of: CellParameters) -> Candidate:
     return min(candidates(counts, of), key=lambda candidate: float(f"{candidate.error:.8e}"))
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """What the chosen mechanism gives."""
     choice = chosen([len(user) for user in users], of)
     found = choice.release(users, replace(of, cap=choice.cap), draws)
-    return replace(found, mechanism=f"best: {found.mechanism}")
+    return replace(found, details={**found.details, "mechanism": f"best: {found.details['mechanism']}"})
 
 
 def predicted_error(counts: Counts, of: CellParameters) -> float:

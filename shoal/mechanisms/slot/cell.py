@@ -13,6 +13,7 @@ from typing import Any, Literal
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.statistic import Estimate
 
 Users = Sequence[Sequence[int]]  # of each user the grid indices of its samples, in the order of arrival
 Counts = Sequence[int]  # of each user the number of samples
@@ -35,20 +36,15 @@ class CellParameters:
     clamps: bool = True  # to what is possible
 
 
-@dataclass(frozen=True, slots=True)
-class CellEstimate:
-    """What is published of a cell, in units of the range; of statistics of several parts objects with the same keys.
+def cell_estimate(
+    value: Any, noise_sd: Any, low: Any, high: Any, samples: int, error: Any, mechanism: str
+) -> Estimate:  # fmt: skip
+    """What is published of a cell.
 
-    low and high are value -/+ the 95 % quantile of the noise, before clamping. A value of None says "no release".
+    `error` is the worst expected error over all values, of what is left out and of noise; None: there is no bound.
+    `mechanism` tells what was done; it is a function of public counts.
     """
-
-    value: Any
-    noise_sd: Any
-    low: Any
-    high: Any
-    samples: int  # that the value rests on
-    error: Any  # the worst expected error over all values, of what is left out and of noise; None: there is no bound
-    mechanism: str  # what was done; a function of public counts
+    return Estimate(value, noise_sd, low, high, {"samples": samples}, {"mechanism": mechanism, "error": error})
 
 
 class Draws:

@@ -18,8 +18,9 @@ from fractions import Fraction
 
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.slot.cap import candidates, contribution_cap
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.packing import Array, best_fit
+from shoal.mechanisms.statistic import Estimate
 
 BITS = 16  # of an array mean, below the grid's step
 ONE = 1 << BITS
@@ -86,7 +87,7 @@ def clip(means: Sequence[int], low: int, high: int) -> int:
 def release(
     means: Sequence[int], low: int, high: int, epsilon: Fraction, arrays: Arrays, of: CellParameters, draws: Draws,
     name: str,
-) -> CellEstimate:  # fmt: skip
+) -> Estimate:  # fmt: skip
     """The mean of the clipped array means with noise for epsilon, which is what is left of the cell's."""
     scale = (high - low) / epsilon
     noisy, count = clip(means, low, high) + draws.laplace("clipped mean", scale), len(means)
@@ -95,4 +96,4 @@ def release(
     if of.clamps:
         value = of.grid.mean_value(min(max(noisy, low * count), high * count), count << BITS)
     said = f"{name}, {arrays}"
-    return CellEstimate(value, found.noise_sd, found.low, found.high, arrays.samples, None, said)
+    return cell_estimate(value, found.noise_sd, found.low, found.high, arrays.samples, None, said)

@@ -27,7 +27,8 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot.bin_tree import BinTree, Floats, tree_for
 from shoal.mechanisms.slot.cap import contribution_cap
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
+from shoal.mechanisms.statistic import Estimate
 
 WHOLE = 10**9  # shares are published as multiples of 1 / this
 FEW = 200  # draws that are made faster one by one than as a block; they are the same
@@ -36,7 +37,7 @@ QUANTILE = -math.log(1 - error_bars.COVERAGE) / math.sqrt(
 )  # of one Laplace draw, in sds; of a sum of several it is less
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """cdf: the share of samples up to the right edge of each bin. histogram: its steps. quantiles: where it crosses.
 
     noise_sd, low and high are those of the estimate before isotonic regression, which only brings it nearer; low and
@@ -53,7 +54,7 @@ def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
     whole = shares(cdf.tolist())
     sd = {"cdf": np.sqrt(tree.prefix_variances) * unit, "histogram": np.sqrt(tree.bin_variances) * unit}
     low, high = _bounds(cdf, bins, sd, -QUANTILE), _bounds(cdf, bins, sd, QUANTILE)
-    return CellEstimate(
+    return cell_estimate(
         value={
             "cdf": [share / WHOLE for share in whole],
             "histogram": [(b - a) / WHOLE for a, b in pairwise([0, *whole])],

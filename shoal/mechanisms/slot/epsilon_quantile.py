@@ -7,11 +7,12 @@ Source       Amin, Kulesza, Munoz Medina and Vassilvitskii (2019);
 """
 
 from shoal.mechanisms.slot import quantile
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.error_forecast import Outlook
+from shoal.mechanisms.statistic import Estimate
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """The interval, then the mean of what is clipped to it."""
     return quantile.release(users, of, draws, quantile.dependent, "epsilon-quantile")
 

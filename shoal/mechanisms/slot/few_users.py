@@ -30,8 +30,9 @@ from typing import NamedTuple
 from shoal.mechanisms import check, error_bars
 from shoal.mechanisms.grid import LARGEST
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.few_users_point import PointChoice, decimal, precise
+from shoal.mechanisms.statistic import Estimate
 
 PARTS = 1 << 16  # of a grid step, that clipped means are counted in
 _DIGITS = 50
@@ -50,7 +51,7 @@ class Part(NamedTuple):
         return 2 * (3 * self.reach + 1) * PARTS
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """A point near the means of most users who take part, or no release.
 
     low and high are no quantiles of noise: the mean lies between them but for `failure`, if samples are independent and
@@ -66,7 +67,7 @@ def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
     return _released(of.grid.mean_value(point, 1), of.grid.width_value(sd), half, users, of, said)
 
 
-def release_with_prior(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release_with_prior(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """The average of the means of users who take part, clipped around a point chosen first; no release if none was."""
     part = part_for_average([len(samples) for samples in users], of)
     users, said = _those_of(part, users, of), _said("few-users-prior", part)
@@ -208,13 +209,13 @@ def _or_nothing(steps: Fraction, nothing: float, of: CellParameters) -> float:
     return of.grid.width_value(float(f"{expected:.9g}"))
 
 
-def _no_release(users: Users, said: str) -> CellEstimate:
-    return CellEstimate(None, None, None, None, sum(map(len, users)), None, said)
+def _no_release(users: Users, said: str) -> Estimate:
+    return cell_estimate(None, None, None, None, sum(map(len, users)), None, said)
 
 
-def _released(value: float, sd: float, half: float, users: Users, of: CellParameters, said: str) -> CellEstimate:
+def _released(value: float, sd: float, half: float, users: Users, of: CellParameters, said: str) -> Estimate:
     low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
     if of.clamps:
         value = min(max(value, float(of.grid.low)), float(of.grid.high))
     # no bound on the error over all values: a user's mean may lie anywhere
-    return CellEstimate(value, sd, low, high, sum(map(len, users)), None, said)
+    return cell_estimate(value, sd, low, high, sum(map(len, users)), None, said)

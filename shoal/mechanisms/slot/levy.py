@@ -25,9 +25,10 @@ from functools import lru_cache
 from shoal.mechanisms.continual_mean.levels import ceiling, decimal, rounding_up
 from shoal.mechanisms.selection.median import median_bin
 from shoal.mechanisms.slot import clipping, error_forecast
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.clipping import BITS, Arrays, arranged
 from shoal.mechanisms.slot.error_forecast import Outlook, outlook
+from shoal.mechanisms.statistic import Estimate
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def predicted_error(counts: Counts, of: CellParameters) -> float:
     return likely_error(outlook(counts, arrays, of), arrays, of) * float(of.grid.high - of.grid.low)
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """The interval, then the mean of what is clipped to it."""
     arrays = arranged([len(user) for user in users], of)
     means, chosen_from = arrays.means(users), bins(arrays, of)

@@ -14,13 +14,13 @@ Source       Rameshwar, Tandon, Gupta, Singh, Chakraborty and Sharma (2024), for
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.statistic import Estimate
 
 
@@ -62,12 +62,12 @@ class Weighting:
         return self.bias(counts, dropped) + self.heaviest / (epsilon * self.weight)
 
 
-def release(weighting: Weighting, users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(weighting: Weighting, users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """The weighted mean with noise."""
     scale = weighting.heaviest * of.grid.steps / of.epsilon
     noisy = weighting.total(users) + draws.laplace("mean", scale)
     found = noised(of.grid, noisy, weighting.weight, scale, of.grid.steps if of.clamps else None)
-    return CellEstimate(
+    return cell_estimate(
         found.value, found.noise_sd, found.low, found.high, sum(weighting.kept),
         predicted_error(weighting, [len(user) for user in users], of), weighting.mechanism,
     )  # fmt: skip
@@ -83,5 +83,4 @@ def noised(grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction 
     found = estimate(grid, noisy, weight, ((scale, 1),))
     if most is None:
         return found
-    value = grid.mean_value(min(max(noisy, 0), most * weight), weight)
-    return Estimate(value, found.noise_sd, found.low, found.high, found.samples)
+    return replace(found, value=grid.mean_value(min(max(noisy, 0), most * weight), weight))

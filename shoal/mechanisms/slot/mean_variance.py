@@ -22,7 +22,7 @@ from typing import Any
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.linear import noised
 from shoal.mechanisms.slot.worst_error import (
     mean_and_variance_error,
@@ -30,9 +30,10 @@ from shoal.mechanisms.slot.worst_error import (
     variance_error,
     variance_sensitivity,
 )
+from shoal.mechanisms.statistic import Estimate
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
     """Mean and variance of the samples that count, in units of the range and in such units squared."""
     counts = [len(user) for user in users]
     most = cap(counts, of)
@@ -44,7 +45,7 @@ def release(users: Users, of: CellParameters, draws: Draws) -> CellEstimate:
     second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
     highest, widest = (grid.steps, Fraction(squares.steps, 4)) if of.clamps else (None, None)
     mean, variance = noised(grid, first, kept, narrow, highest), noised(squares, second, kept**2, wide, widest)
-    return CellEstimate(
+    return cell_estimate(
         value=_pair(mean.value, variance.value),
         noise_sd=_pair(mean.noise_sd, variance.noise_sd),
         low=_pair(mean.low, variance.low),

@@ -21,9 +21,10 @@ from fractions import Fraction
 
 from shoal.mechanisms.selection.exact_quantile import choose
 from shoal.mechanisms.slot import clipping, error_forecast
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.clipping import BITS, arranged
 from shoal.mechanisms.slot.error_forecast import Outlook, outlook
+from shoal.mechanisms.statistic import Estimate
 
 FIXED = Fraction(1, 10)
 HALF = Fraction(1, 2)
@@ -54,7 +55,7 @@ def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, d
     return min(one, other) << BITS, (max(one, other) + 1) << BITS
 
 
-def release(users: Users, of: CellParameters, draws: Draws, at: Lower, name: str) -> CellEstimate:
+def release(users: Users, of: CellParameters, draws: Draws, at: Lower, name: str) -> Estimate:
     """The interval, then the mean of what is clipped to it."""
     arrays = arranged([len(user) for user in users], of)
     means, q = arrays.means(users), at(len(arrays.arrays), of.epsilon)

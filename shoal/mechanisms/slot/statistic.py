@@ -23,13 +23,13 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot import algorithms, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.allotment import Allotment
-from shoal.mechanisms.slot.cell import Cap, CellEstimate, CellParameters, Draws
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, cell_estimate
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate
 
 Statistic = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
 ROWS = 200  # contributions that are taken in between two yields
-NOTHING = CellEstimate(None, None, None, None, 0, None, "none")
+NOTHING = cell_estimate(None, None, None, None, 0, None, "none")
 NOBODY = Allotment({}, {}, {}, 0, 0, None, 0.0, {})
 
 
@@ -37,11 +37,24 @@ class CellRelease(NamedTuple):
     """What is published of one cell."""
 
     cell: str
-    estimate: CellEstimate
+    estimate: Estimate
     users: int  # that count
     dropped: int  # samples of users who are in too many cells, and do not count in this one
     epsilon: Fraction  # of this cell
     degradation: float | None  # worst error of the slot's cells, in what it was with everybody in all of theirs
+
+    @property
+    def published(self) -> Estimate:
+        """The estimate, with all that its release says besides."""
+        details = {
+            "mechanism": self.estimate.details["mechanism"],
+            "cell_epsilon": float(self.epsilon),
+            "users": self.users,
+            "dropped": self.dropped,
+            "error": self.estimate.details["error"],
+            "degradation": self.degradation,
+        }
+        return replace(self.estimate, details=details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,9 +200,9 @@ class CellReleaser:
         """Nothing activates."""
         return ()
 
-    def estimate(self) -> CellEstimate | None:
+    def estimate(self) -> Estimate | None:
         """What the last slot told."""
-        return None if self.last is None else self.last.estimate
+        return None if self.last is None else self.last.published
 
     @property
     def kept(self) -> dict[tuple[int, str], Contribution]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.continual_mean.coordinates import LIMIT, Coordinates, JointActivation
+from shoal.mechanisms.continual_mean.coordinates import LIMIT, Coordinates
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
@@ -101,7 +101,7 @@ def test_each_coordinate_is_the_mean_that_it_would_be_alone(
         if estimate is None:
             assert each == [None] * d
             continue
-        for name in ("value", "noise_sd", "low", "high", "bounds"):
+        for name in ("value", "noise_sd", "low", "high"):
             assert getattr(estimate, name) == [None if one is None else getattr(one, name) for one in each]
         assert estimate.samples == min(0 if one is None else one.samples for one in each)
     assert [(at, one.level, one.prior, one.samples) for at, one in found] == [
@@ -206,7 +206,7 @@ def test_a_level_is_published_when_the_last_coordinate_has_it() -> None:
         _, activated = play(part.releaser(KEY, b"", index), alone(parameters, rows, index))
         when.append({one.level: at for at, one in activated})
     assert when[0][1] < when[1][1]
-    found: list[tuple[int, JointActivation]] = []
+    found: list[tuple[int, Activation]] = []
     halves = 0
     for at, contribution in enumerate(sent(parameters, rows)):
         found += [(at, one) for one in releaser.add(contribution)]

@@ -161,7 +161,7 @@ def test_levels_activate_when_the_blocks_below_hold_enough_samples() -> None:
     assert [activation.level for _, activation in activations] == [2, 3, 4, 5]
     for _, activation in activations:
         assert activation.epsilon == parameters.epsilon / 10
-        assert activation.samples == activation.arrays << (activation.level - 1)
+        assert activation.samples == parameters.levels[activation.level].arrays << (activation.level - 1)
         assert -1 < activation.prior < 3
 
 

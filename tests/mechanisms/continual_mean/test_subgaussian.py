@@ -109,7 +109,7 @@ def test_nothing_is_released_before_the_first_prior_and_then_both_first_levels_a
     assert releaser.estimate() is None
     # when one more comes, then levels 0 and 1 count
     (first,) = releaser.add(Contribution(1, "x", 1, 0, 1, parameters.margin))
-    assert (first.level, first.arrays, first.samples, first.epsilon) == (1, arrays, arrays, Fraction(50))
+    assert (first.level, first.samples, first.epsilon) == (1, arrays, Fraction(50))
     assert -1 <= first.prior <= 3
     estimate = releaser.estimate()
     assert estimate is not None

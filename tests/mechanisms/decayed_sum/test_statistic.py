@@ -128,7 +128,7 @@ def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
         assert mean.value == pytest.approx(total.value / total.samples)
         assert mean.noise_sd == pytest.approx(total.noise_sd / total.samples)
         assert mean.high - mean.value == pytest.approx((total.high - total.value) / total.samples)
-    assert [step(of_means, []) for _ in range(2)][1] is None
+    assert [step(of_means, []) for _ in range(2)][1].value is None
 
 
 @pytest.mark.parametrize("decay", DECAYS)

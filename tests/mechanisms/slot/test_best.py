@@ -152,10 +152,12 @@ def test_the_choice_has_all_of_epsilon_and_is_named(users: list[list[int]], cap:
     choice = best.chosen([len(user) for user in users], of)
     found = best.release(users, of, draws())
     expected = choice.release(users, replace(of, cap=choice.cap), draws())
-    assert found == replace(expected, mechanism=f"best: {expected.mechanism}")
-    assert found.mechanism.startswith(f"best: {choice.name}, ")
+    assert found == replace(
+        expected, details={**expected.details, "mechanism": f"best: {expected.details['mechanism']}"}
+    )
+    assert found.details["mechanism"].startswith(f"best: {choice.name}, ")
     # values have no say
-    assert best.release([[0] * len(user) for user in users], of, draws()).mechanism == found.mechanism
+    assert best.release([[0] * len(user) for user in users], of, draws()).details == found.details
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**30), Fraction(10**6)])

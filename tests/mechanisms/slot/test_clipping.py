@@ -313,7 +313,7 @@ def test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon(
     assert found.noise_sd == pytest.approx(noise_sd(((scale, 1),)) * unit, rel=1e-12)
     assert (found.high - found.low) / 2 == pytest.approx(noise_quantile(((scale, 1),)) * unit, rel=1e-6, abs=1e-12)
     assert found.samples == quiet.samples == sum(array.fill for array in arrays.arrays)
-    assert found.error is None
+    assert found.details["error"] is None
     # a value that is clamped lies within the width of the one without noise, and in the range
     middle = (found.low + found.high) / 2
     if clamps:
@@ -335,7 +335,7 @@ def test_values_decide_nothing_that_is_public(
         for user, other in zip(users, itertools.cycle(others), strict=False)
     ]
     one, other = module.release(users, of, draws()), module.release(same, of, draws())
-    assert (one.samples, one.error, one.mechanism) == (other.samples, other.error, other.mechanism)
+    assert (one.samples, one.details) == (other.samples, other.details)
     assert one == module.release(users, of, draws())
     assert one != module.release(users, of, draws(slot=8))
 
@@ -353,5 +353,5 @@ def test_small_cells_take_the_general_path(module: ModuleType, users: list[list[
     found = module.release(users, parameters(epsilon=epsilon), draws())
     assert 0 <= found.value <= 65
     name = {levy: "levy", fixed_quantile: "fixed-quantile", epsilon_quantile: "epsilon-quantile"}[module]
-    assert found.mechanism.startswith(f"{name}, {len(users)} array")
+    assert found.details["mechanism"].startswith(f"{name}, {len(users)} array")
     assert 0 < module.predicted_error([len(user) for user in users], parameters(epsilon=epsilon)) <= 65

@@ -102,9 +102,7 @@ def test_the_noise_of_a_level_is_that_of_its_scale_and_key(bins: int) -> None:
 
 def test_neighbours_differ_in_nothing_but_the_estimates() -> None:
     one, other = (release([[value] * 5, *PEOPLE[1:]], cell(cap="optimal"), draws()) for value in (0, 4096))
-    assert (one.samples, one.noise_sd, one.error, one.mechanism) == (
-        other.samples, other.noise_sd, other.error, other.mechanism,
-    )  # fmt: skip
+    assert (one.samples, one.noise_sd, one.details) == (other.samples, other.noise_sd, other.details)
     assert one.value != other.value
 
 
@@ -177,7 +175,7 @@ def test_error_bars_hold_and_errors_are_as_predicted() -> None:
     for name in names:
         told = sum(sd**2 for sd in found[0].noise_sd[name][:-1]) * slots
         assert squares[name] == pytest.approx(told, rel=0.1)
-    assert found[0].error == pytest.approx(predicted_error([len(samples) for samples in PEOPLE], of))
+    assert found[0].details["error"] == pytest.approx(predicted_error([len(samples) for samples in PEOPLE], of))
     assert error <= predicted_error([len(samples) for samples in PEOPLE], of)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.slot import few_users
-from shoal.mechanisms.slot.cell import CellEstimate, CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.few_users import (
     PARTS,
     no_release,
@@ -27,6 +27,7 @@ from shoal.mechanisms.slot.few_users import (
     users_needed,
 )
 from shoal.mechanisms.slot.few_users_point import PointChoice
+from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.mechanism_cases import KEY
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
@@ -140,7 +141,7 @@ def test_one_user_has_a_release_with_probability_delta_at_most(make: Any) -> Non
     estimate = make([[7, 8, 9]], cell(), draws(1))
     # then it says so, and how much there was
     assert (estimate.value, estimate.noise_sd, estimate.low, estimate.high) == (None,) * 4
-    assert (estimate.samples, estimate.error) == (3, None)
+    assert (estimate.samples, estimate.details["error"]) == (3, None)
     # whatever epsilon is
     likely = cell(epsilon=Fraction(90), delta=Fraction(1, 2))
     assert 10 <= sum(make([[7, 8, 9]], likely, draws(slot)).value is not None for slot in range(60)) <= 30
@@ -247,7 +248,7 @@ def test_the_same_key_and_cell_give_the_same_release() -> None:
     people = speeds(50, 9, 5.0, 2.0)
     for make in MADE:
         one, other, third = (make(people, cell(epsilon=Fraction(3)), draws(slot)) for slot in (3, 3, 4))
-        assert isinstance(one, CellEstimate)
+        assert isinstance(one, Estimate)
         assert one == other != third
 
 

@@ -42,7 +42,7 @@ def test_a_user_with_a_single_sample_no_longer_matters(make: Any, name: str) -> 
     # then all is as without that user, whatever the sample was; and the release says who took part
     alone = make(people, of, draws(0))
     assert alone == make(more, of, draws(0))
-    assert (alone.samples, alone.mechanism) == (3000, f"{name}, 60 users with 50 or more samples")
+    assert (alone.samples, alone.details["mechanism"]) == (3000, f"{name}, 60 users with 50 or more samples")
     for foretell in (predicted_error, predicted_error_with_prior):
         assert foretell([50] * 60 + [1], of) == foretell([50] * 60, of)
 
@@ -82,12 +82,11 @@ def test_a_neighbour_has_the_same_part(counts: list[int], data: Any) -> None:
             patch.setattr(PointChoice, "choose", choose)
             one, two = (make(users, of, draws(1)) for users in (people, other))
         assert choices[0] == choices[1]
-        assert (one.samples, one.noise_sd, one.error) == (two.samples, two.noise_sd, two.error)
-        assert one.mechanism == two.mechanism
+        assert (one.samples, one.noise_sd, one.details) == (two.samples, two.noise_sd, two.details)
         # and it is the part that the counts alone give
         part = (part_for_point if make is release else part_for_average)(counts, of)
-        assert one.mechanism.startswith(f"{name}, {part.users} user")
-        assert one.mechanism.endswith(f" with {part.least} or more samples")
+        assert one.details["mechanism"].startswith(f"{name}, {part.users} user")
+        assert one.details["mechanism"].endswith(f" with {part.least} or more samples")
         assert choices[0].numbers == part.users
         assert one.samples == sum(min(n, 3) if of.cap == 3 else n for n in counts if n >= part.least)
         # who is left out has no say at all
@@ -139,5 +138,5 @@ def test_the_higher_the_threshold_the_nearer(counts: list[int], epsilon: Fractio
 
 
 def test_one_user_is_spoken_of_as_one() -> None:
-    assert release([[7, 8, 9]], cell(), draws(1)).mechanism == "few-users, 1 user with 3 or more samples"
+    assert release([[7, 8, 9]], cell(), draws(1)).details["mechanism"] == "few-users, 1 user with 3 or more samples"
     assert part_for_point([3], cell()) == Part(3, 1, reach_steps(1, 3, Fraction(1, 20), Fraction(GRID.steps, 2)))

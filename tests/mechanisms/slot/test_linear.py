@@ -75,7 +75,7 @@ def test_the_error_stated_was_predicted(
     found = module.release([[0] * count for count in counts], of, draws())
     weighting = module.weighting(counts, of)
     exact = weighting.bias(counts, dropped) + Fraction(weighting.heaviest, weighting.weight) / epsilon
-    assert found.error == module.predicted_error(counts, of) == float(65 * exact)
+    assert found.details["error"] == module.predicted_error(counts, of) == float(65 * exact)
     assert found.samples == sum(weighting.kept)
 
 
@@ -128,7 +128,7 @@ def test_the_order_of_users_does_not_matter(users: list[list[int]], shuffle: ran
     assert baseline.release(shuffled, parameters(cap=3), draws()) == baseline.release(users, parameters(cap=3), draws())
     # with arrays it is the canonical one: who shares one does, and all that is public does not, depend on it
     one, other = (array_averaging.release(these, parameters(cap=3), draws()) for these in (users, shuffled))
-    assert (one.noise_sd, one.error, one.mechanism) == (other.noise_sd, other.error, other.mechanism)
+    assert (one.noise_sd, one.details) == (other.noise_sd, other.details)
 
 
 @every
@@ -158,7 +158,7 @@ def test_arrays_count_alike_however_full() -> None:
         [[8, 8, 8, 8], [2, 2]], parameters(epsilon=Fraction(10**30), steps=10, cap=4), draws()
     )
     assert found.value == 5
-    assert found.mechanism == "array-averaging, 2 arrays of 4"
+    assert found.details["mechanism"] == "array-averaging, 2 arrays of 4"
     assert array_averaging.weighting([3], parameters()).mechanism == "array-averaging, 1 array of 3"
     assert baseline.weighting([3], parameters()).mechanism == "baseline, up to 3 of a user's samples"
 
@@ -183,4 +183,4 @@ def test_weights_may_be_any() -> None:
     grid = Grid(Fraction(-1), Fraction(1), 10)
     found = linear.release(weighting, [[10], [0, 0, 9]], replace(parameters(), grid=grid), Watched())
     assert found.value == 0.2  # 3/5 of the way from -1 to 1
-    assert (found.samples, found.mechanism) == (3, "by hand")
+    assert (found.samples, found.details["mechanism"]) == (3, "by hand")

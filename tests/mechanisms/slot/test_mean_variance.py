@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.slot import mean_variance
-from shoal.mechanisms.slot.cell import Cap, CellEstimate
+from shoal.mechanisms.slot.cell import Cap
 from shoal.mechanisms.slot.mean_variance import squared, sums
 from shoal.mechanisms.slot.worst_error import mean_and_variance_error, mean_error, variance_error
+from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.slot.cell_cases import (
     COUNTS,
     EPSILONS,
@@ -38,9 +39,9 @@ def exact(users: list[list[int]], cap: int) -> tuple[Fraction, Fraction]:
     return mean, sum(((value - mean) ** 2 for value in kept), Fraction(0)) / len(kept)
 
 
-def stated(found: CellEstimate) -> Any:
+def stated(found: Estimate) -> Any:
     """Its errors, an object like the value."""
-    return found.error
+    return found.details["error"]
 
 
 @pytest.mark.parametrize("cap", CAPS)
@@ -104,7 +105,7 @@ def test_the_errors_stated_were_predicted(counts: list[int], epsilon: Fraction, 
     most, samples = mean_variance.cap(counts, of), sum(counts) + dropped
     mean, variance = (error(found.samples, most, samples, epsilon / 2) for error in (mean_error, variance_error))
     assert stated(found) == {"mean": float(65 * mean), "variance": float(65**2 * variance)}
-    assert found.mechanism == f"mean and variance, up to {most} of a user's samples"
+    assert found.details["mechanism"] == f"mean and variance, up to {most} of a user's samples"
 
 
 @given(COUNTS, EPSILONS)

@@ -168,8 +168,7 @@ def test_a_neighbour_sees_the_same_pattern(kind, users, data):
             other.cell, other.users, other.dropped, other.epsilon, other.degradation,
         )  # fmt: skip
         assert one.estimate.samples == other.estimate.samples
-        assert one.estimate.error == other.estimate.error
-        assert one.estimate.mechanism == other.estimate.mechanism
+        assert one.estimate.details == other.estimate.details
 
 
 def test_with_split_each_cell_has_the_same_share():

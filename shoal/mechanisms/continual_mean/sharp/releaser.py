@@ -6,7 +6,6 @@ octaves' scales, and the last release.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -157,7 +156,7 @@ class SharpReleaser:
         self._count_blocks()
         units = beginning.longs or self._units
         spent = mean.group_epsilon * (shares.centre + shares.scale)
-        return Activation(level, mean.grid.mean_value(centre, 1), units, units * size, spent)
+        return Activation(level, mean.grid.mean_value(centre, 1), units * size, spent)
 
     # ---------------------------------------------------------------- clip ranges
 
@@ -231,7 +230,7 @@ class SharpReleaser:
         affordable = self._allowance(octave) // (2 * size * len(octave))
         self._open(octave, centre, min(widest, half + self._last_noise(), affordable))
         self._count_blocks()
-        return Activation(shape.levels + octave[0], mean.grid.mean_value(centre, 1), units, units * size, epsilon)
+        return Activation(shape.levels + octave[0], mean.grid.mean_value(centre, 1), units * size, epsilon)
 
     def _allowance(self, octave: range) -> int:
         """What the octave's blocks may move in all: its share of the budget, and what octaves before it left."""
@@ -275,15 +274,22 @@ class SharpReleaser:
             return self._ignorance() if self._waiting else None
         t = self._ticks
         noisy = self._total + self._counter.noise(t)
-        ends = self._mean.buckets.boundaries
-        bounds = grid.mean_value(ends[self._low], 1), grid.mean_value(ends[self._high], 1)
-        return replace(estimate(grid, noisy, self._samples, self._counter.tree.scales(t)), bounds=bounds)
+        ends = self.bounds if self._mean.clamps else None
+        return estimate(grid, noisy, self._samples, self._counter.tree.scales(t), ends)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the mean lies between for certain, in units of the range; None before activation."""
+        if self._beginning is None:
+            return None
+        grid, ends = self._mean.grid, self._mean.buckets.boundaries
+        return grid.mean_value(ends[self._low], 1), grid.mean_value(ends[self._high], 1)
 
     def _ignorance(self) -> Estimate:
         grid = self._mean.grid
         low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
         half = grid.width_value(Fraction(grid.steps, 2))
-        return Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, 0)
+        return Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0})
 
     # ---------------------------------------------------------------- state
 
