@@ -12,8 +12,8 @@ from pathlib import Path
 from aiokafka import TopicPartition
 
 from shoal.agents.audit.session import Session, open_session
-from shoal.agents.cli.kafka import settings_of
 from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.settings import BOUND
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.tuning import tune_garbage_collector

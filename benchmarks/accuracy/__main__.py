@@ -21,7 +21,7 @@ from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
 from benchmarks.accuracy.page import Found, page
 from benchmarks.accuracy.scoring import Curve, of_runs, score
-from shoal.mechanisms.statistic import ALGORITHMS
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS
 
 FIRST = ("naive", "full", "wishful", "single-tree", "multi-tree", "sharp")  # in this order, then all others
 

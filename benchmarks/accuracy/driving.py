@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.accuracy.bounding import Contributions, bound, ticks
 from benchmarks.accuracy.inputs import Cadence, Floats, Input, Ints
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import ALGORITHMS, Contribution, Estimate, MeanParameters, Releaser
+from shoal.mechanisms.statistic import Contribution, Estimate, Releaser
 
 EPSILON = Fraction(1)
 EARLY, LATE = 150, 250  # looks in the first quarter of the stream and after it, at a release per contribution

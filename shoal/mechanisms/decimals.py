@@ -1,13 +1,18 @@
-"""Powers, rounded to the side that is safe: decimal arithmetic, the same digits on every machine.
+"""Powers, roots and logarithms, rounded to the side that is safe: the same decimal digits on every machine.
 
 Arithmetic   `exp` and `ln` of Python's decimal module are rounded to the nearest; `most` allows for that
 """
 
-from decimal import Context, Decimal, localcontext
+from contextlib import AbstractContextManager
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 
 _CONTEXT = Context(prec=60)
 _SLACK = Fraction(1, 10**45)  # relative; a few operations on 60 digits, with exponents below 10**6, lose less
+# Decimals of 50 digits, each step rounded up, and this factor on the result cover every rounding, so that the ceilings
+# are at least the formulas and the same on every machine. Whatever width they give, the noise is made for it.
+_MARGIN = 1 + Decimal(10) ** -30
+_CEILING = Context(prec=50, rounding=ROUND_CEILING)
 
 
 def power(base: Fraction | int, exponent: Fraction) -> Fraction:
@@ -24,3 +29,23 @@ def power(base: Fraction | int, exponent: Fraction) -> Fraction:
 def most(value: Fraction) -> Fraction:
     """What a number that was computed so cannot be above."""
     return value * (1 + _SLACK)
+
+
+def rounding_up() -> AbstractContextManager[Context]:
+    """The context in which the constants are computed."""
+    return localcontext(_CEILING)
+
+
+def decimal(value: Fraction | int) -> Decimal:
+    """The number in the current context."""
+    return Decimal(value.numerator) / value.denominator
+
+
+def ceiling(value: Decimal) -> int:
+    """An integer that is at least the exact value of what was computed.
+
+    >>> with rounding_up():
+    ...     ceiling(decimal(2).sqrt() * 10**6)
+    1414214
+    """
+    return int((value * _MARGIN).to_integral_value(ROUND_CEILING))

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
-
-from shoal.mechanisms import check
-from shoal.mechanisms.grid import Grid
+from typing import Any, Literal, NamedTuple, Protocol
 
 COUNT_BITS = 32
 COUNT_MASK = (1 << COUNT_BITS) - 1  # account = open sum << COUNT_BITS | samples so far; 0 is a new one
@@ -137,68 +134,6 @@ class Releaser(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanParameters:
-    """What is public about a private mean; an algorithm is a subclass."""
-
-    name: ClassVar[str]
-
-    grid: Grid
-    epsilon: Fraction  # for everything one unit meets in the metric, all its groups together
-    max_contributions: int  # m: per unit and group
-    users: int  # n: expected; tunes accuracy, never the guarantee
-    groups: int = 1  # G: of one unit
-    failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
-    clamps: bool = False  # what is published lies between bounds that are known for the mean
-
-    def __post_init__(self) -> None:
-        check.positive(
-            epsilon=self.epsilon, max_contributions=self.max_contributions, users=self.users, groups=self.groups
-        )
-        if self.epsilon < LEAST_EPSILON:
-            raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
-        check.below(COUNT_MASK, max_contributions=self.max_contributions)
-        check.probability(failure=self.failure)
-
-    @property
-    def group_epsilon(self) -> Fraction:
-        """What each group may use; exact, so the shares never exceed the whole."""
-        return Fraction(self.epsilon) / self.groups
-
-    @property
-    def sample_grid(self) -> Grid:
-        """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
-        return self.grid
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """What the mean is clamped to; None: it is not."""
-        return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
-
-    def bounder(self) -> Bounder:
-        """The unit's side of the algorithm."""
-        raise NotImplementedError
-
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
-        """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
-        raise NotImplementedError
-
-
-ALGORITHMS: dict[str, type[MeanParameters]] = {}
-Algorithm = TypeVar("Algorithm", bound=MeanParameters)
-
-
-def algorithm(name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
-    """Make a class of means available to configurations under a name."""
-
-    def register(cls: type[Algorithm]) -> type[Algorithm]:
-        cls.name = name
-        ALGORITHMS[name] = cls
-        return cls
-
-    return register
-
-
 def clamped(value: float, ends: tuple[float, float] | None) -> float:
     """The value, or the end that it lies beyond.
 
@@ -211,3 +146,23 @@ def clamped(value: float, ends: tuple[float, float] | None) -> float:
 def over_cap() -> ValueError:
     """A sample beyond the cap reached a bounder. Its caller counts, so it is a bug; going on would cost privacy."""
     return ValueError("a unit's sample beyond max_contributions reached its bounder")
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne:
+    """Passes on each sample up to the cap; the account is the number of samples.
+
+    >>> OneByOne(max_contributions=2).add(1, 30)
+    (2, Block(number=2, level=0, samples=1, total=30, part=0))
+    """
+
+    max_contributions: int
+    merges: bool = True
+    parts: int = 1
+
+    def add(self, account: int, value: int) -> tuple[int, Block | None]:
+        """One more sample."""
+        count = (account & COUNT_MASK) + 1
+        if count > self.max_contributions:
+            raise over_cap()
+        return count, new_block((count, 0, 1, value, 0))

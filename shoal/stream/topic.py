@@ -12,11 +12,12 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.continual_mean.coordinates import Coordinates, CoordinatesReleaser
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
 from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.slot.statistic import CellReleaser, Slotted
-from shoal.mechanisms.statistic import ALGORITHMS, Block, MeanParameters, Releaser
+from shoal.mechanisms.statistic import Block, Releaser
 from shoal.mechanisms.sums import decays
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest

@@ -23,12 +23,12 @@ from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
 from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.processes import Audited
+from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.scene import Told
 from shoal.agents.demo.shop.board import gauge
 from shoal.agents.demo.shop.purchases import FILE, Purchases
 from shoal.agents.demo.shop.scene import Shop
 from shoal.agents.demo.show import Shown, run_demo
-from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import PlainView, TerminalView
 from shoal.models.errors import AuditError, ConfigError, InputError, KafkaError
 

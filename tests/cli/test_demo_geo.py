@@ -16,8 +16,8 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli.main import app
 from shoal.agents.demo.places.outcome import found_in
 from shoal.agents.demo.places.scene import Places
+from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.show import Shown, run_demo
-from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import PlainView
 from shoal.agents.map import FIRST
 from shoal.models.times import iso

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from shoal.agents.audit import key_file
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli import worker
-from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.main import app
+from shoal.agents.kafka.configured import settings_of
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.kafka import Kafka

@@ -17,7 +17,7 @@ from tests.support.kafka import Record
 from tests.support.secured import Acl, SecuredKafka, documented
 from tests.support.workers import shoal
 
-from shoal.agents.cli.kafka import settings_of  # isort: skip
+from shoal.agents.kafka.configured import settings_of  # isort: skip
 from shoal.agents.audit.session import load_config  # isort: skip
 
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import shoal.mechanisms
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import Activation, Block, Contribution, Estimate, MeanParameters, Releaser
+from shoal.mechanisms.statistic import Activation, Block, Contribution, Estimate, Releaser
 
 KEY = bytes(range(32))
 

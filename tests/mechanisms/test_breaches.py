@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from shoal.mechanisms.continual_mean import full
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.square_root import prefixes
 from shoal.mechanisms.counters.square_root_coefficients import Root
 from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
-from shoal.mechanisms.statistic import ALGORITHMS, Contribution
+from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.counters.counter_cases import given
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
 

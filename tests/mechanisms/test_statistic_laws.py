@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.full import Full
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import ALGORITHMS, Contribution, MeanParameters, Releaser
+from shoal.mechanisms.statistic import Contribution, Releaser
 from tests.mechanisms.counters.counter_cases import noise_in_release
 from tests.mechanisms.mechanism_cases import (
     KEY,

@@ -57,7 +57,7 @@ SCALE = (
     Mutant(
         name="groups not divided",
         family="scale",
-        file="mechanisms/statistic.py",
+        file="mechanisms/continual_mean/mean.py",
         old="return Fraction(self.epsilon) / self.groups",
         new="return Fraction(self.epsilon)",
         breach="a user who is in G groups loses G times epsilon",

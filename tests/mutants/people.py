@@ -52,7 +52,7 @@ CAPS = (
     Mutant(
         name="bounder without a cap",
         family="caps",
-        file="mechanisms/continual_mean/naive.py",
+        file="mechanisms/statistic.py",
         old="if count > self.max_contributions:",
         new="if count > 1 << 31:",
         breach="the second line of defence is gone: a bug in intake would cost privacy, not stop",
@@ -62,7 +62,7 @@ CAPS = (
     Mutant(
         name="cap off by one",
         family="caps",
-        file="mechanisms/continual_mean/naive.py",
+        file="mechanisms/statistic.py",
         old="if count > self.max_contributions:",
         new="if count > self.max_contributions + 1:",
         breach="a user moves the sum by one value more than the noise is for",

@@ -21,11 +21,11 @@ import orjson
 
 from shoal.agents.audit import key_file, verify
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.session import Session
+from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.kafka.assignment import Claim, Member, share
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
-from shoal.agents.worker.deployment import LOOK_EVERY, Deployment, former_topics
+from shoal.agents.worker.deployment import LOOK_EVERY, Deployment
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.stages import Statistics

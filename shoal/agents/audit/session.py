@@ -1,6 +1,6 @@
 """A command's session: configuration, key and ledger, opened in that order and held to each other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,3 +155,18 @@ def registered_readings(config: Config) -> dict[tuple[str, int], int]:
             return readings_of(ledger, config.kafka.app)
     except LedgerError:
         return {}
+
+
+def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:
+    """A worker must run every metric that is active in its app."""
+    if absent:
+        metric, version = absent[0]
+        raise LedgerError(
+            f'{session.path}: metric "{metric}" version {version} is active in the ledger and missing here; add it, or '
+            f"retire it for good: shoal budget {session.path} --retire {metric}"
+        )
+
+
+def former_topics(partitions: Mapping[str, int], read: Iterable[str]) -> dict[str, int]:
+    """Topics that workers of the app have read once and read no more, all their metrics being retired: partitions."""
+    return {topic: count for topic, count in partitions.items() if topic not in set(read)}

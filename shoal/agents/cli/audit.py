@@ -15,8 +15,8 @@ from shoal.agents.audit.replay.scan import committed, kafka_errors
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
-from shoal.agents.cli.kafka import settings_of
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
+from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.worker.process import quiet_libraries
 from shoal.agents.worker.tuning import tune_garbage_collector

@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from typing import NoReturn
+
+from shoal.agents.cli.stopping import leave
 
 
 def main() -> None:
@@ -12,9 +13,3 @@ def main() -> None:
     from shoal.agents.cli.main import main as run
 
     run()
-
-
-def leave(_signal: int, _frame: object) -> NoReturn:
-    """Nothing was begun, so nothing is to be committed."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not kill what ends already
-    sys.exit(0)

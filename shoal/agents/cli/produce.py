@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from shoal.agents.audit.session import load_config
-from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result
 from shoal.agents.cli.run import choose_topic
 from shoal.agents.input.event_file import EventFile, size_of
+from shoal.agents.kafka.configured import needed_settings
 from shoal.agents.kafka.produce import produce_file
 
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from shoal.agents.audit.session import load_config
-from shoal.agents.cli.kafka import needed_settings
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.kafka.configured import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
 
 

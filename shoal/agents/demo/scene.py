@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rich.console import RenderableType
 
+from shoal.agents.demo.progress import Due, Progress
 from shoal.models.config.file import Config
-
-if TYPE_CHECKING:
-    from shoal.agents.demo.streaming import Progress
-
-Due = dict[str, dict[int, int]]  # of each metric the instants that tell that it is over, and their numbers of releases
 
 
 @dataclass(frozen=True)
@@ -54,14 +50,14 @@ class Scene(Protocol):
         """What must have been released when everything is."""
         ...
 
-    def line(self, progress: "Progress") -> str:
+    def line(self, progress: Progress) -> str:
         """How it stands, in a line; empty before the first release."""
         ...
 
-    def board(self, progress: "Progress") -> RenderableType:
+    def board(self, progress: Progress) -> RenderableType:
         """How it stands, on a terminal."""
         ...
 
-    def look_back(self, progress: "Progress", place: Path, verdict: str) -> Told:
+    def look_back(self, progress: Progress, place: Path, verdict: str) -> Told:
         """Draw everything into the folder of the demo, and tell it."""
         ...

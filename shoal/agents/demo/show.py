@@ -17,8 +17,8 @@ from shoal.agents.broker import jars
 from shoal.agents.broker.process import Broker
 from shoal.agents.demo import folder, streaming
 from shoal.agents.demo.processes import Audited, Worker, audit, worker
+from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.scene import Scene, Told
-from shoal.agents.demo.streaming import Progress
 from shoal.agents.demo.view import View
 from shoal.models.errors import KafkaError
 

@@ -1,91 +1,30 @@
 """Events in, releases out: the demo's producer and its reader of what the worker publishes.
 
-`Progress` is all that the view shows. What can fail: the worker ends, or publishes nothing for a long time.
+What can fail: the worker ends, or publishes nothing for a long time.
 """
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.cli.kafka import settings_of
 from shoal.agents.demo.processes import Worker
-from shoal.agents.demo.scene import Due, Scene
+from shoal.agents.demo.progress import Progress
+from shoal.agents.demo.scene import Scene
 from shoal.agents.input.event_file import EventFile
+from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import create_sources, verify_topics
 from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError
-from shoal.models.times import time_of_text
 from shoal.stream.file_run import Line
 
 FRAME = 0.1  # seconds between two looks at the topics
 PATIENCE = 60.0  # seconds without a release
-
-
-class Seen(NamedTuple):
-    """A release as a consumer reads it; sorts in the order of a file of releases."""
-
-    at: int
-    metric: str
-    group: str
-    seq: int
-    raw: bytes
-    fields: dict[str, Any]
-
-
-@dataclass
-class Progress:
-    """What has gone in and come out so far."""
-
-    config: Config
-    count: int  # events in all
-    due: Due  # what is released when everything is
-    sent: int = 0
-    releases: dict[str, list[Seen]] = field(default_factory=dict)  # by metric, as they came
-    instants: Counter[tuple[str, int]] = field(default_factory=Counter)  # releases by metric and instant
-    activations: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def published(self) -> int:
-        """How many releases."""
-        return sum(map(len, self.releases.values()))
-
-    def last(self, metric: str) -> Seen | None:
-        """The latest release of a metric."""
-        releases = self.releases.get(metric)
-        return releases[-1] if releases else None
-
-    def ordered(self) -> list[Seen]:
-        """All releases in the order (at, metric, group, seq)."""
-        return sorted(seen for releases in self.releases.values() for seen in releases)
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything that is due has been released."""
-        return all(
-            self.instants[metric, at] >= number
-            for metric, instants in self.due.items()
-            for at, number in instants.items()
-        )
-
-    def take(self, raw: bytes) -> None:
-        """Note a release or an activation."""
-        fields = orjson.loads(raw)
-        if "seq" in fields:
-            at = time_of_text(fields["at"]) or 0
-            seen = Seen(at, fields["metric"], fields["group"] or "", fields["seq"], raw, fields)
-            self.releases.setdefault(seen.metric, []).append(seen)
-            self.instants[seen.metric, at] += 1
-        else:
-            self.activations.append(fields)
 
 
 async def make_topics(config: Config) -> None:

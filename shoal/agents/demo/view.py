@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.scene import Scene
-from shoal.agents.demo.streaming import Progress
 
 FRAMES_PER_SECOND = 8
 PLAIN_EVERY = 2.0  # seconds

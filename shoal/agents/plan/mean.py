@@ -12,7 +12,7 @@ from typing import Protocol
 
 from shoal.agents.plan.groups import GroupsOutlook
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
-from shoal.mechanisms.statistic import MeanParameters
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.models.config.metric import MEANS, ON_BLOCKS, WITH_PRIOR, MetricSection
 from shoal.models.errors import ConfigError
 from shoal.stream.topic import mean_parameters

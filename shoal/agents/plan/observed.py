@@ -22,9 +22,10 @@ from shoal.agents.plan.groups import GroupOutlook, GroupsOutlook, by_size, outlo
 from shoal.agents.plan.mean import LOOKS, About, Look, Outlook, Workload, is_useful, one_mean
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
-from shoal.mechanisms.statistic import COUNT_MASK, Block, Contribution, MeanParameters, Releaser
+from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.statistic import COUNT_MASK, Block, Contribution, Releaser
 from shoal.models.cells import cell_reader
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection

@@ -13,9 +13,9 @@ from shoal.agents.plan.groups import GroupOutlook, GroupsOutlook, alike, outlook
 from shoal.agents.plan.mean import CLOSE, HALVING, Cost, Look, caps, smallest
 from shoal.agents.plan.sums_workload import Source, StepWorkload
 from shoal.agents.plan.workload import spaced
-from shoal.mechanisms.continual_mean.forecast import bias
 from shoal.mechanisms.decayed_sum.forecast import Expected, StepProspect, by_hand, prospect
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.workload import bias
 from shoal.models.config.metric import SUMS, MetricSection
 from shoal.stream.topic import mechanism_of
 

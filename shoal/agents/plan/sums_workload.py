@@ -15,8 +15,8 @@ import numpy as np
 from shoal.agents.plan.groups import by_size, some
 from shoal.agents.plan.observed import Event, read_groups
 from shoal.agents.plan.workload import YEAR, Stated
-from shoal.mechanisms.continual_mean.forecast import Pattern
 from shoal.mechanisms.decayed_sum.forecast import Counted, Flow
+from shoal.mechanisms.workload import Pattern
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from shoal.agents.plan.groups import GroupOutlook, GroupsOutlook, alike
 from shoal.agents.plan.mean import LOOKS, About, Look, Outlook, Workload, is_useful, one_mean
-from shoal.mechanisms.continual_mean.forecast import Expected, Pattern, Prospect, bias, prospect
+from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
+from shoal.mechanisms.workload import Pattern, bias
 from shoal.models.config.metric import MetricSection
 
 YEAR = 365  # ticks, where nothing says how long it will last
@@ -119,7 +120,7 @@ class Stated:
         if isinstance(section.every, int):
             ticks = max(1, (over or 0) // section.every)
         mean = one_mean(section, coordinate)
-        return prospect(mean, self._pattern(section), ticks, self.spread), ticks or INSTANTS
+        return mean.prospect(self._pattern(section), ticks, self.spread), ticks or INSTANTS
 
     def _width(self, section: MetricSection, coordinate: int) -> float:
         low, high = section.ranges[coordinate]

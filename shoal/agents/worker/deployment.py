@@ -12,7 +12,7 @@ The worker never waits for the ledger: a database that is away, or slow, or says
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from shoal.agents.audit.ledger import Ledger
@@ -68,8 +68,3 @@ class Deployment:
                     f"{self._path}: {version_name(*version)} is retired in the ledger and still here: a newer "
                     "configuration is in use; start this worker with that one, or take the metric out of this one"
                 )
-
-
-def former_topics(partitions: Mapping[str, int], read: Iterable[str]) -> dict[str, int]:
-    """Topics that workers of the app have read once and read no more, all their metrics being retired: partitions."""
-    return {topic: count for topic, count in partitions.items() if topic not in set(read)}

@@ -17,17 +17,15 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from aiokafka.errors import KafkaError as ClientError
 from faust.types.tuples import TP
 
-from shoal.agents.kafka.settings import BOUND
+from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.worker.partition import Partition
 from shoal.stream.clock import STEPS
-
-if TYPE_CHECKING:
-    from shoal.agents.worker.host import Host
+from shoal.stream.machine import Place
 
 LOOKS = 8  # in a time of idle_after
 LEAST_PAUSE = 0.05  # seconds between two looks
@@ -77,10 +75,23 @@ class Pace:
         return seen[-1]
 
 
+class Hosting(Protocol):
+    """What it needs of the worker's host."""
+
+    settings: KafkaSettings
+    partitions: dict[Place, Partition]
+    app: Any
+    accepting: bool
+
+    def place(self, tp: TP) -> Place:
+        """Where a partition of a topic is hosted."""
+        ...
+
+
 class Idling:
     """The idle partitions of one worker."""
 
-    def __init__(self, host: "Host") -> None:
+    def __init__(self, host: Hosting) -> None:
         self._host = host
         self._seen: dict[TP, Seen] = {}
         self._paces: dict[TP, Pace] = {}

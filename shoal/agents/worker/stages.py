@@ -15,15 +15,15 @@ from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.handover import MadeAgain, heads_by_home
 from shoal.agents.audit.handover import Place as MadePlace
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
-from shoal.agents.audit.session import Session
+from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.audit_feed import Unavailable as SinkUnavailable
-from shoal.agents.worker.deployment import Deployment, former_topics
+from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
-from shoal.models.errors import AuditError, FailStop, LedgerError
+from shoal.models.errors import AuditError, FailStop
 from shoal.stream.bound import BoundPartition
 from shoal.stream.guard import Unmade
 from shoal.stream.machine import Machine, Place, Record
@@ -242,13 +242,3 @@ class Statistics:
             self.health.alarm("equivocation", str(error))
         except AuditError as error:
             self.health.alarm("audit", str(error))
-
-
-def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:
-    """A worker must run every metric that is active in its app."""
-    if absent:
-        metric, version = absent[0]
-        raise LedgerError(
-            f'{session.path}: metric "{metric}" version {version} is active in the ledger and missing here; add it, or '
-            f"retire it for good: shoal budget {session.path} --retire {metric}"
-        )

@@ -6,6 +6,7 @@ least half of its samples. The tail after the last closed block is withheld.
 Source       George, Ramesh, Singh and Tyagi (2024), section 3
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, new_block, over_cap
@@ -41,6 +42,15 @@ def top_level(max_contributions: int) -> int:
 
 
 _WEIGHTS = tuple(map(weight, range(COUNT_BITS)))
+
+
+def samples_in(counts: Iterable[int]) -> int:
+    """In so many blocks of each level.
+
+    >>> samples_in([3, 2, 1])
+    7
+    """
+    return sum(weight(level) * count for level, count in enumerate(counts))
 
 
 @dataclass(frozen=True, slots=True)

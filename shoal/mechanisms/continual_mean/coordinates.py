@@ -17,14 +17,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.statistic import (
     Activation,
     Block,
     Bounder,
     Contribution,
     Estimate,
-    MeanParameters,
     Releaser,
 )
 
@@ -36,6 +35,7 @@ LIMIT = 1 << 63  # a lane's sum stays below it, and an integer on the wire too
 class Coordinates:
     """All that is public about the means of several coordinates; they differ in range, prior and sigma alone.
 
+    >>> from shoal.mechanisms.continual_mean.naive import Naive
     >>> from shoal.mechanisms.grid import Grid
     >>> grids = Grid(Fraction(0), Fraction(1), 4), Grid(Fraction(-5), Fraction(5), 4)
     >>> both = Coordinates(tuple(Naive(grid=g, epsilon=Fraction(1, 2), max_contributions=8, users=3) for g in grids))
@@ -88,9 +88,10 @@ class Coordinates:
     def bounder(self) -> "JointBounder":
         """The unit's side: blocks close by the pattern, hence in all coordinates at once.
 
-        Only the naive mean merges over units: where parts are buckets of values, coordinates have different ones.
+        They merge over units where there is one part: buckets of values would be others in each coordinate.
         """
-        return JointBounder(self.parts[0].bounder(), isinstance(self.parts[0], Naive))
+        bounder = self.parts[0].bounder()
+        return JointBounder(bounder, merges=bounder.merges and bounder.parts == 1)
 
     def releaser(self, key: bytes, group: bytes) -> "CoordinatesReleaser":
         """The means of one group."""
@@ -101,8 +102,8 @@ class Coordinates:
 class JointBounder:
     """The bounder of one coordinate on packed values: it sums them, and what closes is a matter of numbers alone.
 
-    >>> from shoal.mechanisms.continual_mean.naive import NaiveBounder
-    >>> JointBounder(NaiveBounder(max_contributions=9), merges=True).add(1, 5 << 64 | 7)[1].total == 5 << 64 | 7
+    >>> from shoal.mechanisms.statistic import OneByOne
+    >>> JointBounder(OneByOne(max_contributions=9), merges=True).add(1, 5 << 64 | 7)[1].total == 5 << 64 | 7
     True
     """
 

@@ -14,19 +14,22 @@ Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 6, with log2 for every log
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
 from shoal.mechanisms.continual_mean import blocks
-from shoal.mechanisms.continual_mean.levels import BlockMean, Level, LevelKeys, ceiling, decimal, rounding_up
+from shoal.mechanisms.continual_mean.levels import BlockMean, Level, LevelKeys, scales_of
+from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
-from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
+from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.median import Unit, bins, median_bin, midpoint, pack
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, algorithm
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.workload import Pattern
 
 UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from the start
 MOST_BINS = 1 << 16
@@ -103,6 +106,23 @@ class Full(BlockMean):
     def bounder(self) -> blocks.BlockBounder:
         """Samples are summed into blocks."""
         return blocks.BlockBounder(self.max_contributions)
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+        """The blocks of active levels, each level's in its own tree."""
+        active = list(self._active(self.closed(pattern, tau)))
+        return blocks.samples_in(active), scales_of(self.levels, active)
+
+    def _active(self, closed: Sequence[int]) -> Iterator[int]:
+        """Blocks of levels that count: those without a prior, then as long as the blocks below hold enough for one."""
+        ready = 0
+        for index, count in enumerate(closed):
+            if index >= self.first or self.sigma is not None:
+                level = self.levels[max(index, self.first)]  # with sigma, level 0 waits for the prior of level 1
+                below = ready if index else closed[0]
+                if below < level.array_size * level.arrays:
+                    return
+            yield count
+            ready += blocks.weight(index) * count
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "FullReleaser":
         """The mean of one group."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shoal.mechanisms.continual_mean.levels import BlockMean, LevelKeys, ceiling, decimal, rounding_up
+from shoal.mechanisms.continual_mean.levels import BlockMean, LevelKeys
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
+from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 

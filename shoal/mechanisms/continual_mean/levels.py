@@ -9,45 +9,24 @@ Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), equations (2), (4), (9) and section 4, with log2 for every log
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
 from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean import blocks
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.binary import BinaryTree
+from shoal.mechanisms.decimals import decimal
+from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import MeanParameters
+from shoal.mechanisms.workload import Pattern
 
 TAIL = 64  # in sigmas: a subgaussian sample is further from its mean once in exp(2048) / 2
 LARGEST_SUM = 1 << 63  # sums of a unit's samples stay below it: they travel as integers of 64 bits
-# Decimals of 50 digits, each step rounded up, and this factor on the result cover every rounding, so that the ceilings
-# are at least the formulas and the same on every machine. Whatever width they give, the noise is made for it.
-_MARGIN = 1 + Decimal(10) ** -30
-_CONTEXT = Context(prec=50, rounding=ROUND_CEILING)
-
-
-def rounding_up() -> AbstractContextManager[Context]:
-    """The context in which the constants are computed."""
-    return localcontext(_CONTEXT)
-
-
-def decimal(value: Fraction | int) -> Decimal:
-    """The number in the current context."""
-    return Decimal(value.numerator) / value.denominator
-
-
-def ceiling(value: Decimal) -> int:
-    """An integer that is at least the exact value of what was computed.
-
-    >>> with rounding_up():
-    ...     ceiling(decimal(2).sqrt() * 10**6)
-    1414214
-    """
-    return int((value * _MARGIN).to_integral_value(ROUND_CEILING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +44,11 @@ class Level:
     def array_size(self) -> int:
         """Samples in an array of the level's prior."""
         return 1 << (self.index - 1)
+
+
+def scales_of(levels: Sequence[Level], counts: Sequence[int]) -> Scales:
+    """What the noise of all levels together consists of, with so many blocks in each."""
+    return tuple(one for level, count in zip(levels, counts, strict=False) for one in level.tree.scales(count))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +69,10 @@ class BlockMean(MeanParameters):
     def top(self) -> int:
         """L; at least 1, so that the shares are defined for m = 1."""
         return max(1, blocks.top_level(self.max_contributions))
+
+    def closed(self, pattern: Pattern, tau: float) -> list[int]:
+        """How many blocks of each level units have closed."""
+        return [pattern.reached(1 << level, tau) for level in range(self.max_contributions.bit_length())]
 
     @property
     def sigma_steps(self) -> Fraction:

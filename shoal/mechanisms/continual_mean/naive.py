@@ -11,23 +11,14 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from shoal.mechanisms.continual_mean.mean import MeanParameters, algorithm
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
-from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import (
-    COUNT_MASK,
-    Activation,
-    Block,
-    Contribution,
-    Estimate,
-    MeanParameters,
-    algorithm,
-    new_block,
-    over_cap,
-)
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, OneByOne
+from shoal.mechanisms.workload import Pattern
 
 
 @algorithm("naive")
@@ -40,34 +31,19 @@ class Naive(MeanParameters):
         elements = self.users * self.max_contributions
         return BinaryTree(elements, self.max_contributions * self.grid.steps, self.group_epsilon)
 
-    def bounder(self) -> "NaiveBounder":
+    def bounder(self) -> OneByOne:
         """Every sample is a contribution of its own."""
-        return NaiveBounder(self.max_contributions)
+        return OneByOne(self.max_contributions)
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+        """All samples up to the cap."""
+        samples = pattern.samples(self.max_contributions, tau)
+        return samples, self.tree.scales(samples)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
         """The mean of one group."""
         counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
         return NaiveReleaser(self, counter)
-
-
-@dataclass(frozen=True, slots=True)
-class NaiveBounder:
-    """Passes on each sample up to the cap; the account is the number of samples.
-
-    >>> NaiveBounder(max_contributions=2).add(1, 30)
-    (2, Block(number=2, level=0, samples=1, total=30, part=0))
-    """
-
-    max_contributions: int
-    merges: bool = True
-    parts: int = 1
-
-    def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
-        count = (account & COUNT_MASK) + 1
-        if count > self.max_contributions:
-            raise over_cap()
-        return count, new_block((count, 0, 1, value, 0))
 
 
 class NaiveReleaser:

@@ -16,8 +16,10 @@ from functools import cached_property
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
+from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryTree
-from shoal.mechanisms.statistic import algorithm
+from shoal.mechanisms.error_bars import Scales
+from shoal.mechanisms.workload import Pattern
 
 
 @algorithm("single-tree")
@@ -38,6 +40,11 @@ class SingleTree(GivenPrior):
     def bounder(self) -> blocks.BlockBounder:
         """Samples are summed into blocks."""
         return blocks.BlockBounder(self.max_contributions)
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+        """All blocks in one tree."""
+        closed = self.closed(pattern, tau)
+        return blocks.samples_in(closed), self.tree.scales(sum(closed))
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
         """The mean of one group."""

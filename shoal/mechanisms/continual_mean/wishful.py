@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
+from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryTree
-from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, algorithm, over_cap
+from shoal.mechanisms.error_bars import Scales
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
+from shoal.mechanisms.workload import Pattern
 
 
 @algorithm("wishful")
@@ -34,6 +37,11 @@ class Wishful(GivenPrior):
     def bounder(self) -> "WholeBounder":
         """All samples of a unit are one block."""
         return WholeBounder(self.max_contributions)
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+        """Units with all their samples."""
+        units = pattern.reached(self.max_contributions, tau)
+        return units * self.max_contributions, self.tree.scales(units)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
         """The mean of one group."""

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.mechanisms.continual_mean.forecast import Pattern
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.decayed import DecayedSteps
@@ -26,6 +25,7 @@ from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.mechanisms.sums.window import WindowSum
+from shoal.mechanisms.workload import Pattern
 
 FOREVER = 1 << 40  # steps
 PHASES, STRIDE = 256, 7919  # releases whose variances are averaged where no formula has the mean, and how far apart

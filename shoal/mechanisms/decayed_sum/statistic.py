@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms import check
-from shoal.mechanisms.continual_mean.naive import NaiveBounder
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
@@ -33,6 +32,7 @@ from shoal.mechanisms.statistic import (
     Activation,
     Contribution,
     Estimate,
+    OneByOne,
     clamped,
 )
 from shoal.mechanisms.sums.decays import AnyWindow, Decay
@@ -110,9 +110,9 @@ class Stepped:
         """The grid that samples are clipped to."""
         return self.grid
 
-    def bounder(self) -> NaiveBounder:
+    def bounder(self) -> OneByOne:
         """Every sample is a contribution of its own."""
-        return NaiveBounder(self.max_contributions)
+        return OneByOne(self.max_contributions)
 
     def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
         """One group."""

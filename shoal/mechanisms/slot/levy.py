@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from shoal.mechanisms.continual_mean.levels import ceiling, decimal, rounding_up
+from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.selection.median import median_bin
 from shoal.mechanisms.slot import clipping, error_forecast
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users

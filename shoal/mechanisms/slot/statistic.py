@@ -17,14 +17,13 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms import check
-from shoal.mechanisms.continual_mean.naive import NaiveBounder
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot import algorithms, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, cell_estimate
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate, OneByOne
 
 Statistic = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
@@ -96,9 +95,9 @@ class Slotted:
         """The grid that samples are clipped to."""
         return self.grid
 
-    def bounder(self) -> NaiveBounder:
+    def bounder(self) -> OneByOne:
         """Nothing is summed before a slot is over."""
-        return NaiveBounder(self.max_contributions)
+        return OneByOne(self.max_contributions)
 
     def releaser(self, key: bytes, group: bytes) -> "CellReleaser":
         """One cell, from slot to slot."""

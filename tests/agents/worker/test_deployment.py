@@ -9,9 +9,9 @@ import pytest
 from shoal.agents.audit import key_file, verify
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.session import Session
+from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.worker import deployment
-from shoal.agents.worker.deployment import Deployment, former_topics
+from shoal.agents.worker.deployment import Deployment
 from shoal.models.errors import FailStop, LedgerError
 from shoal.models.tables import MetricVersion
 from tests.agents.audit.audit_examples import APP, register, release, version

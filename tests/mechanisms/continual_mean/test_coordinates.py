@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean.coordinates import LIMIT, Coordinates
 from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, MeanParameters
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 from tests.mechanisms.mechanism_cases import KEY, has, json_able, mean, means, play, subgaussian
 
 STEPS = 1 << 20

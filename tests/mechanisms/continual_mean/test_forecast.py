@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.mechanisms.continual_mean.forecast import Counted, Expected, Pattern, bias, prospect
+from shoal.mechanisms.continual_mean.forecast import Counted, Expected
+from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.forecast import SharpProspect
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import ALGORITHMS, Contribution, Estimate, MeanParameters
+from shoal.mechanisms.statistic import Contribution, Estimate
+from shoal.mechanisms.workload import Pattern, bias
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
 Part = tuple[str, int, int]  # of a tick: what may be summed
@@ -82,7 +84,7 @@ def released(
 
 
 def both(mean: MeanParameters, pattern: Pattern, ticks: int) -> Iterator[tuple[Expected, Estimate | None]]:
-    ahead = prospect(mean, pattern, ticks)
+    ahead = mean.prospect(pattern, ticks)
     for tick, estimate in enumerate(released(mean, contributed(mean, pattern, ticks)), start=1):
         yield ahead.at(tick / ticks), estimate
 
@@ -109,7 +111,7 @@ def test_levels_of_full_activate_when_foretold() -> None:
     mean = mean_of("full", max_contributions=16, users=300, epsilon=Fraction(300))
     rests_on = [(foretold.samples, estimate and estimate.samples) for foretold, estimate in both(mean, EVEN, 16)]
     assert all(foretold == found for foretold, found in rests_on)
-    assert prospect(mean, EVEN, 16).likely(1) is None, "nothing is drawn"
+    assert mean.prospect(EVEN, 16).likely(1) is None, "nothing is drawn"
     assert rests_on[-1][0] == 300 * 16, "every level counts in the end"
     assert any(foretold < 0.9 * EVEN.samples(None, tick / 16) for tick, (foretold, _) in enumerate(rests_on, 1))
 
@@ -155,7 +157,7 @@ def test_sharp_is_foretold_within_a_tenth_however_it_begins(way: str) -> None:
     cap, users, samples, skewed, epsilon, ticks, spread = WAYS[way]
     pattern = (Pattern.skewed if skewed else Pattern.even)(users, samples)
     mean = sharp(max_contributions=cap, users=users, epsilon=Fraction(epsilon), horizon=ticks)
-    ahead = prospect(mean, pattern, ticks, Fraction(spread))
+    ahead = mean.prospect(pattern, ticks, Fraction(spread))
     assert isinstance(ahead, SharpProspect)
     # given that it begins in this way, and what it then does under several keys
     assert way_of(ahead) == way.partition(",")[0].partition(" ")[0]

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from shoal.mechanisms.continual_mean import full as full_module
 from shoal.mechanisms.continual_mean.full import Full, FullReleaser
 from shoal.mechanisms.continual_mean.levels import Level
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive, NaiveReleaser
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import Contribution, MeanParameters
+from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
 
 STEPS = 16

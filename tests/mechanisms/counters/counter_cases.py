@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.counters.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.counters.complete_tree import Draw, Draws
 from shoal.mechanisms.counters.counter import Counter, Tree
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.statistic import MeanParameters, Releaser
+from shoal.mechanisms.statistic import Releaser
 from tests.mechanisms.mechanism_cases import KEY, classes, epoch_key
 
 Name = tuple[bytes, int]  # of a draw: subkey, index

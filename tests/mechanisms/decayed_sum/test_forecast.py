@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shoal.mechanisms.continual_mean.forecast import Pattern
 from shoal.mechanisms.decayed_sum.forecast import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.decayed_sum.statistic import Statistic, Stepped
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.workload import Pattern
 
 MANY = 10**9  # users: so many that a pattern's rounding to whole samples does not matter
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 10)

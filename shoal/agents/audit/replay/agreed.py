@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlalchemy import select
 
-from shoal.agents.audit.session import Session, registration_of
-from shoal.agents.worker.stages import refuse_absent
+from shoal.agents.audit.session import Session, refuse_absent, registration_of
 from shoal.models.config.file import Config
 from shoal.models.errors import AuditError
 from shoal.models.tables import ACTIVE, ENDED, RETIRED, MetricVersion, PartitionCount

@@ -24,11 +24,10 @@ from shoal.agents.audit.replay.contributions import Sent, compare
 from shoal.agents.audit.replay.matching import ActivationMatcher, Findings, ReleaseMatcher
 from shoal.agents.audit.replay.release_again import ReleaseAgain
 from shoal.agents.audit.replay.scan import Scan, kafka_errors, partition_counts
-from shoal.agents.audit.session import Session
+from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.audit.verify import Finding
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.worker.deployment import former_topics
 from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop, KafkaError

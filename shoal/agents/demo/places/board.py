@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.agents.demo.places.outcome import Found, hour, quantile
-from shoal.agents.demo.streaming import Progress
+from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.view import how_far
 
 

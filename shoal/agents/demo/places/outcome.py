@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from shoal.agents.demo.streaming import Seen
+from shoal.agents.demo.progress import Seen
 from shoal.agents.simulate.truth import Truth
 from shoal.models.times import iso
 

@@ -17,8 +17,8 @@ from rich.console import RenderableType
 
 from shoal.agents.demo.places import board
 from shoal.agents.demo.places.outcome import Found, final, found_in, summary
-from shoal.agents.demo.scene import Due, Told
-from shoal.agents.demo.streaming import Progress
+from shoal.agents.demo.progress import Due, Progress
+from shoal.agents.demo.scene import Told
 from shoal.agents.map.drawing import draw_map
 from shoal.agents.map.releases import read_places
 from shoal.agents.simulate.city import City

@@ -4,8 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from shoal.agents.demo.progress import Progress, Seen
 from shoal.agents.demo.shop.purchases import Purchases
-from shoal.agents.demo.streaming import Progress, Seen
 from shoal.agents.demo.view import how_far
 from shoal.models.times import iso
 

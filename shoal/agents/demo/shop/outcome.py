@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from shoal.agents.demo.progress import Progress, Seen
 from shoal.agents.demo.shop.purchases import Purchases
-from shoal.agents.demo.streaming import Progress, Seen
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text

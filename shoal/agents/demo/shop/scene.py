@@ -13,12 +13,12 @@ from typing import Self
 
 from rich.console import RenderableType
 
-from shoal.agents.demo.scene import Due, Told
+from shoal.agents.demo.progress import Due, Progress
+from shoal.agents.demo.scene import Told
 from shoal.agents.demo.shop import board
 from shoal.agents.demo.shop.outcome import final, outcomes, summary
 from shoal.agents.demo.shop.picture import draw
 from shoal.agents.demo.shop.purchases import FILE, Purchases
-from shoal.agents.demo.streaming import Progress
 from shoal.models.config.file import Config
 from shoal.models.times import end_of_tick
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from shoal.mechanisms.continual_mean.sharp.choices import BLOCK_NOISE, choice_target
-from shoal.mechanisms.continual_mean.sharp.parameters import Shares, Sharp
+from shoal.mechanisms.continual_mean.sharp.parameters import Shares, SharpParameters
 from shoal.mechanisms.selection import clip_range
 
 SAMPLE_SD = math.sqrt(1 / 20)  # of Beta(2, 2)
@@ -28,7 +28,7 @@ Below = Callable[[float], float]  # a distribution function, of grid steps
 class Law:
     """Of a mean's samples."""
 
-    mean: Sharp
+    mean: SharpParameters
     spread: Fraction
     quantile: float = 0.5  # of the clip range that is chosen first
 

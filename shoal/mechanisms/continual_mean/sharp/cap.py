@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from shoal.mechanisms.workload import BIAS
+
 NOISE = Fraction(21, 20)
-BIAS = Fraction(1, 30)
 EVEN = Fraction(3, 2)  # times as many units with a first block as under the law with the long tail
 ALMOST_ALL = Fraction(9, 10)  # is enough, however many samples they have
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones

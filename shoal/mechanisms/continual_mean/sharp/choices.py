@@ -7,14 +7,11 @@ Proof        docs/proofs/sharp.md
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from shoal.mechanisms.continual_mean.sharp.buckets import outside
+from shoal.mechanisms.continual_mean.sharp.parameters import Shares, SharpParameters
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection import clip_range
-
-if TYPE_CHECKING:
-    from shoal.mechanisms.continual_mean.sharp.parameters import Shares, Sharp
 
 # Where fewer than one in so many may lie outside, the candidates beyond the tail are too many and alike.
 MANY_OUTSIDE = 12
@@ -31,10 +28,10 @@ class Choices:
 
     __slots__ = ("_coordinate", "_group", "_key", "_mean")
 
-    def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
+    def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
         self._mean, self._key, self._group, self._coordinate = mean, key, group, coordinate
 
-    def range(self, first: Sequence[int], shares: "Shares", noise: Fraction) -> tuple[int, int, int]:
+    def range(self, first: Sequence[int], shares: Shares, noise: Fraction) -> tuple[int, int, int]:
         """Centre in grid steps, and the numbers of two boundaries, from units' first samples per bucket.
 
         noise: expected of the mean, in clip widths; it tunes how far the range is widened.
@@ -49,7 +46,7 @@ class Choices:
         widening = clip_range.widening(Fraction(target, sum(first)), noise, skewed=skewed)
         return centre, *buckets.around(centre, int(chosen * widening))
 
-    def first_blocks(self, totals: Sequence[int], shares: "Shares") -> tuple[int, int]:
+    def first_blocks(self, totals: Sequence[int], shares: Shares) -> tuple[int, int]:
         """Centre and half width of the means of units' first blocks, in grid steps."""
         mean, size = self._mean, self._mean.shape.weight(0)
         counts = [0] * mean.buckets.count
@@ -72,7 +69,7 @@ class Choices:
         chosen = candidates[clip_range.scale(left, target, epsilon, self._words("scale", shape.levels + block))]
         return int(chosen * clip_range.widening(Fraction(target, len(far)), BLOCK_NOISE))
 
-    def _centre(self, counts: Sequence[int], shares: "Shares") -> int:
+    def _centre(self, counts: Sequence[int], shares: Shares) -> int:
         epsilon = self._mean.group_epsilon * shares.centre
         return self._mean.buckets.boundaries[clip_range.centre(counts, epsilon, self._words("centre", 0))]
 

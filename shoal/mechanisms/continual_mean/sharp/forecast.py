@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.mechanisms.continual_mean.forecast import Expected, Pattern, expected
+from shoal.mechanisms.continual_mean.forecast import Expected, expected
 from shoal.mechanisms.continual_mean.sharp.assumed_law import Law
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
-from shoal.mechanisms.continual_mean.sharp.releaser import NARROWER, WORTH
+from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
+from shoal.mechanisms.continual_mean.sharp.releaser import WORTH
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.error_bars import noise_sd
+from shoal.mechanisms.workload import Pattern
 
 FULL, STRIDES = 128, 8  # ticks in a doubling that are looked at in so many strides
 CURVE = 256  # instants, twice, at which contributions are counted, where each has a release
@@ -45,7 +46,7 @@ class Start(NamedTuple):
 class SharpProspect:
     """A sharp mean over a pattern."""
 
-    mean: Sharp
+    mean: SharpParameters
     pattern: Pattern
     releases: int | None  # None: one per contribution
     spread: Fraction
@@ -69,7 +70,7 @@ class SharpProspect:
         if self.start is None or tick < self.start.tick:
             half = self.mean.grid.width_value(Fraction(self.mean.grid.steps, 2))
             return Expected(0, of, half, half) if of else Expected(0, 0, None, None)
-        return expected(self.mean, self._included(tau, tick, self.opened), of, self._scales(tick))
+        return expected(self.mean.grid, self._included(tau, tick, self.opened), of, self._scales(tick))
 
     # ---------------------------------------------------------------- ticks
 

@@ -1,29 +1,4 @@
-"""Sharp continual mean: the most accurate one here, for users who differ and for users who are alike.
-
-Samples wait until enough units have come. Then the pattern so far says how a group begins (`begin`):
-
-    short   few samples per unit, or very different numbers of them: the part of the cap that pays counts, each sample
-            clipped to a private range of units' first samples, if that range cannot cost more than it saves
-    long    units with many samples each: a private range of the means of units' first blocks. If it shows that longer
-            blocks can be clipped more narrowly, each octave of blocks gets a private clip range of its own
-
-From there on one BLUE counter, indexed by release, takes the clipped sums of the ticks.
-
-Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
-Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
-Unit         all values of a user in the metric, at most m per group in at most G groups
-Budget       per group e = epsilon / G: `shares` of e for the centre, the scale and each later octave's scale, the rest
-             for the counter; what calls that are not made do not need, the counter gets
-Sensitivity  of a call: one number per unit, each cost moves by at most 1 or 2 (clip_range.py). Of the counter, in L1:
-             the width of the clip range for each sample that counts one by one, the width of its clip for each block;
-             the sum over all that a unit can ever make is at most C, the width that the counter's noise is made for
-Noise        of a BLUE counter of width C, over ticks in which the group released (blue.py)
-Variance     in squared grid steps: that of the counter at the tick, over (samples included)**2
-Bias         at most, in units of the range b - a and for any data: the part of the samples that is left out (over the
-             cap, or in blocks still open) + for those included, how far the clip range stays inside the range
-Proof        docs/proofs/sharp.md
-Source       the blocks of George, Ramesh, Singh and Tyagi (2024); the rest is derived in the proof
-"""
+"""Public parameters of the sharp mean, and what follows from them and the pattern: shares, caps, when it begins."""
 
 import math
 from dataclasses import dataclass
@@ -31,13 +6,12 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 
-from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape, SharpBounder
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape
 from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even
-from shoal.mechanisms.continual_mean.sharp.releaser import NARROWER, SharpReleaser
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.selection import clip_range
-from shoal.mechanisms.statistic import MeanParameters, algorithm
 
 RELEASES = 365  # expected of a group where no horizon is given; tunes only
 HALVINGS = 24  # candidates of a scale: the range times 2**(-j / 2)
@@ -50,6 +24,7 @@ MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
 # A clip range leaves a part of the units outside on purpose, and no call tells how far: they might be at the end of the
 # range. So it is chosen where that part, in ranges, is at most this many times the noise of the naive sum.
 RISK = Fraction(2)
+NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
 LARGEST = 1 << 63  # what a contribution carries stays below it: it travels as an integer of 64 bits
 
 
@@ -80,9 +55,8 @@ def shares_of_longs(units: Fraction) -> Shares:
     )
 
 
-@algorithm("sharp")
 @dataclass(frozen=True, kw_only=True)
-class Sharp(MeanParameters):
+class SharpParameters(MeanParameters):
     """All that is public about a sharp mean."""
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
@@ -113,7 +87,8 @@ class Sharp(MeanParameters):
         """Candidates of a scale in grid steps, descending; none is 0.
 
         >>> from shoal.mechanisms.grid import Grid
-        >>> mean = Sharp(grid=Grid(Fraction(0), Fraction(1), 64), epsilon=Fraction(1), max_contributions=4, users=9)
+        >>> grid = Grid(Fraction(0), Fraction(1), 64)
+        >>> mean = SharpParameters(grid=grid, epsilon=Fraction(1), max_contributions=4, users=9)
         >>> mean.half_widths
         (64, 46, 32, 23, 16, 12, 8, 6, 4, 3, 2, 1)
         """
@@ -244,7 +219,8 @@ class Sharp(MeanParameters):
         """Those there are to choose from, ascending: powers of two of single samples, and the ends of blocks.
 
         >>> from shoal.mechanisms.grid import Grid
-        >>> mean = Sharp(grid=Grid(Fraction(0), Fraction(1), 64), epsilon=Fraction(1), max_contributions=128, users=9)
+        >>> grid = Grid(Fraction(0), Fraction(1), 64)
+        >>> mean = SharpParameters(grid=grid, epsilon=Fraction(1), max_contributions=128, users=9)
         >>> mean.caps
         (1, 2, 4, 8, 16, 32, 64, 96, 128)
         """
@@ -286,13 +262,3 @@ class Sharp(MeanParameters):
         if block not in self.shape.octave(0):
             move *= Decimal(alike.numerator) / alike.denominator
         return min(int(move.to_integral_value()), weight * self.grid.steps)
-
-    # ---------------------------------------------------------------- the two sides
-
-    def bounder(self) -> SharpBounder:
-        """Single samples with their buckets, then blocks."""
-        return SharpBounder(self.shape, self.buckets)
-
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> SharpReleaser:
-        """The mean of one group and coordinate."""
-        return SharpReleaser(self, key, group, coordinate)

@@ -8,19 +8,16 @@ octaves' scales, and the last release.
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
+from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
 from shoal.mechanisms.error_bars import estimate, noise_sd
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
-if TYPE_CHECKING:
-    from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
-
 WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
-NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
 
 
 class SharpReleaser:
@@ -32,7 +29,7 @@ class SharpReleaser:
         "_waiting", "_width", "_written",
     )  # fmt: skip
 
-    def __init__(self, mean: "Sharp", key: bytes, group: bytes, coordinate: int) -> None:
+    def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
         self._mean = mean
         self._levels = mean.shape.levels
         self._tree_key = partial(derive, key, group, "tree", "mean", coordinate, 0)  # of an epoch

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import strategies as st
 
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.counters.counter import Tree
 from shoal.mechanisms.grid import Grid

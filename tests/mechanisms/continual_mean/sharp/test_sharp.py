@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.mechanisms.continual_mean.sharp import releaser as sharp_releaser
+from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.continual_mean.sharp import parameters as sharp_parameters
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
-from shoal.mechanisms.continual_mean.sharp.parameters import HALVINGS, Sharp
+from shoal.mechanisms.continual_mean.sharp.parameters import HALVINGS
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.selection import clip_range
 from tests.mechanisms.continual_mean.sharp.sharp_cases import (
@@ -220,7 +221,7 @@ class TestBudget:
         shares = parameters.shares(Beginning(128, 0, longs, alike=True))
         targets = [
             (len(parameters.half_widths), shares.scale, longs),
-            (sharp_releaser.NARROWER, shares.octave, parameters.octave_units(longs, shares.octave)),
+            (sharp_parameters.NARROWER, shares.octave, parameters.octave_units(longs, shares.octave)),
         ]
         for candidates, share, units in targets:
             target = clip_range.outside(candidates, share * epsilon, clip_range.SURE)

@@ -11,7 +11,7 @@ from math import sqrt
 
 import pytest
 
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import derive

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp import choices as sharp_choices
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.selection import clip_range, exponential

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.sharp.sharp_cases import (
     CASES,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
-from shoal.mechanisms.continual_mean.sharp.parameters import Sharp
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.sharp.sharp_cases import LONG, sharp

@@ -1,4 +1,4 @@
-"""What the Kafka commands share: settings out of a configuration."""
+"""The Kafka layer's settings, as a configuration has them."""
 
 from pathlib import Path
 

@@ -1,0 +1,86 @@
+"""What every algorithm of a mean without decay is: a class of public parameters, known to configurations by a name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, TypeVar
+
+from shoal.mechanisms import check
+from shoal.mechanisms.continual_mean.forecast import Counted, Prospect
+from shoal.mechanisms.error_bars import Scales
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Bounder, Releaser
+from shoal.mechanisms.workload import Pattern
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanParameters:
+    """What is public about a private mean; an algorithm is a subclass."""
+
+    name: ClassVar[str]
+
+    grid: Grid
+    epsilon: Fraction  # for everything one unit meets in the metric, all its groups together
+    max_contributions: int  # m: per unit and group
+    users: int  # n: expected; tunes accuracy, never the guarantee
+    groups: int = 1  # G: of one unit
+    failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
+    clamps: bool = False  # what is published lies between bounds that are known for the mean
+
+    def __post_init__(self) -> None:
+        check.positive(
+            epsilon=self.epsilon, max_contributions=self.max_contributions, users=self.users, groups=self.groups
+        )
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
+        check.below(COUNT_MASK, max_contributions=self.max_contributions)
+        check.probability(failure=self.failure)
+
+    @property
+    def group_epsilon(self) -> Fraction:
+        """What each group may use; exact, so the shares never exceed the whole."""
+        return Fraction(self.epsilon) / self.groups
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
+        return self.grid
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """What the mean is clamped to; None: it is not."""
+        return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
+
+    def bounder(self) -> Bounder:
+        """The unit's side of the algorithm."""
+        raise NotImplementedError
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+        """Over a pattern, when the part tau of the time is over: (samples that count, the noise of their sum)."""
+        raise TypeError(f"{type(self).__name__} is not planned here")
+
+    def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:
+        """What will come of it.
+
+        releases: over the whole time, evenly; None: one per contribution. spread: part of the range that values lie in.
+        """
+        return Counted(self, pattern)
+
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
+        """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
+        raise NotImplementedError
+
+
+ALGORITHMS: dict[str, type[MeanParameters]] = {}
+Algorithm = TypeVar("Algorithm", bound=MeanParameters)
+
+
+def algorithm(name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
+    """Make a class of means available to configurations under a name."""
+
+    def register(cls: type[Algorithm]) -> type[Algorithm]:
+        cls.name = name
+        ALGORITHMS[name] = cls
+        return cls
+
+    return register

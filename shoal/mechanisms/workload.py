@@ -1,0 +1,84 @@
+"""Workloads: who contributes when, before anybody does, and what it costs to leave some of it out.
+
+Pattern      tau is the part of the time that is over, 0 .. 1. A user who gives x samples in all has given
+             floor(x tau + phase); phases are spread evenly over 0 .. 1, so everything has a closed form
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+FINE = 4  # classes of a skewed pattern in each halving of its users
+BIAS = Fraction(1, 30)  # of the range, where everything is left out
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Users who give their samples at constant rates.
+
+    >>> pattern = Pattern.even(1000, samples=8)
+    >>> pattern.reached(1, 1 / 16), pattern.reached(8, 1), pattern.samples(4, 1), pattern.samples(None, 1 / 4)
+    (500, 1000, 4000, 2000)
+    """
+
+    users: int
+    classes: tuple[tuple[float, float], ...]  # (part of the users, samples of each in all)
+
+    @classmethod
+    def even(cls, users: int, samples: float) -> "Pattern":
+        """All give the same number; of 2.5, half of them give 2, half 3."""
+        return cls(users, ((1.0, float(samples)),))
+
+    @classmethod
+    def skewed(cls, users: int, samples: float) -> "Pattern":
+        """Numbers that fall like a power law of exponent 3/2, at least 1 each: a few give most.
+
+        >>> pattern = Pattern.skewed(1000, samples=3)
+        >>> pattern.samples(None, 1), pattern.reached(2, 1), pattern.reached(20, 1)
+        (3000, 586, 11)
+        """
+        ends = _halvings(users)
+        shares = [upper - lower for upper, lower in ends]
+        # The mean of u**(-2/3) over u = lower .. upper.
+        sizes = [3 * (upper ** (1 / 3) - lower ** (1 / 3)) / (upper - lower) for upper, lower in ends]
+        return cls(users, tuple(zip(shares, _scaled(shares, sizes, float(samples)), strict=True)))
+
+    def reached(self, samples: int, tau: float) -> int:
+        """How many users have given at least so many samples."""
+        parts = (share * min(max(size * tau + 1 - samples, 0.0), 1.0) for share, size in self.classes)
+        return round(self.users * sum(parts))
+
+    def samples(self, cap: int | None, tau: float) -> int:
+        """Samples so far, of each user at most the first `cap`."""
+        parts = (share * (size * tau if cap is None else min(size * tau, cap)) for share, size in self.classes)
+        return round(self.users * sum(parts))
+
+
+def _halvings(users: int) -> list[tuple[float, float]]:
+    """1 .. 0, in classes that get smaller by a constant factor, down to a single user."""
+    count = FINE * max(1, users.bit_length())
+    ends = [2 ** (-i / FINE) for i in range(count)] + [0.0]
+    return list(zip(ends, ends[1:], strict=False))
+
+
+def _scaled(shares: Sequence[float], sizes: Sequence[float], mean: float) -> list[float]:
+    """The sizes times a factor, at least 1 each, so that their mean is as asked; all equal if that is at most 1."""
+    if mean <= 1:
+        return [mean] * len(sizes)
+    low, high = 0.0, mean
+    for _ in range(60):
+        factor = (low + high) / 2
+        found = sum(share * max(1.0, factor * size) for share, size in zip(shares, sizes, strict=True))
+        low, high = (factor, high) if found < mean else (low, factor)
+    return [max(1.0, high * size) for size in sizes]
+
+
+def bias(left_out: float, width: float) -> float:
+    """By experience with users who differ: what leaving out a part of the samples moves a mean by.
+
+    At most it is that part of the range. width: of what samples are clipped to.
+
+    >>> bias(0.5, 120.0)
+    1.0
+    """
+    return float(BIAS) * left_out * left_out * width
