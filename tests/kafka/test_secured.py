@@ -5,71 +5,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
+from shoal.agents.cli.kafka import settings_of
 
+from shoal.agents.audit.session import load_config
+from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.connection_failures import why_not
 from shoal.agents.kafka.rights import find_rights
 from shoal.agents.kafka.topics import verify_topics
 from shoal.models.errors import KafkaError
+from tests.support.acls import LITERAL, READ, TOPIC, Acl
 from tests.support.deployment import Deployment
-from tests.support.kafka import Record
-from tests.support.secured import Acl, SecuredKafka, documented
+from tests.support.secured import Guarded, SecuredCluster, by_certificate, by_password
 from tests.support.workers import shoal
-
-from shoal.agents.kafka.configured import settings_of  # isort: skip
-from shoal.agents.audit.session import load_config  # isort: skip
 
 
 @pytest.fixture(scope="module")
-def secured() -> Iterator[SecuredKafka]:
-    with SecuredKafka() as broker:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    with SecuredCluster(tmp_path_factory.mktemp("kafka"), size=1) as broker:
         yield broker
 
 
-def by_password(secured: SecuredKafka, **changes: Any) -> dict[str, Any]:
-    """A [kafka] section of the user `worker`."""
-    section = {
-        "brokers": f"localhost:{secured.sasl}", "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN",
-        "sasl_username": "worker", "sasl_password_file": str(secured.file("worker.password")),
-        "ssl_cafile": str(secured.file("ca.pem")), "partitions": 2,
-    } | changes  # fmt: skip
-    return {key: value for key, value in section.items() if value is not None}
-
-
-def by_certificate(secured: SecuredKafka, **changes: Any) -> dict[str, Any]:
-    section = {
-        "brokers": f"localhost:{secured.tls}", "security_protocol": "SSL", "ssl_cafile": str(secured.file("ca.pem")),
-        "ssl_certfile": str(secured.file("worker.pem")), "ssl_keyfile": str(secured.file("worker.key")),
-    } | changes  # fmt: skip
-    return {key: value for key, value in section.items() if value is not None}
-
-
-class Guarded(Deployment):
-    """A deployment whose worker has the documented rights, and may lose some."""
-
-    kafka: SecuredKafka
-
-    @property
-    def acls(self) -> dict[str, Acl]:
-        return documented(self.app, self.topic())
-
-    def settings(self) -> Any:
-        return settings_of(load_config(self.config))
-
-    def send(self, first: int, last: int) -> None:
-        """Events, as whoever may write them."""
-        people = [f"p{number}".encode() for number in range(first, last)]
-        records = [
-            Record(who, orjson.dumps({"who": who.decode(), "at": 1_000_000_000 + first * 3_600, "x": 7}))
-            for who in people
-        ]
-        self.kafka.produce(self.topic(), records)
-
-
 @pytest.fixture
-def guarded(secured: SecuredKafka, tmp_path: Path) -> Iterator[Guarded]:
-    with Guarded(secured, tmp_path, sources={"events": 2}, **by_password(secured)) as shoals:
+def guarded(secured: SecuredCluster, tmp_path: Path) -> Iterator[Guarded]:
+    with Guarded(secured, tmp_path, sources={"events": 2}, partitions=2, **by_password(secured)) as shoals:
         secured.grant(shoals.acls.values())
         asyncio.run(verify_topics(shoals.settings(), [shoals.topic()]))
         yield shoals
@@ -77,11 +36,17 @@ def guarded(secured: SecuredKafka, tmp_path: Path) -> Iterator[Guarded]:
 
 CAUSES: dict[str, tuple[str, dict[str, Any], str]] = {
     "wrong password": ("password", {"sasl_password_file": "wrong.password"}, "the broker refuses user worker: wrong"),
-    "unknown mechanism": ("password", {"sasl_mechanism": "SCRAM-SHA-512"}, "the broker does not offer SCRAM-SHA-512"),
+    "unknown mechanism": ("password", {"sasl_mechanism": "SCRAM-SHA-256"}, "the broker does not offer SCRAM-SHA-256"),
     "another CA": ("password", {"ssl_cafile": "other.pem"}, "not signed by the CA in [kafka] ssl_cafile"),
     "no CA": ("password", {"ssl_cafile": None}, "not signed by a CA of this system"),
     "no client certificate": (
         "certificate", {"ssl_certfile": None, "ssl_keyfile": None}, "the broker asks for a client certificate"),
+    "certificate of another CA": (
+        "certificate", {"ssl_certfile": "foreign.pem", "ssl_keyfile": "foreign.key"},
+        "the broker refuses the client certificate in [kafka] ssl_certfile"),
+    "certificate of yesterday": (
+        "certificate", {"ssl_certfile": "expired.pem", "ssl_keyfile": "expired.key"},
+        "the broker refuses the client certificate in [kafka] ssl_certfile"),
     "plain to TLS": ("certificate", {"security_protocol": None}, "the broker speaks TLS there"),
     "TLS to plain": ("plain", {}, "the broker does not speak TLS there"),
     "no password": ("password", {"security_protocol": "SSL"}, "it may ask for a password"),
@@ -91,7 +56,7 @@ CAUSES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("kind", "changes", "sentence"), CAUSES.values(), ids=CAUSES)
 def test_what_keeps_a_client_from_the_brokers_has_a_name(
-    secured: SecuredKafka, tmp_path: Path, kind: str, changes: dict[str, Any], sentence: str
+    secured: SecuredCluster, tmp_path: Path, kind: str, changes: dict[str, Any], sentence: str
 ) -> None:
     named = {
         key: str(secured.file(value)) if key.endswith("file") and value else value for key, value in changes.items()
@@ -105,7 +70,7 @@ def test_what_keeps_a_client_from_the_brokers_has_a_name(
     assert error.away == (kind == "password" and "brokers" in changes)
     assert "correct horse" not in str(error)
     # and a command says it, after all that needs no broker
-    if "password" in changes or kind == "plain":
+    if {"sasl_password_file", "ssl_certfile"} & changes.keys() or kind == "plain":
         refused = shoal("check", shoals.config)
         assert refused.returncode == 1
         assert sentence in refused.stderr
@@ -132,6 +97,7 @@ def test_the_documented_rights_are_enough_and_each_of_them_is_missed(guarded: Gu
         guarded.kafka.revoke([guarded.acls[name]])
         assert missing() == [text]
         guarded.kafka.grant([guarded.acls[name]])
+
     # and where only the look at retention is denied, it is said that it could not be had
     for name, text in {"source DescribeConfigs": f"topic {source}", "APP.* DescribeConfigs": f"topics {app}.*"}.items():
         guarded.kafka.revoke([guarded.acls[name]])
@@ -153,7 +119,7 @@ def test_check_names_a_missing_right_and_ends_with_1(guarded: Guarded) -> None:
 def test_a_topic_that_is_denied_is_told_from_one_that_is_missing(guarded: Guarded) -> None:
     with pytest.raises(KafkaError, match="denies this principal access to topic nowhere"):
         asyncio.run(verify_topics(guarded.settings(), ["nowhere"]))
-    guarded.kafka.grant([Acl(2, "nowhere", 3, 3)])
+    guarded.kafka.grant([Acl(TOPIC, "nowhere", LITERAL, READ)])
     with pytest.raises(KafkaError, match="no topic nowhere; create it"):
         asyncio.run(verify_topics(guarded.settings(), ["nowhere"]))
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from tests.kafka.test_secured import Guarded, guarded, secured
+from tests.kafka.test_secured import guarded, secured
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
+from tests.support.secured import Guarded
 from tests.support.workers import Worker
 
 __all__ = ["guarded", "secured"]  # fixtures

@@ -52,7 +52,8 @@ class Node(Kafka):
         folder.mkdir(parents=True)
 
     def _configure(self) -> None:
-        self._cluster.configure(self)
+        settings = "".join(f"{name}={value}\n" for name, value in self._cluster.settings(self).items())
+        (self.data / "server.properties").write_text(settings, "utf-8")
         (self.data / "log4j2.properties").write_text(LOGGING, "ascii")
         self.log.touch()
 
@@ -60,6 +61,8 @@ class Node(Kafka):
         return self._cluster.id
 
     def _java(self, main: str, *options: str) -> list[str]:
+        if options[:1] == ("format",):
+            options = ("format", *self._cluster.format_options(), *options[1:])
         command = super()._java(main, *options)
         if self._cluster.version != jars.VERSION:
             command[command.index("-cp") + 1] = class_path(self._cluster.version)
@@ -92,8 +95,8 @@ class Cluster(Brokers):
     def bootstrap(self) -> str:
         return ",".join(node.bootstrap for node in self.nodes)
 
-    def configure(self, node: Node) -> None:
-        """Write a broker's settings: those of a single one, but for what makes it one of three."""
+    def settings(self, node: Node) -> dict[str, str]:
+        """A broker's settings: those of a single one, but for what makes it one of three."""
         single = process.SERVER.substitute(host=HOST, port=node.port, controller=node.controller, data=node.data)
         voters = ",".join(f"{one.number}@{HOST}:{one.controller}" for one in self.nodes)
         size = len(self.nodes)
@@ -101,9 +104,11 @@ class Cluster(Brokers):
             number=node.number, voters=voters, host=HOST, port=node.port, controller=node.controller,
             copies=size, enough=max(1, size - 1),
         )  # fmt: skip
-        settings = dict(line.split("=", 1) for line in (single + beside).splitlines())
-        text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (node.data / "server.properties").write_text(text, "utf-8")
+        return dict(line.split("=", 1) for line in (single + beside).splitlines())
+
+    def format_options(self) -> Sequence[str]:
+        """What is to be in the cluster from its beginning."""
+        return ()
 
     # -- what is done to them
 
@@ -195,18 +200,36 @@ class Stream:
     """Sends events to their users' partitions at a steady pace, through whatever happens, and the end at last."""
 
     def __init__(
-        self, brokers: Brokers, topic: str, events: Sequence[bytes], partitions: int, seconds: float, hours: int = 24
+        self,
+        brokers: Brokers,
+        topic: str,
+        events: Sequence[bytes],
+        partitions: int,
+        seconds: float,
+        hours: int = 24,
+        kept: int = 0,
+        **client: Any,
     ) -> None:
-        """`hours` is the longest tick or step of a metric: the end closes the last one."""
-        self._brokers, self._topic, self._events, self._partitions = brokers, topic, events, partitions
+        """`hours` is the longest tick or step of a metric: the end closes the last one. `client` is for aiokafka.
+
+        So many events are kept until `send_rest`.
+        """
+        self._kept, self._rest = len(events) - kept, threading.Event()
+        self._topic, self._events, self._partitions = topic, events, partitions
+        self._client = {"bootstrap_servers": brokers.bootstrap} | client
         self._pause, self._tick = seconds / len(events), hours * HOUR
         self.sent = 0
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="stream")
+        self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._thread.start()
+
+    def send_rest(self) -> None:
+        """Send what was kept too, at the same pace."""
+        self._rest.set()
 
     def join(self) -> None:
         """Wait until all is stored."""
+        self.send_rest()
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -219,11 +242,13 @@ class Stream:
 
     async def _send(self) -> None:
         home, waiting, began = PARTITIONERS["murmur2"], [], time.monotonic()
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self._brokers.bootstrap, enable_idempotence=True, linger_ms=20, request_timeout_ms=300_000
-        )
+        producer = AIOKafkaProducer(enable_idempotence=True, linger_ms=20, request_timeout_ms=300_000, **self._client)
         await producer.start()
         for event in self._events:
+            if self.sent == self._kept:
+                while not self._rest.is_set():
+                    await asyncio.sleep(0.05)
+                began = time.monotonic() - self.sent * self._pause
             user = orjson.loads(event)["who"].encode()
             partition = home(user, self._partitions)
             waiting.append(await producer.send(self._topic, event, user, partition=partition))

@@ -7,6 +7,7 @@ by its type. No sentence holds a password.
 
 import asyncio
 import contextlib
+import re
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import KafkaError
 
 LIMIT_MS = 5_000
+# What the other side has against our certificate, as OpenSSL writes it: SSLV3_ALERT_CERTIFICATE_UNKNOWN, or in words.
+CERTIFICATE_ALERT = re.compile(r"alert[ _]((?:\w+[ _])?certificate(?:[ _]\w+)?|unknown[ _]ca)\b", re.IGNORECASE)
 
 
 class NotConnected(KafkaError):
@@ -66,8 +69,8 @@ async def _reason(settings: KafkaSettings, host: str, port: int) -> str | None:
     except (UnsupportedSaslMechanismError, IllegalSaslStateError) as error:
         return _sasl(settings, error)
     except (OSError, ClientError) as error:
-        if needs_certificate(error):
-            return "the broker asks for a client certificate; set [kafka] ssl_certfile and ssl_keyfile"
+        if (refusal := _client_certificate(error)) is not None:
+            return refusal
         if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | ssl.SSLError):
             return None  # refused, no such name, no answer in time
         return await _mismatch(str(protocol), host, port)
@@ -102,13 +105,22 @@ def _sasl(settings: KafkaSettings, error: ClientError) -> str:
     return "the broker asks for no password there; correct [kafka] security_protocol, or the port"
 
 
-def needs_certificate(error: BaseException | None) -> bool:
-    """Whether TLS ended because we showed no certificate, or one that the broker does not accept."""
+def _client_certificate(error: BaseException | None) -> str | None:
+    """What the broker has against the certificate that we showed or did not show; None if TLS did not end for that."""
     while error is not None:
-        if isinstance(error, ssl.SSLError) and "CERTIFICATE_REQUIRED" in str(error).upper().replace(" ", "_"):
-            return True
+        if isinstance(error, ssl.SSLError) and (alert := CERTIFICATE_ALERT.search(str(error))):
+            return _refused_certificate(alert[1].lower().replace("_", " "))
         error = error.__cause__ or error.__context__
-    return False
+    return None
+
+
+def _refused_certificate(alert: str) -> str:
+    if alert == "certificate required":
+        return "the broker asks for a client certificate; set [kafka] ssl_certfile and ssl_keyfile"
+    return (
+        f"the broker refuses the client certificate in [kafka] ssl_certfile ({alert}); name one that is valid "
+        "and signed by a CA that the broker trusts"
+    )
 
 
 async def _mismatch(protocol: str, host: str, port: int) -> str | None:
