@@ -99,7 +99,7 @@ tests-of-the-rest:
 		shoal benchmarks tests
 
 # What takes long, in files that plain pytest does not collect.
-# Three brokers under workers, killed, frozen and restarted; other versions of Kafka; compaction.
+# Three brokers under workers, killed, frozen and restarted; three with TLS and rights; other versions of Kafka; compaction.
 test-cluster: install
 	$(BIN)/python -m pytest -s $(ARGS) tests/long/cluster_*.py
 
