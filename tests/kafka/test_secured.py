@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shoal.agents.cli.kafka import settings_of
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.kafka.configured import settings_of
