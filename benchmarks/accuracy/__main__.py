@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-import shoal.mechanisms  # noqa: F401  (its algorithms enter ALGORITHMS)
 from benchmarks.accuracy import comparators, inputs, picture
 from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
 from benchmarks.accuracy.page import Found, page
 from benchmarks.accuracy.scoring import Curve, of_runs, score
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS
+from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 
 FIRST = ("naive", "full", "wishful", "single-tree", "multi-tree", "sharp")  # in this order, then all others
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.accuracy.bounding import Contributions, bound, ticks
 from benchmarks.accuracy.inputs import Cadence, Floats, Input, Ints
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Contribution, Estimate, Releaser
 

@@ -14,9 +14,6 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import PERSON, Unit, most_touched, parse_unit
 from shoal.models.exact import exact_text
 
-PATTERN = "who contributes when, and in which group, is public"
-PLACES = "what a person did in a place is protected; that they were there, and when, is not"
-
 _UP = Context(prec=3, rounding=ROUND_CEILING)
 _MILLION, _HOPELESS = 10**6, 100  # factors beyond are told by their size; beyond this epsilon, not at all
 _PUBLIC = {"group": "in which group"}  # what is known by a field of a role
@@ -32,19 +29,9 @@ def guarantee(metric: MetricSection) -> str:
     >>> guarantee(MetricSection.model_validate(public))[:37]
     'a count is exact, public and for free'
     """
-    if metric.statistic == "count":
-        return _clauses(f"a count is exact, public and for free: {PATTERN}", _cap(metric))
-    loss = (
-        f"{amount(metric.epsilon, metric.delta)} {per(metric.of)}: {_covered(metric.of)}, however often it is released"
-    )
-    if metric.is_slotted:
-        said = PLACES if metric.cell is not None else f"what a person did is protected; {PATTERN}"
-        return _clauses(said, loss, _slots(metric))
-    return _clauses(loss, PATTERN, _cap(metric), _prior(metric))
-
-
-def _clauses(*clauses: str) -> str:
-    return "; ".join(clause for clause in clauses if clause)
+    unit = metric.privacy_unit
+    loss = f"{amount(metric.epsilon, metric.delta)} {per(unit)}: {_covered(unit)}, however often it is released"
+    return "; ".join(metric.kind.clauses(metric, loss))
 
 
 def per(unit: Unit) -> str:
@@ -73,45 +60,6 @@ def _covered(unit: Unit) -> str:
     if unit.period is None:
         return "all values of one person in this metric, for ever"
     return f"all values of one person in this metric in one {unit.span} of event time, and as much again in the next"
-
-
-def _cap(metric: MetricSection) -> str:
-    """What the cap means where there are groups."""
-    if metric.group is None or metric.of.is_event:
-        return ""
-    groups = metric.max_groups_per_user
-    most = f"{groups} group" + ("s" if groups > 1 else "")
-    if not metric.is_stepped:
-        share = f", each with epsilon / {groups}" if groups > 1 else ""
-        return f"a {metric.of.words()} counts in at most {most}{share}, with at most {metric.cap} samples in each"
-    split = "" if metric.statistic == "count" else ", so that epsilon is not split"
-    return f"a {metric.of.words()} counts in at most {most}, with at most {metric.cap} samples in all together{split}"
-
-
-def _slots(metric: MetricSection) -> str:
-    """How a unit's epsilon is shared by slots and cells."""
-    unit, cells, slots = metric.of.words(), metric.cell_limit, metric.slot_limit
-    said, place = [], "cell" if metric.group is None else "group"
-    if metric.of.period != metric.slot:
-        said.append(f"a {unit} counts in at most {_many(slots, 'slot')}, each with epsilon / {slots}")
-    if metric.cell is not None or metric.group is not None:
-        share = "" if cells == 1 else ", which share what the slot has"
-        said.append(f"in a slot they count in at most {_many(cells, place)}{share}")
-    said.append(f"with at most {_many(metric.cap, 'sample')} in each")
-    if metric.min_users is not None:
-        few = f"{place}s with fewer than {_many(metric.min_users, 'user')}"
-        said.append(f"{few} are not released, which is a courtesy")
-    return "; ".join(said)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" + ("s" if count > 1 else "")
-
-
-def _prior(metric: MetricSection) -> str:
-    if metric.prior is None:
-        return ""
-    return "its prior is public, and private only if it was made without these values, or charged where it was made"
 
 
 # ---------------------------------------------------------------- all metrics together
@@ -188,7 +136,7 @@ def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterato
     """What several units of one person lose: of slots each its own, of others all together."""
     if unit == PERSON:
         return
-    apart = all(metric.is_slotted for metric in metrics if metric.delta)
+    apart = all(metric.kind.apart for metric in metrics if metric.delta)
     several = Loss(_SOME * total.epsilon, min(_SOME * total.delta, Fraction(1))) if apart else total.of_group(_SOME)
     yield (
         f"Each further {'event' if unit.is_event else unit.span} of the same person has as much again: k of them lose "
@@ -200,12 +148,12 @@ def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterato
 def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
     """Metrics that protect less than the ledger counts by, and are charged for it, or more."""
     for metric in metrics:
-        if not metric.epsilon or metric.of == unit:
+        if not metric.epsilon or metric.privacy_unit == unit:
             continue
-        touched = most_touched(unit, metric.of)
+        touched = most_touched(unit, metric.privacy_unit)
         part = f": one {unit.words()} has a part in up to {touched} of them, and all of these are counted here"
         more = ", which is more and counts once"
-        yield f"{metric.name} protects a {metric.of.words()}{more if touched == 1 else part}."
+        yield f"{metric.name} protects a {metric.privacy_unit.words()}{more if touched == 1 else part}."
 
 
 def _told(loss: Loss) -> str:

@@ -39,10 +39,3 @@ exponent            c          of a polynomial decay: a step of age a weighs (a 
 strides, ratios     s_i        steps between the hats of a level, and how many times the next finer ones that is
 =================== ========== =========================================================================
 """
-
-from shoal.mechanisms.continual_mean import full as full  # importing registers the algorithms
-from shoal.mechanisms.continual_mean import multi_tree as multi_tree
-from shoal.mechanisms.continual_mean import naive as naive
-from shoal.mechanisms.continual_mean import sharp as sharp
-from shoal.mechanisms.continual_mean import single_tree as single_tree
-from shoal.mechanisms.continual_mean import wishful as wishful

@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
+from shoal.mechanisms.grid import Grid
+
 COUNT_BITS = 32
 COUNT_MASK = (1 << COUNT_BITS) - 1  # account = open sum << COUNT_BITS | samples so far; 0 is a new one
 PART_BITS = 8
@@ -166,3 +168,34 @@ class OneByOne:
         if count > self.max_contributions:
             raise over_cap()
         return count, new_block((count, 0, 1, value, 0))
+
+
+class Statistic:
+    """What is the same in most statistics: they read one value, have no shape of their own, and never rest."""
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to."""
+        raise NotImplementedError
+
+    @property
+    def grids(self) -> Sequence[Grid]:
+        """The grids that the coordinates of a sample are clipped to."""
+        return (self.sample_grid,)
+
+    def pack(self, values: Sequence[int]) -> int:
+        """One integer that holds a grid index of each coordinate."""
+        (value,) = values
+        return value
+
+    def unpack(self, total: int, samples: int) -> list[int]:
+        """The sums over that many samples, each of its coordinate, out of the sum of what was packed."""
+        return [total]
+
+    def chosen(self) -> list[str] | None:
+        """What floats have chosen: the digest of the parameters covers it besides the metric's keys."""
+        return None
+
+    def rest(self, max_gap: int) -> int | None:
+        """Steps of silence after which a group rests, if it is released at every step; None: it is not."""
+        return None

@@ -11,17 +11,15 @@ from typing import Any
 
 import orjson
 
-from shoal.mechanisms.continual_mean.coordinates import Coordinates, CoordinatesReleaser
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
-from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
-from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.continual_mean.coordinates import CoordinatesReleaser
+from shoal.mechanisms.decayed_sum.statistic import StepReleaser
+from shoal.mechanisms.kinds import Mechanism, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
-from shoal.mechanisms.slot.statistic import CellReleaser, Slotted
+from shoal.mechanisms.slot.statistic import CellReleaser
 from shoal.mechanisms.statistic import Block, Releaser
-from shoal.mechanisms.sums import decays
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
-from shoal.models.config.cell import FEW_USERS, CellSection
+from shoal.models.config.cell import CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -46,7 +44,6 @@ LATER = (
 )  # fmt: skip
 INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
 
-Mechanism = MeanParameters | Coordinates | Stepped | Slotted
 ClockIdentity = tuple[str | None, int, bool, int, int]
 AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
@@ -139,9 +136,9 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
     The topic's and fields' names count; brokers, app, partition counts and the budget do not.
     """
     fields = canonical(metric)
-    mechanism = mechanism_of(metric)
-    if isinstance(mechanism, Stepped):
-        fields["mechanism"] = mechanism.shape()
+    chosen = statistic_of(metric).chosen()
+    if chosen is not None:
+        fields["mechanism"] = chosen
     fields |= {
         "partitioner": config.kafka.partitioner,
         "idle_after": config.kafka.idle_after,
@@ -167,109 +164,6 @@ def _plain(value: Any) -> Any:
         given = {key: getattr(value, key) for key in INSIDE[type(value)]}
         return {key: _plain(part) for key, part in given.items() if part is not None}
     return value
-
-
-def mechanism_of(metric: MetricSection) -> Mechanism:
-    """A metric's mechanism.
-
-    Raises:
-        ValueError: the mechanism refuses the combination; its message names the parameter.
-    """
-    if metric.is_slotted:
-        return _slotted(metric)
-    if metric.is_stepped:
-        return _stepped(metric)
-    return mean_parameters(metric)
-
-
-def _slotted(metric: MetricSection) -> Slotted:
-    low, high = metric.ranges[0]
-    return Slotted(
-        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
-        algorithm=metric.algorithm,
-        grid=Grid(low, high, metric.grid),
-        epsilon=metric.epsilon,
-        delta=metric.delta,
-        max_contributions=metric.cap,
-        max_slots=metric.slot_limit,
-        max_cells=metric.cell_limit,
-        splits=metric.across_cells == "split",
-        cap=metric.contribution_cap or "optimal",
-        prior=metric.prior == FEW_USERS,
-        failure=metric.failure,
-        sigma=metric.sigmas[0],
-        min_users=metric.min_users or 1,
-        bins=metric.bin_count,
-        quantiles=metric.quantile_levels,
-        clamps=metric.clamps,
-    )
-
-
-def _stepped(metric: MetricSection) -> Stepped:
-    grids = [Grid(low, high, metric.grid) for low, high in metric.ranges] if metric.statistic != "count" else []
-    found = Stepped(
-        statistic=metric.statistic,  # type: ignore[arg-type]  # one of the three: the model has checked
-        decay=_decay(metric),
-        algorithm=metric.algorithm,
-        epsilon=metric.epsilon,
-        delta=metric.delta,
-        max_contributions=metric.cap,
-        clamps=metric.clamps,
-        **({"grid": grids[0]} if grids else {}),
-    )
-    found.sums.noise_sd(1)  # whatever it refuses, it refuses now
-    return found
-
-
-def _decay(metric: MetricSection) -> decays.Decay:
-    said, step = metric.forgets, metric.cadence or 1
-    match said.kind:
-        case "window":
-            return decays.Window((said.length or step) // step)
-        case "all-windows":
-            return decays.AllWindows(metric.expected_releases)
-        case "exponential":
-            if said.half_life is not None:
-                return decays.Exponential.half_life(Fraction(said.half_life, step))
-            return decays.Exponential(said.alpha or Fraction(1, 2))
-        case "polynomial":
-            return decays.Polynomial(said.exponent or Fraction(1))
-        case _:
-            return decays.Undecayed(metric.expected_releases)
-
-
-def mean_parameters(metric: MetricSection) -> MeanParameters | Coordinates:
-    """The mechanism of a mean without decay; with several coordinates, those of all.
-
-    Raises:
-        ValueError: the mechanism refuses the combination; its message names the parameter.
-    """
-    parts = tuple(_one_mean(metric, index) for index in range(len(metric.values)))
-    return parts[0] if len(parts) == 1 else Coordinates(parts)
-
-
-def _one_mean(metric: MetricSection, coordinate: int) -> MeanParameters:
-    low, high = metric.ranges[coordinate]
-    given: dict[str, Fraction | int | None]
-    given = {"prior": metric.priors[coordinate], "sigma": metric.sigmas[coordinate]}
-    if metric.algorithm == "sharp":
-        given |= {"horizon": metric.expected_releases, "each": not isinstance(metric.every, int)}
-    assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return ALGORITHMS[metric.algorithm](
-        grid=Grid(low, high, metric.grid),
-        epsilon=metric.epsilon / len(metric.values),
-        max_contributions=metric.cap,
-        users=_users(metric),
-        groups=metric.max_groups_per_user,
-        failure=metric.failure,
-        clamps=metric.clamps,
-        **assumptions,
-    )
-
-
-def _users(metric: MetricSection) -> int:
-    """Expected in a group. How they spread over groups nobody says; sharp, who needs no number, then gets none."""
-    return 1 if metric.users is None or (metric.group and metric.algorithm == "sharp") else metric.users
 
 
 def plan_topic(
@@ -324,7 +218,7 @@ def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
     digest = parameters_digest(parameters_of(config, section))
     key = metric_key(secret, section.name, section.version, digest)
-    mechanism = mechanism_of(section)
+    mechanism = statistic_of(section)
     bounder = mechanism.bounder()
     clip, get_value = _reading(section, mechanism)
     return Metric(
@@ -341,13 +235,13 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         pseudonym=pseudonymizer(key),
         get_user=getter(section.user),
         get_value=get_value,
-        unpack=mechanism.unpack if isinstance(mechanism, Coordinates) else None,
+        unpack=mechanism.unpack if len(section.values) > 1 else None,
         account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
         place_of=_place_of(section),
         name=section.name,
         max_contributions=section.cap,
         every=section.cadence,
-        rest=_rest(section, mechanism),
+        rest=mechanism.rest(section.max_gap),
     )
 
 
@@ -355,14 +249,6 @@ def _place_of(section: MetricSection) -> Reader | None:
     if section.cell is None and section.group is None:
         return None
     return cell_reader(section.cell, section.group, section.reading)
-
-
-def _rest(section: MetricSection, mechanism: Mechanism) -> int | None:
-    """max_gap, but never while a window still has something in it."""
-    if not isinstance(mechanism, Stepped):
-        return None
-    window = mechanism.decay.length if isinstance(mechanism.decay, decays.Window) else 1
-    return max(section.max_gap, window)
 
 
 def _reading(
@@ -374,10 +260,10 @@ def _reading(
     """
     if not section.values:
         return int, lambda event: 0
-    if not isinstance(mechanism, Coordinates):
-        return mechanism.sample_grid.clip, getter(section.values[0])
+    if len(section.values) == 1:
+        return mechanism.grids[0].clip, getter(section.values[0])
     pack = mechanism.pack
-    lanes = [(getter(path), part.sample_grid.clip) for path, part in zip(section.values, mechanism.parts, strict=True)]
+    lanes = [(getter(path), grid.clip) for path, grid in zip(section.values, mechanism.grids, strict=True)]
 
     def packed(event: dict[str, Any]) -> int:
         return pack([clip(read_value(get(event))) for get, clip in lanes])

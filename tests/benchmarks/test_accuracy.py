@@ -18,11 +18,11 @@ from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.scoring import Curve, clamped_square, score
+from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.blue import BlueTree
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.noise.laplace import variance
-from shoal.models.config.metric import WITH_PRIOR
 from shoal.stream.group import GroupState
 from shoal.stream.topic import Metric, plan_topic
 from tests.stream.simulation import SECRET, config, event, run_file

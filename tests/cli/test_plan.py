@@ -16,8 +16,8 @@ from shoal.agents.plan.mean import plan_metric
 from shoal.agents.plan.mean_view import recommended
 from shoal.agents.plan.observed import NOT_PRIVATE, read_values
 from shoal.agents.plan.workload import Stated
+from shoal.mechanisms.continual_mean import MEANS
 from shoal.models.config.file import load
-from shoal.models.config.metric import MEANS
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic

@@ -14,11 +14,12 @@ from shoal.agents.cli.main import app
 from shoal.agents.plan.observed import NOT_PRIVATE
 from shoal.agents.plan.sums_workload import MOST_STEPS
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.topic import mechanism_of, plan_topic
+from shoal.stream.topic import plan_topic
 from tests.cli.test_plan import METRIC as MEAN
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
@@ -128,7 +129,7 @@ def test_the_noise_measured_over_many_keys_is_that_foretold(
     config = said(tmp_path, more + ("clamp = false\n" if changes else ""), *changes)
     (plan,) = planned(config, *STATED)
     foretold = of(plan, "patent" if PATENT in more else "sharp")["over_time"][-2]
-    mechanism = mechanism_of(load(config).metric[0])
+    mechanism = statistic_of(load(config).metric[0])
     assert isinstance(mechanism, Stepped)
     # Releases of nothing but noise: all samples are 0, the low end of the range.
     errors: list[float] = []

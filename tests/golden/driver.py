@@ -17,15 +17,15 @@ from shoal.agents.audit.replay.contributions import Sent, compare
 from shoal.agents.audit.replay.matching import ActivationMatcher, Expected, Findings, Found, ReleaseMatcher, name_of
 from shoal.agents.cli.main import app
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
-from shoal.models.config.metric import ALGORITHMS, STATISTICS
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.release import ReleasePartition
-from shoal.stream.topic import TopicPlan, mechanism_of, parameters_of, plan_topic
+from shoal.stream.topic import TopicPlan, parameters_of, plan_topic
 from tests.golden.configurations import USUAL, Case
 from tests.golden.events import Event, events_of
 
@@ -58,7 +58,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     found = {}
     for metric in config.metric:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
-        mechanism = mechanism_of(metric)
+        mechanism = statistic_of(metric)
         if isinstance(mechanism, Stepped):
             found[metric.name]["sums"] = mechanism.sums.shape()
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shoal.mechanisms.continual_mean import full
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS
+from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.square_root import prefixes
 from shoal.mechanisms.counters.square_root_coefficients import Root

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.full import Full
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.noise.keyed import derive

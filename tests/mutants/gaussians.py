@@ -127,9 +127,9 @@ SEVERAL = (
     Mutant(
         name="coordinates not divided",
         family="coordinates",
-        file="stream/topic.py",
-        old="epsilon=metric.epsilon / len(metric.values)",
-        new="epsilon=metric.epsilon",
+        file="mechanisms/continual_mean/statistic.py",
+        old="epsilon=spec.epsilon / len(spec.values)",
+        new="epsilon=spec.epsilon",
         breach="a user who has d coordinates loses d times epsilon",
         tests=("stream/test_coordinates.py::test_the_mechanism_is_one_mean_for_each_coordinate",),
         quick=True,

@@ -114,7 +114,7 @@ MUTANTS = (
         name="sums charged like slots",
         family="places",
         file="models/config/file.py",
-        old="apart=metric.is_slotted",
+        old="apart=metric.kind.apart",
         new="apart=True",
         breach="a person's periods lose more together than the ledger was charged for",
         tests=("models/config/test_cell.py::test_slots_of_one_person_lose_one_after_the_other_and_sums_together",),

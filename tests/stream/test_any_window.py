@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Step, Stepped
+from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Estimate
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, AllWindowSummer
@@ -18,7 +19,6 @@ from shoal.models.config.file import Config
 from shoal.models.errors import InputError
 from shoal.models.times import iso, time_of_text
 from shoal.stream.any_window import History, seen, stated, tells_windows
-from shoal.stream.topic import mechanism_of
 from tests.stream.simulation import config, event, run_file
 
 STEP = 5_000_000
@@ -36,7 +36,7 @@ def released(cfg: Config, events: list[bytes], group: str | None = None) -> list
 
 
 def mechanism(cfg: Config) -> Stepped:
-    found = mechanism_of(cfg.metric[0])
+    found = statistic_of(cfg.metric[0])
     assert isinstance(found, Stepped)
     return found
 

@@ -72,7 +72,7 @@ def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> di
         found = metrics.get(group[:2])
         if found is not None:
             plan, metric = found
-            # All cells of a slotted metric are released where its samples are.
-            key = record_key(group.metric, None if metric.section.is_slotted else group.group)
+            # What shares its releases has them where its samples are.
+            key = record_key(group.metric, None if metric.section.kind.shared else group.group)
             homes.setdefault(plan.home_of(key), {}).setdefault(metric.label, {})[group.group] = head.seq
     return homes

@@ -12,12 +12,13 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, version_name
+from shoal.mechanisms.kinds import statistic_of
 from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import ConfigError, LedgerError
-from shoal.stream.topic import mechanism_of, parameters_of
+from shoal.stream.topic import parameters_of
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def load_config(path: Path) -> Config:
     config = load(path)
     for metric in config.metric:
         try:
-            mechanism_of(metric)
+            statistic_of(metric)
         except ValueError as error:
             raise ConfigError(f'{path}: metric "{metric.name}": {error}') from None
     return config

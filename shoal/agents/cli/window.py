@@ -13,6 +13,7 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -20,7 +21,6 @@ from shoal.models.errors import ConfigError
 from shoal.models.numerals import json_number
 from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
 from shoal.stream.any_window import Answer, History, tells_windows
-from shoal.stream.topic import mechanism_of
 
 LAST = "last"
 
@@ -85,7 +85,7 @@ def _wanted(path: Path, said: Config, name: str, group: str | None) -> Wanted:
     if section is None:
         names = ", ".join(one.name for one in said.metric)
         raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
-    mechanism = mechanism_of(section)
+    mechanism = statistic_of(section)
     if not tells_windows(section) or not isinstance(mechanism, Stepped):
         raise ConfigError(
             f'{path}: metric "{name}" releases nothing that windows are made of; that needs decay = {{ kind = '

@@ -11,11 +11,12 @@ from fractions import Fraction
 from typing import Protocol
 
 from shoal.agents.plan.groups import GroupsOutlook
+from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
-from shoal.models.config.metric import MEANS, ON_BLOCKS, WITH_PRIOR, MetricSection
+from shoal.mechanisms.continual_mean.statistic import ContinualMean
+from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError
-from shoal.stream.topic import mean_parameters
 
 LOOKS = 40  # at most
 USEFUL = Fraction(1, 4)  # of the range: a release is useful if its noise interval is narrower
@@ -122,7 +123,7 @@ def one_mean(section: MetricSection, coordinate: int) -> MeanParameters:
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    mean = mean_parameters(section)
+    mean = ContinualMean.of(section)
     return mean.parts[coordinate] if isinstance(mean, Coordinates) else mean
 
 

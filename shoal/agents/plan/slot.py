@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from shoal.agents.plan.groups import GroupOutlook, GroupsOutlook, outlook_of
 from shoal.agents.plan.mean import CLOSE
 from shoal.agents.plan.slot_workload import Slot, SlotWorkload
+from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.slot import algorithms as registry
 from shoal.mechanisms.slot import best
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
@@ -21,7 +22,6 @@ from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Estimate
 from shoal.models.config.metric import MetricSection
-from shoal.stream.topic import mechanism_of
 
 NEEDING_DELTA = ("few-users", registry.WITH_PRIOR)
 MOST_CELLS = 40  # of a slot for which errors of algorithms are foretold
@@ -136,7 +136,7 @@ def stages(workload: SlotWorkload) -> int:
 
 def slot_mechanism(section: MetricSection) -> Slotted:
     """The mechanism of a statistic per slot."""
-    found = mechanism_of(section)
+    found = statistic_of(section)
     assert isinstance(found, Slotted)  # noqa: S101 - the metric has slots
     return found
 

@@ -13,11 +13,12 @@ from shoal.agents.plan.groups import GroupOutlook, GroupsOutlook, alike, outlook
 from shoal.agents.plan.mean import CLOSE, HALVING, Cost, Look, caps, smallest
 from shoal.agents.plan.sums_workload import Source, StepWorkload
 from shoal.agents.plan.workload import spaced
+from shoal.mechanisms.decayed_sum import SUMS
 from shoal.mechanisms.decayed_sum.forecast import Expected, StepProspect, by_hand, prospect
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.workload import bias
-from shoal.models.config.metric import SUMS, MetricSection
-from shoal.stream.topic import mechanism_of
+from shoal.models.config.metric import MetricSection
 
 LENGTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))  # times the configured one
 STAGES = 4  # how often `plan_steps` advances
@@ -203,7 +204,7 @@ def _root(alpha: Fraction, factor: Fraction) -> Fraction:
 
 
 def _mechanism(section: MetricSection) -> Stepped:
-    found = mechanism_of(section)
+    found = statistic_of(section)
     assert isinstance(found, Stepped)  # noqa: S101 - the metric has a step
     return found
 

@@ -1,0 +1,5 @@
+"""The continual mean: of all values so far, released at every tick or with every contribution."""
+
+MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # its algorithms
+WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
+ON_BLOCKS = (*WITH_PRIOR, "full")

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import (
     Activation,
     Block,
@@ -25,6 +26,7 @@ from shoal.mechanisms.statistic import (
     Contribution,
     Estimate,
     Releaser,
+    Statistic,
 )
 
 LANE_BITS = 64
@@ -32,7 +34,7 @@ LIMIT = 1 << 63  # a lane's sum stays below it, and an integer on the wire too
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Statistic):
     """All that is public about the means of several coordinates; they differ in range, prior and sigma alone.
 
     >>> from shoal.mechanisms.continual_mean.naive import Naive
@@ -70,6 +72,10 @@ class Coordinates:
     @cached_property
     def _lanes(self) -> struct.Struct:
         return struct.Struct(f"<{len(self.parts)}Q")
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return tuple(part.sample_grid for part in self.parts)
 
     def pack(self, values: Sequence[int]) -> int:
         """One integer that holds a grid index of each coordinate; the first in the lowest bits."""

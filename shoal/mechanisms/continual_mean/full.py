@@ -18,11 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.levels import BlockMean, Level, LevelKeys, scales_of
-from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import Scales, estimate
@@ -35,9 +34,10 @@ UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from
 MOST_BINS = 1 << 16
 
 
-@algorithm("full")
 class Full(BlockMean):
     """Algorithm 6 of George et al. on blocks."""
+
+    name: ClassVar[str] = "full"
 
     def __post_init__(self) -> None:
         super().__post_init__()

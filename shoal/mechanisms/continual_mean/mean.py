@@ -1,23 +1,22 @@
 """What every algorithm of a mean without decay is: a class of public parameters, known to configurations by a name."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.forecast import Counted, Prospect
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Bounder, Releaser
+from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Bounder, Releaser, Statistic
 from shoal.mechanisms.workload import Pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanParameters:
+class MeanParameters(Statistic):
     """What is public about a private mean; an algorithm is a subclass."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # by which configurations know it
 
     grid: Grid
     epsilon: Fraction  # for everything one unit meets in the metric, all its groups together
@@ -69,18 +68,3 @@ class MeanParameters:
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
         raise NotImplementedError
-
-
-ALGORITHMS: dict[str, type[MeanParameters]] = {}
-Algorithm = TypeVar("Algorithm", bound=MeanParameters)
-
-
-def algorithm(name: str) -> Callable[[type[Algorithm]], type[Algorithm]]:
-    """Make a class of means available to configurations under a name."""
-
-    def register(cls: type[Algorithm]) -> type[Algorithm]:
-        cls.name = name
-        ALGORITHMS[name] = cls
-        return cls
-
-    return register

@@ -13,19 +13,20 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 5, equations (4),
 """
 
 from functools import cached_property
+from typing import ClassVar
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
 from shoal.mechanisms.continual_mean.levels import Level, scales_of
-from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.workload import Pattern
 
 
-@algorithm("multi-tree")
 class MultiTree(GivenPrior):
     """Algorithm 5 of George et al. on blocks."""
+
+    name: ClassVar[str] = "multi-tree"
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:

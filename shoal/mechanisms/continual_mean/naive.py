@@ -11,9 +11,9 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from shoal.mechanisms.continual_mean.mean import MeanParameters, algorithm
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import derive
@@ -21,9 +21,10 @@ from shoal.mechanisms.statistic import Activation, Contribution, Estimate, OneBy
 from shoal.mechanisms.workload import Pattern
 
 
-@algorithm("naive")
 class Naive(MeanParameters):
     """Algorithm 2 of George et al. over one tree of users * m elements."""
+
+    name: ClassVar[str] = "naive"
 
     @property
     def tree(self) -> BinaryTree:

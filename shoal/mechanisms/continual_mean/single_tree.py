@@ -13,18 +13,19 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 4, equations (4) 
 """
 
 from functools import cached_property
+from typing import ClassVar
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
-from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.workload import Pattern
 
 
-@algorithm("single-tree")
 class SingleTree(GivenPrior):
     """Algorithm 4 of George et al. on blocks."""
+
+    name: ClassVar[str] = "single-tree"
 
     @cached_property
     def half_widths(self) -> tuple[int, ...]:

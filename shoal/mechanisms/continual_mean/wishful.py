@@ -15,18 +15,19 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 3, equations (2) 
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
-from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
 from shoal.mechanisms.workload import Pattern
 
 
-@algorithm("wishful")
 class Wishful(GivenPrior):
     """Algorithm 3 of George et al."""
+
+    name: ClassVar[str] = "wishful"
 
     @cached_property
     def tree(self) -> BinaryTree:

@@ -1,0 +1,3 @@
+"""Sums, counts and means that may forget, released at every step."""
+
+SUMS = ("sharp", "patent")  # their algorithms

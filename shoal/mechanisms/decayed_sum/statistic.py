@@ -16,16 +16,18 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
+from shoal.mechanisms.decayed_sum import SUMS, keys
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import (
     LEAST_EPSILON,
     NO_ESTIMATE,
@@ -33,14 +35,15 @@ from shoal.mechanisms.statistic import (
     Contribution,
     Estimate,
     OneByOne,
+    Statistic,
     clamped,
 )
-from shoal.mechanisms.sums.decays import AnyWindow, Decay
+from shoal.mechanisms.sums.decays import AnyWindow, Decay, Window
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
 from shoal.mechanisms.sums.running import Last, RunningSum
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
 
-Statistic = Literal["sum", "count", "mean"]
+Name = Literal["sum", "count", "mean"]
 BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
 EXACT = (0.0, 0.0)  # error bars
@@ -54,10 +57,10 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepped:
+class Stepped(Statistic):
     """All that is public about such a statistic."""
 
-    statistic: Statistic
+    statistic: Name
     decay: Decay
     algorithm: str = "sharp"
     grid: Grid = ONE
@@ -98,7 +101,52 @@ class Stepped:
         """What a release says of how it was made."""
         return "exact" if self.statistic == "count" else self.sums.mechanism
 
-    def shape(self) -> list[str]:
+    # ---------------------------------------------------------------- of a metric's keys
+
+    statistics: ClassVar[tuple[str, ...]] = ("mean", "sum", "count")
+    algorithms: ClassVar[tuple[str, ...]] = SUMS
+    apart: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
+
+    @staticmethod
+    def defaults(statistic: str) -> dict[str, Any]:
+        return {"epsilon": 0} if statistic == "count" else {}
+
+    @staticmethod
+    def takes(spec: Spec) -> bool:
+        return keys.takes(spec)
+
+    @staticmethod
+    def check(spec: Spec) -> None:
+        keys.check(spec)
+
+    @classmethod
+    def of(cls, spec: Spec) -> "Stepped":
+        count = spec.statistic == "count"
+        made = cls(
+            statistic=spec.statistic,  # type: ignore[arg-type]  # one of the three: the keys were checked
+            decay=keys.decay_of(spec),
+            algorithm=spec.algorithm,
+            epsilon=spec.epsilon,
+            delta=spec.delta,
+            max_contributions=spec.contribution_limit,
+            grid=ONE if count else Grid(*spec.ranges[0], spec.grid),
+            clamps=keys.is_clamped(spec),
+        )
+        made.sums.noise_sd(1)  # whatever it refuses, it refuses now
+        return made
+
+    @staticmethod
+    def is_clamped(spec: Spec) -> bool:
+        return keys.is_clamped(spec)
+
+    @staticmethod
+    def clauses(spec: Spec, loss: str) -> Iterator[str]:
+        return keys.clauses(spec, loss)
+
+    # ---------------------------------------------------------------- what it is
+
+    def chosen(self) -> list[str]:
         """The decayed sum that was chosen, as the digest of the parameters has it.
 
         It is chosen by floats: another machine that chose another one would draw other noise under the same names.
@@ -109,6 +157,10 @@ class Stepped:
     def sample_grid(self) -> Grid:
         """The grid that samples are clipped to."""
         return self.grid
+
+    def rest(self, max_gap: int) -> int:
+        """`max_gap`, but never while a window still has something in it."""
+        return max(max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
 
     def bounder(self) -> OneByOne:
         """Every sample is a contribution of its own."""

@@ -14,18 +14,19 @@ Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.slot import algorithms, mean_variance
+from shoal.mechanisms.slot import algorithms, keys, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, cell_estimate
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate, OneByOne
+from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate, OneByOne, Statistic
 
-Statistic = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
+Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
 ROWS = 200  # contributions that are taken in between two yields
 NOTHING = cell_estimate(None, None, None, None, 0, None, "none")
@@ -57,10 +58,10 @@ class CellRelease(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slotted:
+class Slotted(Statistic):
     """All that is public about such a statistic."""
 
-    statistic: Statistic
+    statistic: Name
     algorithm: str = "best"
     grid: Grid
     epsilon: Fraction  # of a unit in all its slots and cells
@@ -89,6 +90,57 @@ class Slotted:
             mean_variance.squared(self.grid)  # what it refuses, it refuses now
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
         object.__setattr__(self, "_algorithm", algorithms.algorithm_of(self.statistic, name))
+
+    # ---------------------------------------------------------------- of a metric's keys
+
+    statistics: ClassVar[tuple[str, ...]] = PER_SLOT
+    algorithms: ClassVar[tuple[str, ...]] = keys.FOR_MEANS
+    apart: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
+
+    @staticmethod
+    def defaults(statistic: str) -> dict[str, Any]:
+        return {"unit": USER_SLOT, "algorithm": "best"}
+
+    @staticmethod
+    def takes(spec: Spec) -> bool:
+        return spec.statistic in PER_SLOT
+
+    @staticmethod
+    def check(spec: Spec) -> None:
+        keys.check(spec)
+
+    @classmethod
+    def of(cls, spec: Spec) -> "Slotted":
+        return cls(
+            statistic=spec.statistic,  # type: ignore[arg-type]  # one of the three: the keys were checked
+            algorithm=spec.algorithm,
+            grid=Grid(*spec.ranges[0], spec.grid),
+            epsilon=spec.epsilon,
+            delta=spec.delta,
+            max_contributions=spec.contribution_limit,
+            max_slots=spec.slot_limit,
+            max_cells=spec.cell_limit,
+            splits=spec.across_cells == "split",
+            cap=spec.contribution_cap or "optimal",  # type: ignore[arg-type]  # likewise
+            prior=spec.prior == FEW_USERS,
+            failure=spec.failure,
+            sigma=spec.sigmas[0],
+            min_users=spec.min_users or 1,
+            bins=spec.bins or keys.BINS,
+            quantiles=keys.QUANTILES if spec.quantiles is None else spec.quantiles,
+            clamps=keys.is_clamped(spec),
+        )
+
+    @staticmethod
+    def is_clamped(spec: Spec) -> bool:
+        return keys.is_clamped(spec)
+
+    @staticmethod
+    def clauses(spec: Spec, loss: str) -> Iterator[str]:
+        return keys.clauses(spec, loss)
+
+    # ---------------------------------------------------------------- what it is
 
     @property
     def sample_grid(self) -> Grid:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from shoal.models.config.cell import UNIT, CellSection
+from shoal.mechanisms.spec import USER_SLOT
+from shoal.models.config.cell import CellSection
 from shoal.models.config.complaints import complaint
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
@@ -80,7 +81,7 @@ class PrivacySection(Section):
     @field_validator("unit")
     @classmethod
     def _exists(cls, value: str | None) -> str | None:
-        return value if value in (None, UNIT) else parse_unit(value).name
+        return value if value in (None, USER_SLOT) else parse_unit(value).name
 
 
 class WebSection(Section):
@@ -107,12 +108,12 @@ class Config(Section):
     @property
     def unit(self) -> str:
         """Whom the ledger protects; what costs nothing has no say in it."""
-        if self.privacy.unit not in (None, UNIT):
+        if self.privacy.unit not in (None, USER_SLOT):
             return self.privacy.unit
         costing = [metric for metric in self.metric if metric.epsilon] or self.metric
-        if self.privacy.unit == UNIT:
-            costing = [metric for metric in costing if metric.unit == UNIT]
-        units = {metric.of: metric.of.spelled for metric in costing}
+        if self.privacy.unit == USER_SLOT:
+            costing = [metric for metric in costing if metric.unit == USER_SLOT]
+        units = {metric.privacy_unit: metric.privacy_unit.spelled for metric in costing}
         return units.popitem()[1] if len(units) == 1 else "user"
 
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
@@ -122,7 +123,9 @@ class Config(Section):
             ConfigError: nothing bounds it.
         """
         try:
-            return charge(parse_unit(self.unit), metric.of, metric.epsilon, metric.delta, apart=metric.is_slotted)
+            return charge(
+                parse_unit(self.unit), metric.privacy_unit, metric.epsilon, metric.delta, apart=metric.kind.apart
+            )
         except ValueError as error:
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 
@@ -187,8 +190,11 @@ def load(path: Path) -> Config:
 
 def _cross_checks(config: Config) -> Iterator[str]:
     """What no single table can see."""
-    if config.privacy.unit == UNIT and len({metric.slot for metric in config.metric if metric.unit == UNIT}) != 1:
-        yield f"[privacy] unit {UNIT} needs metrics per slot, all of one length; write user-hour, user-day or user"
+    if (
+        config.privacy.unit == USER_SLOT
+        and len({metric.slot for metric in config.metric if metric.unit == USER_SLOT}) != 1
+    ):
+        yield f"[privacy] unit {USER_SLOT} needs metrics per slot, all of one length; write user-hour, user-day or user"
     seen: set[str] = set()
     for metric in config.metric:
         if metric.name in seen:
@@ -217,7 +223,10 @@ def _cross_checks(config: Config) -> Iterator[str]:
 def _differing_units(config: Config) -> str | None:
     """What to do where nobody said by which unit the ledger counts, and the metrics have several."""
     costing = [metric for metric in config.metric if metric.epsilon]
-    longest = sorted({metric.of.spelled: metric.of for metric in costing}.items(), key=lambda one: -_length(one[1]))
+    longest = sorted(
+        {metric.privacy_unit.spelled: metric.privacy_unit for metric in costing}.items(),
+        key=lambda one: -_length(one[1]),
+    )
     if config.privacy.unit is not None or len(longest) == 1:
         return None
     for name, _ in longest:
@@ -226,7 +235,7 @@ def _differing_units(config: Config) -> str | None:
             charges = {metric.name: said.charge_of(metric)[0] / metric.epsilon for metric in costing}
         except ConfigError:
             continue
-        units = ", ".join(f'"{metric.name}" a {metric.of.words()}' for metric in costing)
+        units = ", ".join(f'"{metric.name}" a {metric.privacy_unit.words()}' for metric in costing)
         more = [f'"{metric}" {exact_text(times)} times its epsilon' for metric, times in charges.items() if times > 1]
         charged = f" (which charges {' and '.join(more)})" if more else ""
         return (

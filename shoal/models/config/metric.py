@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, PrivateAttr, field_validator, model_validator
 
-from shoal.models.config import cell as slots
+from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, Kind, defaults_of, kind_of
+from shoal.mechanisms.spec import FEW_USERS, USER_SLOT
 from shoal.models.config import per_coordinate
-from shoal.models.config.cell import FEW_USERS, QUANTILES, SLOTTED, UNIT, CellSection
+from shoal.models.config.cell import MOST_BINS, Cap, CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.per_coordinate import Range, for_each
 from shoal.models.config.reading import NEWEST
@@ -15,15 +16,7 @@ from shoal.models.config.section import DAY, Duration, Exact, Section, positive_
 from shoal.models.config.unit import Unit, parse_unit
 
 NAME = r"[a-z0-9_-]+"
-STATISTICS = ("mean", "sum", "count", *SLOTTED)
-MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # algorithms of continual means
-SUMS = ("sharp", "patent")  # and of what has a step
-ALGORITHMS = tuple(dict.fromkeys(MEANS + SUMS + slots.FOR_MEANS))
-CLAMPING = ("sharp", "best", FEW_USERS)
-WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
-ON_BLOCKS = (*WITH_PRIOR, "full")
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
-OF_MEANS = ("prior", "sigma")  # keys that what has a step has no use for
 
 
 def _prior(value: Any) -> Any:
@@ -135,13 +128,13 @@ class MetricSection(Section):
         description="how a unit gets down to max_cells: the cells that lose least (chop-user, the default, and "
         "clip-user), or the first ones (split)",
     )
-    contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | slots.Cap | None = Field(
+    contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | Cap | None = Field(
         None, description="samples of a unit that count in a cell: a number, median or optimal (the default)"
     )
     min_users: int | None = Field(
         None, ge=1, le=2**40, description="cells with fewer are not released; a courtesy, not a guarantee; none: 1"
     )
-    bins: int | None = Field(None, ge=2, le=slots.MOST_BINS, description="of a slot-distribution; none: 64")
+    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="of a slot-distribution; none: 64")
     quantiles: tuple[Exact, ...] | None = Field(
         None, max_length=100, description="of a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
@@ -151,12 +144,7 @@ class MetricSection(Section):
     @classmethod
     def _defaults(cls, given: Any) -> Any:
         """Those of a statistic: a count needs no epsilon."""
-        statistic = given.get("statistic") if isinstance(given, dict) else None
-        if statistic == "count":
-            return {"epsilon": 0} | given
-        if statistic in SLOTTED:
-            return {"unit": UNIT, "algorithm": "best"} | given
-        return given
+        return defaults_of(given.get("statistic")) | given if isinstance(given, dict) else given
 
     @field_validator("every", "step", "slot")
     @classmethod
@@ -166,7 +154,7 @@ class MetricSection(Section):
     @field_validator("unit")
     @classmethod
     def _exists(cls, value: str) -> str:
-        return value if value == UNIT else parse_unit(value).name
+        return value if value == USER_SLOT else parse_unit(value).name
 
     @field_validator("quantiles")
     @classmethod
@@ -197,103 +185,19 @@ class MetricSection(Section):
         raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
 
     @model_validator(mode="after")
-    def _guarantee(self) -> "MetricSection":
-        if self.relation != "values":
-            raise ValueError(f"relation {self.relation!r} is not built; this version has: values")
-        if self.is_slotted:
-            slots.check_slotted(self)
-        else:
-            slots.refuse_slot_keys(self)
-        if self.unit != "user" and not self.is_stepped and not self.is_slotted:
-            raise ValueError(f"unit {self.unit!r} is not built for means without a decay; they have: user")
-        if self.max_contributions is None and not self.of.is_event:
-            raise ValueError("max_contributions is missing; add it")
-        if self.max_contributions is not None and self.of.is_event:
-            raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
-        if self.max_groups_per_user != 1 and self.of.is_event:
-            raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
-        return self
-
-    @model_validator(mode="after")
-    def _time(self) -> "MetricSection":
-        """What is released when."""
-        if self.is_slotted:
-            return self
-        if self.statistic == "mean" and self.decay is None and self.step is None:
-            if self.every is None:
-                raise ValueError("every is missing; add it")
-            if self.algorithm not in MEANS:
-                raise ValueError(f"{self.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
-            return self
-        if self.every is not None:
-            raise ValueError(f"every is for means without a decay; a {self.statistic} is released at every step")
-        if self.step is None:
-            raise ValueError("step is missing; add it")
-        if self.algorithm not in SUMS:
-            raise ValueError(f"{self.algorithm} is not for what has a step; use one of: {', '.join(SUMS)}")
-        if self.algorithm == "patent" and self.forgets.kind == "none":
-            raise ValueError("the patent has no mechanism without a decay; use sharp")
-        if self.algorithm == "patent" and self.forgets.exponent is not None and self.forgets.exponent <= 1:
-            raise ValueError("the patent's bound needs an exponent above 1; use sharp, or a larger exponent")
-        length = self.forgets.length
-        if length is not None and length % self.step:
-            raise ValueError("decay length is not a multiple of step; choose one that is")
-        return self
-
-    @model_validator(mode="after")
-    def _fields(self) -> "MetricSection":
-        """What a statistic reads, and what it has no use for."""
-        for key in ("value", "range"):
-            if getattr(self, key) is None and self.statistic != "count":
-                raise ValueError(f"{key} is missing; add it")
-        if self.prior == FEW_USERS and not self.is_slotted:
-            raise ValueError("prior must be a number: few-users is for a slot-mean")
-        if self.delta != 0 and not self.is_slotted and not (self.is_stepped and self.algorithm == "sharp"):
-            raise ValueError(f"delta must be 0: {self.algorithm} is pure differential privacy")
-        if not self.is_stepped:
-            return self
-        for key in OF_MEANS:
-            if getattr(self, key) is not None:
-                raise ValueError(f"{key} is for means without a decay; remove it")
-        if len(self.values) > 1:
-            raise ValueError("several values are for means without a decay; use a metric for each")
-        if self.clamp and self.statistic != "mean":
-            raise ValueError(f"clamp is for means; a {self.statistic} is never clamped; remove it")
-        return self
-
-    @model_validator(mode="after")
-    def _assumptions(self) -> "MetricSection":
-        if self.is_stepped or self.is_slotted:
-            return self
-        if self.algorithm in WITH_PRIOR and self.prior is None:
-            raise ValueError(f"prior is missing: {self.algorithm} clips around it; add it, or use full")
-        if self.algorithm not in WITH_PRIOR and self.prior is not None:
-            raise ValueError(f"prior is not for {self.algorithm}; remove it, or use one of: {', '.join(WITH_PRIOR)}")
-        for prior, (low, high), _ in zip(self.priors, self.ranges, self.sigmas, strict=True):
-            if prior is not None and not low <= prior <= high:
-                raise ValueError("prior lies outside the range; choose a number inside it")
-        if self.sigma is not None and self.algorithm not in ON_BLOCKS:
-            raise ValueError(f"sigma is for algorithms on blocks; {self.algorithm} needs a range of the values")
-        return self
-
-    @model_validator(mode="after")
-    def _tuning(self) -> "MetricSection":
-        if self.is_slotted:
-            return self
-        if self.algorithm != "sharp" and self.users is None and not self.is_stepped:
-            raise ValueError(f"users is missing: the trees of {self.algorithm} are made for so many; add it")
-        if self.horizon is not None and self.algorithm != "sharp":
-            raise ValueError(f"horizon tunes sharp; {self.algorithm} has no use for it; remove it")
-        if self.horizon is not None and self.every == "contribution":
-            raise ValueError(
-                "horizon needs a cadence in event time; a release per contribution goes by users; remove it"
-            )
+    def _of_its_kind(self) -> "MetricSection":
+        self.kind.check(self)
         return self
 
     @property
-    def of(self) -> Unit:
+    def kind(self) -> Kind:
+        """The kind of statistic that it is."""
+        return kind_of(self)
+
+    @property
+    def privacy_unit(self) -> Unit:
         """Whose data the guarantee covers."""
-        return Unit(UNIT, self.slot) if self.unit == UNIT else parse_unit(self.unit)
+        return Unit(USER_SLOT, self.slot) if self.unit == USER_SLOT else parse_unit(self.unit)
 
     @property
     def reading(self) -> int:
@@ -301,20 +205,8 @@ class MetricSection(Section):
         return self._reading
 
     @property
-    def is_slotted(self) -> bool:
-        """Whether every cell is released once, at the end of each slot."""
-        return self.statistic in SLOTTED
-
-    @property
-    def is_stepped(self) -> bool:
-        """Whether it is released at the end of every step, of sums that may forget."""
-        if self.is_slotted:
-            return False
-        return self.step is not None or self.decay is not None or self.statistic != "mean"
-
-    @property
-    def forgets(self) -> DecaySection:
-        """How."""
+    def decay_or_none(self) -> DecaySection:
+        """How it forgets."""
         return self.decay or DecaySection(kind="none")
 
     @property
@@ -333,33 +225,31 @@ class MetricSection(Section):
         return self.max_slots or 1
 
     @property
-    def bin_count(self) -> int:
-        """Of a distribution."""
-        return self.bins or 64
-
-    @property
-    def quantile_levels(self) -> tuple[Fraction, ...]:
-        """Of a distribution."""
-        return QUANTILES if self.quantiles is None else self.quantiles
-
-    @property
-    def cap(self) -> int:
+    def contribution_limit(self) -> int:
         """Samples of a unit that count, at most."""
         return 1 if self.max_contributions is None else self.max_contributions
 
     @property
     def clamps(self) -> bool:
         """Whether the published estimate is clamped."""
-        if self.statistic != "mean" and not self.is_slotted:
-            return False
-        return self.algorithm in CLAMPING if self.clamp is None else self.clamp
+        return self.kind.is_clamped(self)
+
+    of, forgets, cap = privacy_unit, decay_or_none, contribution_limit
+
+    @property
+    def is_slotted(self) -> bool:
+        return self.kind.shared
+
+    @property
+    def is_stepped(self) -> bool:
+        return "sum" in self.kind.statistics
 
     @property
     def expected_releases(self) -> int | None:
         """Of a group, as far as the configuration says."""
         if self.cadence is not None:
             return None if self.horizon is None else max(1, self.horizon // self.cadence)
-        return (self.users or UNKNOWN_USERS) * self.cap
+        return (self.users or UNKNOWN_USERS) * self.contribution_limit
 
     @property
     def values(self) -> tuple[str, ...]:

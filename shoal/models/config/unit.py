@@ -20,10 +20,10 @@ from fractions import Fraction
 from math import gcd
 
 from shoal.mechanisms.privacy.accounting import Loss
+from shoal.mechanisms.spec import USER_SLOT
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.section import DAY, positive_span
 
-SLOT = "user-slot"  # the unit of a slot, whose length its metric says
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
 
@@ -54,7 +54,7 @@ class Unit:
         >>> Unit("user-slot", 2 * PERIODS["hour"]).spelled, parse_unit("user-day").spelled
         ('user-2h', 'user-day')
         """
-        return f"user-{format_duration(self.period)}" if self.name == SLOT and self.period else self.name
+        return f"user-{format_duration(self.period)}" if self.name == USER_SLOT and self.period else self.name
 
     @property
     def span(self) -> str | None:
@@ -131,7 +131,7 @@ def charge(
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
     touched = most_touched(ledger, unit)
-    slots = " and max_slots" if unit.name == SLOT else ""
+    slots = " and max_slots" if unit.name == USER_SLOT else ""
     remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots} here'
     if touched is None:
         raise ValueError(

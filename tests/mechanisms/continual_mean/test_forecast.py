@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from shoal.mechanisms.continual_mean.forecast import Counted, Expected
-from shoal.mechanisms.continual_mean.mean import ALGORITHMS, MeanParameters
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.forecast import SharpProspect
+from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.workload import Pattern, bias

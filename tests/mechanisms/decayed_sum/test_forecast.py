@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.mechanisms.decayed_sum.forecast import Flow, by_hand, mean_variance, prospect
-from shoal.mechanisms.decayed_sum.statistic import Statistic, Stepped
+from shoal.mechanisms.decayed_sum.statistic import Name, Stepped
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern
@@ -25,7 +25,7 @@ WEIGHTS: dict[Any, Callable[[int], float]] = {  # by age
 }
 
 
-def stepped(decay: Any, statistic: Statistic = "sum", algorithm: str = "sharp") -> Stepped:
+def stepped(decay: Any, statistic: Name = "sum", algorithm: str = "sharp") -> Stepped:
     return Stepped(
         statistic=statistic, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=3
     )

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.statistic import Statistic, Stepped, StepReleaser
+from shoal.mechanisms.decayed_sum.statistic import Name, Stepped, StepReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
 
 KEY = b"k" * 32
-BOTH: tuple[Statistic, Statistic] = ("sum", "mean")
+BOTH: tuple[Name, Name] = ("sum", "mean")
 GRID = Grid(Fraction(-1), Fraction(3), 8)
 DECAYS: list[Decay] = [
     Undecayed(), Window(3), Window(64), AllWindows(), Exponential(Fraction(9, 10)), Polynomial(Fraction(3, 2), 1000),
@@ -25,7 +25,7 @@ made = st.tuples(st.sampled_from(DECAYS), st.sampled_from(["sharp", "patent"])).
 steps = st.lists(st.lists(st.integers(0, 8), max_size=3), min_size=1, max_size=12)
 
 
-def stepped(decay: Decay, algorithm: str = "sharp", statistic: Statistic = "sum") -> Stepped:
+def stepped(decay: Decay, algorithm: str = "sharp", statistic: Name = "sum") -> Stepped:
     return Stepped(
         statistic=statistic, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=5
     )

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from shoal.mechanisms.slot.statistic import Slotted
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from tests.models.config.test_config import written
@@ -89,10 +90,10 @@ def test_a_slot_is_the_unit_unless_a_longer_one_is_said(tmp_path):
 
 def test_defaults_of_a_distribution(tmp_path):
     plain = load(written(tmp_path, SLOTS.replace('"slot-mean"', '"slot-distribution"'))).metric[0]
-    assert plain.bin_count == 64
-    assert plain.quantile_levels[2] == Fraction(1, 2)
+    assert Slotted.of(plain).bins == 64
+    assert Slotted.of(plain).quantiles[2] == Fraction(1, 2)
     said = SLOTS.replace('"slot-mean"', '"slot-distribution"\nbins = 8\nquantiles = ["1/3"]')
-    assert load(written(tmp_path, said)).metric[0].quantile_levels == (Fraction(1, 3),)
+    assert Slotted.of(load(written(tmp_path, said)).metric[0]).quantiles == (Fraction(1, 3),)
 
 
 def test_the_ledger_may_protect_a_person_and_slot(tmp_path):

@@ -9,10 +9,10 @@ from typing import Any
 from shoal.agents.demo.progress import Progress, Seen
 from shoal.agents.demo.shop.purchases import Purchases
 from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text
 from shoal.models.times import iso
-from shoal.stream.topic import mean_parameters
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Outcome:
     @property
     def waiting(self) -> dict[int, int]:
         """Levels that did not activate, and the samples below them that each would have taken."""
-        mechanism = mean_parameters(self.section)
+        mechanism = ContinualMean.of(self.section)
         active = {one["level"] for one in self.activations}
         levels = mechanism.levels if isinstance(mechanism, Full) else ()
         return {one.index: one.arrays * one.array_size for one in levels if one.arrays and one.index not in active}

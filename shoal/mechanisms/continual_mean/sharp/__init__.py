@@ -26,9 +26,9 @@ Source       the blocks of George, Ramesh, Singh and Tyagi (2024); the rest is d
 """
 
 from fractions import Fraction
+from typing import ClassVar
 
 from shoal.mechanisms.continual_mean.forecast import Prospect
-from shoal.mechanisms.continual_mean.mean import algorithm
 from shoal.mechanisms.continual_mean.sharp.bounder import SharpBounder
 from shoal.mechanisms.continual_mean.sharp.forecast import SharpProspect
 from shoal.mechanisms.continual_mean.sharp.parameters import SharpParameters
@@ -36,9 +36,10 @@ from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.workload import Pattern
 
 
-@algorithm("sharp")
 class Sharp(SharpParameters):
     """A sharp mean, with both its sides."""
+
+    name: ClassVar[str] = "sharp"
 
     def bounder(self) -> SharpBounder:
         """Single samples with their buckets, then blocks."""

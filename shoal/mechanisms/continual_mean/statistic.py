@@ -1,0 +1,137 @@
+"""The continual mean of a metric: what its keys say, and what is refused.
+
+All algorithms are here by name; of several coordinates each has a mean of its own, with an equal part of epsilon.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.multi_tree import MultiTree
+from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.continual_mean.single_tree import SingleTree
+from shoal.mechanisms.continual_mean.wishful import Wishful
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.spec import (
+    PATTERN,
+    Spec,
+    check_horizon,
+    check_limits,
+    check_relation,
+    check_values,
+    many,
+    refuse_delta,
+    refuse_few_users,
+    refuse_slot_keys,
+)
+
+ALGORITHMS: dict[str, type[MeanParameters]] = {
+    cls.name: cls for cls in (Sharp, Naive, Wishful, SingleTree, MultiTree, Full)
+}
+
+
+class ContinualMean:
+    """A statistic: the mean of everything so far, without decay."""
+
+    statistics: ClassVar[tuple[str, ...]] = ("mean",)
+    algorithms: ClassVar[tuple[str, ...]] = MEANS
+    apart: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
+
+    @staticmethod
+    def defaults(statistic: str) -> dict[str, Any]:
+        return {}
+
+    @staticmethod
+    def takes(spec: Spec) -> bool:
+        return spec.statistic == "mean" and spec.step is None and spec.decay is None
+
+    @classmethod
+    def check(cls, spec: Spec) -> None:
+        check_relation(spec)
+        refuse_slot_keys(spec)
+        if spec.unit != "user":
+            raise ValueError(f"unit {spec.unit!r} is not built for means without a decay; they have: user")
+        check_limits(spec)
+        if spec.every is None:
+            raise ValueError("every is missing; add it")
+        if spec.algorithm not in MEANS:
+            raise ValueError(f"{spec.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
+        check_values(spec)
+        refuse_few_users(spec)
+        refuse_delta(spec)
+        _check_assumptions(spec)
+        _check_tuning(spec)
+
+    @classmethod
+    def of(cls, spec: Spec) -> MeanParameters | Coordinates:
+        parts = tuple(_mean_of(spec, coordinate) for coordinate in range(len(spec.values)))
+        return parts[0] if len(parts) == 1 else Coordinates(parts)
+
+    @staticmethod
+    def is_clamped(spec: Spec) -> bool:
+        return spec.algorithm == "sharp" if spec.clamp is None else spec.clamp
+
+    @staticmethod
+    def clauses(spec: Spec, loss: str) -> Iterator[str]:
+        yield loss
+        yield PATTERN
+        if spec.group is not None:
+            groups = spec.max_groups_per_user
+            share = f", each with epsilon / {groups}" if groups > 1 else ""
+            whose = f"a {spec.privacy_unit.words()} counts in at most {many(groups, 'group')}"
+            yield f"{whose}{share}, with at most {spec.contribution_limit} samples in each"
+        if spec.prior is not None:
+            yield (
+                "its prior is public, and private only if it was made without these values, or charged where it was "
+                "made"
+            )
+
+
+def _check_assumptions(spec: Spec) -> None:
+    if spec.algorithm in WITH_PRIOR and spec.prior is None:
+        raise ValueError(f"prior is missing: {spec.algorithm} clips around it; add it, or use full")
+    if spec.algorithm not in WITH_PRIOR and spec.prior is not None:
+        raise ValueError(f"prior is not for {spec.algorithm}; remove it, or use one of: {', '.join(WITH_PRIOR)}")
+    for prior, (low, high), _ in zip(spec.priors, spec.ranges, spec.sigmas, strict=True):
+        if prior is not None and not low <= prior <= high:
+            raise ValueError("prior lies outside the range; choose a number inside it")
+    if spec.sigma is not None and spec.algorithm not in ON_BLOCKS:
+        raise ValueError(f"sigma is for algorithms on blocks; {spec.algorithm} needs a range of the values")
+
+
+def _check_tuning(spec: Spec) -> None:
+    if spec.algorithm != "sharp" and spec.users is None:
+        raise ValueError(f"users is missing: the trees of {spec.algorithm} are made for so many; add it")
+    check_horizon(spec)
+    if spec.horizon is not None and spec.every == "contribution":
+        raise ValueError("horizon needs a cadence in event time; a release per contribution goes by users; remove it")
+
+
+def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
+    low, high = spec.ranges[coordinate]
+    given: dict[str, Fraction | int | None]
+    given = {"prior": spec.priors[coordinate], "sigma": spec.sigmas[coordinate]}
+    if spec.algorithm == "sharp":
+        given |= {"horizon": spec.expected_releases, "each": not isinstance(spec.every, int)}
+    assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return ALGORITHMS[spec.algorithm](
+        grid=Grid(low, high, spec.grid),
+        epsilon=spec.epsilon / len(spec.values),
+        max_contributions=spec.contribution_limit,
+        users=_users(spec),
+        groups=spec.max_groups_per_user,
+        failure=spec.failure,
+        clamps=ContinualMean.is_clamped(spec),
+        **assumptions,
+    )
+
+
+def _users(spec: Spec) -> int:
+    """Expected in a group. How they spread over groups nobody says; sharp, who needs no number, then gets none."""
+    return 1 if spec.users is None or (spec.group and spec.algorithm == "sharp") else spec.users

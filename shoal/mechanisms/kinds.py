@@ -1,0 +1,99 @@
+"""The kinds of statistics there are: the one place that asks which of them a metric is.
+
+A statistic is everything public about what is released. Its kind says what a metric's keys mean; `of` makes from them
+the mechanism, with a unit's side and the statistic's.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.statistic import ContinualMean
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.spec import Spec
+
+Mechanism = MeanParameters | Coordinates | Stepped | Slotted
+
+
+class Kind(Protocol):
+    """What all metrics of one kind have in common."""
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """By the names that configurations have for them."""
+        ...
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Likewise."""
+        ...
+
+    @property
+    def apart(self) -> bool:
+        """Whether each unit has releases of its own: then losses of several units add up, delta too."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether all groups and cells are released together, in one contributions partition."""
+        ...
+
+    def defaults(self, statistic: str) -> dict[str, Any]:
+        """Of keys, where they are not those of other statistics."""
+        ...
+
+    def takes(self, spec: Spec) -> bool:
+        """Whether a metric is of this kind."""
+        ...
+
+    def check(self, spec: Spec) -> None:
+        """Refuse keys that are missing, not for it, or contradict one another.
+
+        Raises:
+            ValueError: the key, what is wrong, and the remedy.
+        """
+        ...
+
+    def of(self, spec: Spec) -> Mechanism:
+        """The mechanism that the keys ask for; they were checked.
+
+        Raises:
+            ValueError: it refuses the combination; its message names the parameter.
+        """
+        ...
+
+    def is_clamped(self, spec: Spec) -> bool:
+        """Whether what is published lies between ends that are known."""
+        ...
+
+    def clauses(self, spec: Spec, loss: str) -> Iterator[str]:
+        """The guarantee in words; `loss` says whose loss is how large."""
+        ...
+
+
+KINDS: tuple[Kind, ...] = (Slotted, Stepped, ContinualMean)
+# Their names, the oldest kind's first.
+STATISTICS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.statistics))
+ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.algorithms))
+
+
+def kind_of(spec: Spec) -> Kind:
+    """Which kind a metric is."""
+    return next(kind for kind in KINDS if kind.takes(spec))
+
+
+def statistic_of(spec: Spec) -> Mechanism:
+    """What a metric's keys ask for.
+
+    Raises:
+        ValueError: the mechanism refuses the combination; its message names the parameter.
+    """
+    return kind_of(spec).of(spec)
+
+
+def defaults_of(statistic: object) -> dict[str, Any]:
+    """Defaults of keys that a statistic has of its own; of none that does not exist."""
+    own = (kind.defaults(str(statistic)) for kind in KINDS if statistic in kind.statistics)
+    return {key: value for defaults in own for key, value in defaults.items()}

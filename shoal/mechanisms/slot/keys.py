@@ -1,0 +1,113 @@
+"""What a metric's keys say of a statistic of places and slots, and what is refused."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from shoal.mechanisms.spec import (
+    FEW_USERS,
+    PATTERN,
+    USER_SLOT,
+    Spec,
+    check_limits,
+    check_relation,
+    check_values,
+    many,
+    refuse_given,
+)
+
+FOR_MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", FEW_USERS)
+FOR_OTHERS = ("best", "baseline")  # of mean and variance, and of distributions
+CLAMPING = ("best", FEW_USERS)
+BINS = 64
+QUANTILES = tuple(Fraction(percent, 100) for percent in (5, 25, 50, 75, 95))
+PLACES = "what a person did in a place is protected; that they were there, and when, is not"
+
+
+def check(spec: Spec) -> None:
+    """What is needed, what there is no use for, and what contradicts another key."""
+    check_relation(spec)
+    if spec.slot is None:
+        raise ValueError("slot is missing; add it")
+    unused = ("every", "step", "decay", "horizon")
+    refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
+    if spec.max_groups_per_user != 1:
+        raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
+    if len(spec.values) != 1:
+        raise ValueError("several values are for means without a decay; use a metric for each")
+    _check_algorithm(spec)
+    _check_cells(spec)
+    _check_unit(spec, spec.slot)
+    check_limits(spec)
+    check_values(spec)
+
+
+def _check_algorithm(spec: Spec) -> None:
+    allowed = FOR_MEANS if spec.statistic == "slot-mean" else FOR_OTHERS
+    if spec.algorithm not in allowed:
+        raise ValueError(f"{spec.algorithm} is not for a {spec.statistic}; use one of: {', '.join(allowed)}")
+    uses_few = FEW_USERS in (spec.algorithm, spec.prior)
+    if spec.prior is not None and spec.prior != FEW_USERS:
+        raise ValueError(f'prior of a statistic per slot is "{FEW_USERS}", or none')
+    if spec.prior is not None and (spec.statistic != "slot-mean" or spec.algorithm != "best"):
+        raise ValueError(f'prior = "{FEW_USERS}" is for a slot-mean with algorithm best; remove it')
+    if uses_few != (spec.delta != 0):
+        raise ValueError(
+            "delta must be above 0: few-users is approximate differential privacy"
+            if uses_few
+            else f"delta must be 0: {spec.algorithm} is pure differential privacy"
+        )
+    if spec.sigma is not None and not uses_few:
+        raise ValueError("sigma of a statistic per slot is for few-users; remove it")
+    if spec.statistic != "slot-distribution":
+        refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
+    elif spec.grid < (spec.bins or BINS):
+        raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
+
+
+def _check_cells(spec: Spec) -> None:
+    if spec.cell is not None and spec.group is not None:
+        raise ValueError("cell and group both say where an event belongs; keep one")
+    if spec.cell is None and spec.group is None:
+        for key in ("max_cells", "across_cells"):
+            if getattr(spec, key) is not None:
+                raise ValueError(f"{key} needs cells: add cell or group, or remove it")
+
+
+def _check_unit(spec: Spec, slot: int) -> None:
+    """A unit is a number of whole slots, and its share of each is known beforehand."""
+    unit = spec.privacy_unit
+    if unit.is_event:
+        raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
+    if unit.period is not None and unit.period % slot:
+        raise ValueError(f"unit {unit.name} is not a whole number of slots; choose one that is, or {USER_SLOT}")
+    if unit.period == slot:
+        if spec.max_slots not in (None, 1):
+            raise ValueError("max_slots is for units longer than a slot; remove it")
+    elif spec.max_slots is None:
+        raise ValueError(
+            f"max_slots is missing: unit {unit.name} has many slots, and each has a share of epsilon; add it"
+        )
+    elif unit.period is not None and spec.max_slots > unit.period // slot:
+        raise ValueError(f"max_slots: a {unit.name} has {unit.period // slot} slots; use so many at most")
+
+
+def is_clamped(spec: Spec) -> bool:
+    """Whether the estimate is clamped."""
+    return spec.algorithm in CLAMPING if spec.clamp is None else spec.clamp
+
+
+def clauses(spec: Spec, loss: str) -> Iterator[str]:
+    """The guarantee in words: what is protected, and how a unit's epsilon is shared by slots and cells."""
+    yield PLACES if spec.cell is not None else f"what a person did is protected; {PATTERN}"
+    yield loss
+    unit, slots, cells = spec.privacy_unit, spec.slot_limit, spec.cell_limit
+    place = "cell" if spec.group is None else "group"
+    if unit.period != spec.slot:
+        yield f"a {unit.words()} counts in at most {many(slots, 'slot')}, each with epsilon / {slots}"
+    if spec.cell is not None or spec.group is not None:
+        share = "" if cells == 1 else ", which share what the slot has"
+        yield f"in a slot they count in at most {many(cells, place)}{share}"
+    yield f"with at most {many(spec.contribution_limit, 'sample')} in each"
+    if spec.min_users is not None:
+        few = f"{place}s with fewer than {many(spec.min_users, 'user')}"
+        yield f"{few} are not released, which is a courtesy"
