@@ -23,7 +23,7 @@ from shoal.mechanisms.noise import laplace
 
 @dataclass(frozen=True)
 class BinaryTree:
-    """All that is public about a counter.
+    """All public parameters of a binary counter.
 
     >>> tree = BinaryTree(capacity=1000, width=1, epsilon=Fraction(1))
     >>> tree.height, tree.size, tree.scale
@@ -39,7 +39,6 @@ class BinaryTree:
 
     @classmethod
     def best(cls, capacity: int, *, width: int, epsilon: Fraction) -> Self:
-        """The tree for so many elements."""
         return cls(capacity, width, epsilon)
 
     @cached_property
@@ -63,30 +62,27 @@ class BinaryTree:
         return self.l1_sensitivity / Fraction(self.epsilon)
 
     def locate(self, t: int) -> tuple[int, int]:
-        """Prefix t as (trees that are full and past, elements in the current one)."""
         epoch = (t - 1) // self.size if t else 0
         return epoch, t - epoch * self.size
 
     def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
-        """The same in every epoch."""
         return ((self.l1_sensitivity, self.scale),)
 
     def nodes_of(self, element: int) -> tuple[tuple[int, int], ...]:
-        """The nodes that hold an element, as (epoch, node): its place s, s + lowbit(s), ..."""
+        """The nodes that hold an element, as (epoch, node): its position s, s + lowbit(s), ..."""
         epoch, node = self.locate(element)
-        found = []
+        nodes = []
         while node <= self.size:
-            found.append((epoch, node))
+            nodes.append((epoch, node))
             node += node & -node
-        return tuple(found)
+        return tuple(nodes)
 
     def nodes(self, t: int) -> int:
-        """How many noisy nodes prefix t adds up: those of all past trees' totals and of the current prefix."""
+        """How many noisy nodes prefix t adds up: those in the totals of all past trees and in the current prefix."""
         epoch, within = self.locate(t)
         return epoch * self.height + within.bit_count()
 
     def scales(self, t: int) -> Scales:
-        """What the noise of release t consists of."""
         nodes = self.nodes(t)
         return ((self.scale, nodes),) if nodes else ()
 
@@ -99,7 +95,6 @@ class BinaryTree:
         return self.nodes(t) * laplace.variance(self.scale)
 
     def counter(self, subkey: Subkeys) -> "BinaryCounter":
-        """The noise of the releases under a key."""
         return BinaryCounter(self, subkey)
 
 
@@ -121,13 +116,12 @@ class BinaryCounter:
     _path: list[tuple[int, int]] = field(default_factory=list, init=False)  # (node, noise up to and with it)
 
     def noise(self, t: int) -> int:
-        """What is added to the exact sum of the first t elements."""
         check.not_negative(t=t)
         epoch, within = self.tree.locate(t)
         return self._total(epoch) + self._prefix(epoch, within)
 
     def _total(self, epochs: int) -> int:
-        """Noise in the totals of all trees before the current one; each is summed up once."""
+        """The noise in the totals of all trees before the current one; each tree is added up once."""
         done, noise = self._past if self._past[0] <= epochs else (0, 0)
         for epoch in range(done, epochs):
             noise += self._prefix(epoch, self.tree.size)
@@ -135,7 +129,7 @@ class BinaryCounter:
         return noise
 
     def _prefix(self, epoch: int, t: int) -> int:
-        """Noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t; those in common are kept."""
+        """The noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t, with common ones kept."""
         if epoch != self._epoch:
             self._draw = laplace.DiscreteLaplace(self.tree.scale, self.subkey(epoch)).draw
             self._epoch, self._path = epoch, []

@@ -30,7 +30,7 @@ _ARITIES = (2, 65)  # from, to: to choose from for a horizon
 
 @dataclass(frozen=True)
 class BlueTree(Rows):
-    """Trees of one height, each element being in `levels` nodes.
+    """Trees of one height, with each element in `levels` nodes.
 
     >>> tree = BlueTree.best(1024, width=1, epsilon=Fraction(1))
     >>> tree.arity, tree.levels, round(tree.mean_variance(1024), 1), round(tree.variance(1024), 1)
@@ -58,7 +58,6 @@ class BlueTree(Rows):
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        """The same tree for ever."""
         return (Stretch(LeastSquares(self.arity, self.levels - 1), None),)
 
     @property
@@ -69,7 +68,7 @@ class BlueTree(Rows):
 
 @dataclass(frozen=True)
 class GrowingBlue(Rows):
-    """Trees of k, k**2, k**3, ... leaves, up to LARGEST; with a horizon, after those that are best for it.
+    """Trees of k, k**2, k**3, ... leaves, up to LARGEST; with a horizon, these follow the trees that suit it best.
 
     The horizon tunes the accuracy and nothing else: the guarantee is the same before and beyond it.
 
@@ -92,7 +91,6 @@ class GrowingBlue(Rows):
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Trees for the horizon, then the next larger ones, then the largest for ever."""
         first: tuple[Stretch, ...] = ()
         if self.horizon is not None:
             arity, levels = best_shape(LeastSquares, _ARITIES, self.horizon)

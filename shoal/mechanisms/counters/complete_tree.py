@@ -43,26 +43,25 @@ class Complete(ABC):
 
     @cached_property
     def leaves(self) -> int:
-        """k**h."""
+        """The number of leaves, k**h."""
         return self.sizes[-1]
 
     @cached_property
     def nodes(self) -> int:
-        """How many there are."""
         return self.ratios[-1]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Leaves of a node of height i."""
+        """The number of leaves under a node of each height i."""
         return tuple(self.arity**i for i in range(self.height + 1))
 
     @cached_property
     def ratios(self) -> tuple[int, ...]:
-        """lambda_i = 1 + k + ... + k**i: also how many nodes a subtree of height i has."""
+        """lambda_i = 1 + k + ... + k**i, which is also how many nodes a subtree of height i has."""
         return tuple((self.arity ** (i + 1) - 1) // (self.arity - 1) for i in range(self.height + 1))
 
     def first(self, height: int) -> int:
-        """Index of the leftmost node of this height."""
+        """The index of the leftmost node of this height."""
         return self.ratios[self.height - height - 1] if height < self.height else 0
 
     @cached_property
@@ -73,11 +72,11 @@ class Complete(ABC):
 
     @property
     def total_squares(self) -> Fraction:
-        """Sum of the squared coefficients in the best estimate of the sum of all leaves: k**h / lambda_h."""
+        """The sum of the squared coefficients in the best estimate of the sum of all leaves: k**h / lambda_h."""
         return Fraction(self.leaves, self.nodes)
 
     def total_coefficients(self) -> Coefficients:
-        """Of the draws in that estimate: k**i / lambda_h at height i."""
+        """The coefficients of the draws in that estimate: k**i / lambda_h at height i."""
         return tuple((Fraction(self.sizes[i], self.nodes), self.sizes[self.height - i]) for i in range(self.height + 1))
 
     def total_numerator(self, draws: Draws) -> int:
@@ -91,19 +90,19 @@ class Complete(ABC):
     @property
     @abstractmethod
     def denominator(self) -> int:
-        """Of every coefficient of a prefix."""
+        """The common denominator of all coefficients of a prefix."""
 
     @abstractmethod
     def squares(self, t: int) -> Fraction:
-        """Sum of the squared coefficients of prefix t."""
+        """The sum of the squared coefficients of prefix t."""
 
     @abstractmethod
     def sum_squares(self, t: int) -> Fraction:
-        """Sum of the squared coefficients of the prefixes 1 .. t, without a loop over them."""
+        """The sum of the squared coefficients of prefixes 1 .. t, without a loop over them."""
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:
-        """Of the draws in the noise of prefix t; only those that are not 0."""
+        """The coefficients of the draws in the noise of prefix t; only those that are not 0."""
 
     @abstractmethod
     def prefixes(self, draw: Draw) -> Prefixes:
@@ -111,10 +110,10 @@ class Complete(ABC):
 
 
 class NodeSums:
-    """Sums over consecutive nodes of U_i = k**i z + (U_{i-1} of the children), of children of one parent.
+    """Sums over consecutive nodes, children of one parent, of U_i = k**i z + (U_{i-1} of the children).
 
-    A large tree is cut into subtrees of `SEGMENT` leaves at most. Above them all U are kept; of the draws below, those
-    of one subtree, the one that was asked for last: they are drawn again when another one is. So the memory is a number
+    A large tree is cut into subtrees of at most `SEGMENT` leaves. Above them all U are kept; below, only the draws of
+    the subtree that was asked for last, which are drawn again when another takes its place. So the memory is a number
     for each subtree and for each node of one of them.
     """
 
@@ -131,11 +130,10 @@ class NodeSums:
 
     @property
     def root(self) -> int:
-        """U of the root."""
         return self.between(self._tree.height, 0, 1)
 
     def between(self, height: int, start: int, end: int) -> int:
-        """The sum over the nodes start .. end - 1 of this height."""
+        """The sum over nodes start .. end - 1 of this height."""
         if self._upper and height >= self._cut:
             sums = self._upper[height - self._cut]
             return int(sums[end]) - int(sums[start])
@@ -155,7 +153,7 @@ class NodeSums:
         return _running(levels, self._tree.arity, sizes)
 
     def _totals(self) -> Draws:
-        """U of every subtree's root, a piece of the draws of a height after the other."""
+        """U of every subtree's root, drawn piece by piece within each height."""
         tree, cut = self._tree, self._cut
         totals = np.zeros(tree.sizes[tree.height - cut], dtype=np.object_)
         for i in range(cut + 1):
@@ -168,7 +166,7 @@ class NodeSums:
 
 
 def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: Draws | None = None) -> list[Draws]:
-    """For each height the running sums of U, from the draws of its nodes; `below` are the U one height further down."""
+    """For each height the running sums of U, from the draws of its nodes; `below` holds the U of the height below."""
     running = [] if below is None else [_accumulated(below)]
     terms = (len(levels) + 1) * sizes[-1]  # |U_i| <= (i + 1) k**i largest, and as many of a height as leaves allow
     for draws, size in zip(levels, sizes, strict=True):
@@ -185,6 +183,6 @@ def _accumulated(totals: Draws) -> Draws:
 
 
 def _wide(draws: Draws, terms: int) -> Draws:
-    """The draws in a type that holds a sum of so many of them."""
+    """The draws in a type that can hold a sum of `terms` of them."""
     largest = max(int(draws.max()), -int(draws.min()))
     return draws.astype(np.object_) if largest * terms >= 1 << 62 else draws

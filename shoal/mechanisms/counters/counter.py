@@ -22,7 +22,7 @@ Subkeys = Callable[[int], bytes]  # number of an epoch, say -> the subkey of its
 
 
 class Tree(Protocol):
-    """All that is public about a counter."""
+    """All public parameters of a counter."""
 
     @property
     def width(self) -> int:
@@ -31,7 +31,7 @@ class Tree(Protocol):
 
     @property
     def epsilon(self) -> Fraction:
-        """What a unit pays, once, for all releases together."""
+        """The privacy loss of a unit, paid once for all releases together."""
         ...
 
     def locate(self, t: int) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class Tree(Protocol):
         ...
 
     def scales(self, t: int) -> Scales:
-        """What the noise of release t consists of."""
+        """The scales of the draws that make up the noise of release t, each with how many there are."""
         ...
 
     def variance(self, t: int) -> float:
@@ -66,12 +66,10 @@ class Counter(Protocol):
     """The noise of a tree's releases: a function of key and t, whatever was asked before."""
 
     @property
-    def tree(self) -> Tree:
-        """What is public about it."""
-        ...
+    def tree(self) -> Tree: ...
 
     def noise(self, t: int) -> int:
-        """What is added to the exact sum of the first t elements."""
+        """The noise that is added to the exact sum of the first t elements."""
         ...
 
 

@@ -31,16 +31,13 @@ class LeastSquares(Complete):
 
     @cached_property
     def denominator(self) -> int:
-        """Of every coefficient of a prefix."""
         return self.leaves * math.lcm(*self.ratios)
 
     def squares(self, t: int) -> Fraction:
-        """Sum of the squared coefficients of prefix t."""
         norms = [Fraction(t // size * size * size + (t % size) ** 2, size) for size in self.sizes]
         return self._weighted(norms)
 
     def sum_squares(self, t: int) -> Fraction:
-        """Sum of the squared coefficients of the prefixes 1 .. t, without a loop over them."""
         return self._weighted([_sum_of_norms(t, size) for size in self.sizes])
 
     def _weighted(self, norms: Sequence[Fraction]) -> Fraction:
@@ -50,7 +47,6 @@ class LeastSquares(Complete):
         )
 
     def coefficients(self, t: int) -> Coefficients:
-        """Of the draws in the noise of prefix t; only those that are not 0."""
         return _coefficients(self, t) if t else ()
 
     def moments(self, t: int) -> tuple[float, float]:
@@ -86,7 +82,6 @@ class LeastSquares(Complete):
         return list(zip(*sums, strict=True))
 
     def prefixes(self, draw: Draw) -> "LeastSquaresPrefixes":
-        """The noise of every prefix, from the draws of all nodes."""
         return LeastSquaresPrefixes(self, draw)
 
 
@@ -103,11 +98,11 @@ def _coefficients(tree: LeastSquares, t: int) -> Coefficients:
     """By the path to leaf t: a node's coefficient is fixed by where its ancestors leave the path, and by its height."""
     if t == tree.leaves:
         return tree.total_coefficients()
-    found: dict[Fraction, int] = {}
+    counts: dict[Fraction, int] = {}
     for coefficient, count in _by_path(tree, t):
         if coefficient and count:
-            found[abs(coefficient)] = found.get(abs(coefficient), 0) + count
-    return tuple(found.items())
+            counts[abs(coefficient)] = counts.get(abs(coefficient), 0) + count
+    return tuple(counts.items())
 
 
 def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[Fraction, int]]:
@@ -143,8 +138,8 @@ class LeastSquaresPrefixes:
     def numerator(self, t: int) -> int:
         """(L z)_t times the tree's denominator.
 
-        In the sum over i the blocks of k**(i+1) leaves that are inside the prefix cancel. What is left are the blocks
-        of k**i inside the one of k**(i+1) that t is in, and parts of both where t is not at their ends.
+        In the sum over i the blocks of k**(i+1) leaves inside the prefix cancel. What is left are the blocks of k**i
+        inside the block of k**(i+1) that holds t, and parts of both where t is not at their ends.
         """
         tree = self._tree
         noise = self._sums.root * t * (tree.denominator // (tree.leaves * tree.nodes))

@@ -29,7 +29,7 @@ def norm(size: int, start: int, end: int) -> Fraction:
 
 
 def mean_norm(size: int, length: int) -> Fraction:
-    """The mean of `norm` over the place of a span of `length` leaves: pairs of its leaves, by how often they share.
+    """The mean of `norm` over all positions of a span of `length` leaves: pairs of leaves, by how often they share.
 
     >>> mean_norm(4, 7) == sum(norm(4, start, start + 7) for start in range(4)) / 4
     True
@@ -58,16 +58,16 @@ def span_squares(tree: Complete, start: int, end: int) -> Fraction:
 
 
 def span_coefficients(tree: Complete, start: int, end: int) -> Coefficients:
-    """Of the draws in the estimate of the sum of leaves start .. end - 1: (|coefficient|, how many); none of them 0."""
+    """The coefficients in the estimate of the sum of leaves start .. end - 1: (|coefficient|, how many), none 0."""
     if start == end:
         return ()
     if (start, end) == (0, tree.leaves):
         return tree.total_coefficients()
-    found: dict[Fraction, int] = {}
+    counts: dict[Fraction, int] = {}
     for coefficient, count in _cells(tree, tree.height, start, end, Fraction(0), Fraction(0)):
         if coefficient and count:
-            found[abs(coefficient)] = found.get(abs(coefficient), 0) + count
-    return tuple(found.items())
+            counts[abs(coefficient)] = counts.get(abs(coefficient), 0) + count
+    return tuple(counts.items())
 
 
 def _cells(

@@ -35,7 +35,7 @@ _BLOCK = 1 << 12  # draws at a time
 
 @dataclass(frozen=True)
 class SquareRoot:
-    """All that is public about a counter.
+    """All public parameters of a square-root counter.
 
     >>> tree = SquareRoot(capacity=1024, width=1 << 20, epsilon=Fraction(1), delta=Fraction(1, 10**6))
     >>> round(float(tree.rho), 5), round(tree.l2_sensitivity / tree.width, 3)
@@ -54,31 +54,29 @@ class SquareRoot:
 
     @cached_property
     def root(self) -> Root:
-        """The matrix."""
         return Root.of(self.capacity, unit_columns=self.normalised)
 
     @cached_property
     def rho(self) -> Fraction:
-        """What epsilon and delta allow to spend."""
+        """The rho that epsilon and delta allow."""
         return largest_rho(self.epsilon, self.delta)
 
     @cached_property
     def squared_sensitivity(self) -> int:
-        """The most that one unit changes R x, in L2, squared, in steps of 2**-80 squared grid steps."""
+        """The square of the most that one unit changes R x in L2, in steps of 2**-80 squared grid steps."""
         return self.width**2 * self.root.squared_column
 
     @property
     def l2_sensitivity(self) -> float:
-        """Its root in grid steps, for reading."""
+        """The root of `squared_sensitivity`, in grid steps, for reading."""
         return math.sqrt(self.squared_sensitivity) / (1 << STEP_BITS)
 
     @cached_property
     def sigma2(self) -> Fraction:
-        """Of the noise on every element of R x, in squared steps of R."""
+        """The sigma2 of the noise on every element of R x, in squared steps of R."""
         return gaussian_sigma2(self.squared_sensitivity, self.rho)
 
     def locate(self, t: int) -> tuple[int, int]:
-        """Prefix t as (epochs that are full and past, elements in the current one)."""
         epoch = (t - 1) // self.capacity if t else 0
         return epoch, t - epoch * self.capacity
 
@@ -92,15 +90,15 @@ class SquareRoot:
         return epoch * self._within(self.capacity) + self._within(within)
 
     def noise_sd(self, t: int) -> float:
-        """Standard deviation of release t, in grid steps, from variances near it: to 2e-4."""
+        """Standard deviation of release t's noise in grid steps, from variances near it: right to 2e-4."""
         return six_digits(math.sqrt(self._near(t)))
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of release t's noise, as good as Gaussian, stays below with probability 0.95."""
+        """The bound below which the size of release t's noise, as good as Gaussian, stays with probability 0.95."""
         return six_digits(_QUANTILE * math.sqrt(self._near(t)))
 
     def _near(self, t: int) -> float:
-        """Variance of release t between two of those that are computed, more densely near both ends of an epoch."""
+        """Variance of release t, interpolated; the computed ones are denser near both ends of an epoch."""
         epoch, within = self.locate(t)
         step = 1 << max((min(within, self.capacity - within) >> 5).bit_length() - 1, 0)
         before, part = divmod(within, step)
@@ -115,7 +113,6 @@ class SquareRoot:
         return self.root.variance(t, float(self.sigma2 / (1 << 2 * STEP_BITS)), diagonal**2 / 12)
 
     def counter(self, subkey: Subkeys) -> "SquareRootCounter":
-        """The noise of the releases under a key."""
         return SquareRootCounter(self, subkey)
 
 
@@ -124,7 +121,7 @@ _within = lru_cache(maxsize=1 << 12)(SquareRoot._within)
 
 @dataclass(slots=True)
 class SquareRootCounter:
-    """The noise of a matrix's releases, element after element; what is asked for first is the slowest.
+    """The noise of a matrix's releases, element after element; the first request is the slowest.
 
     >>> tree = SquareRoot(10, 1, Fraction(1), Fraction(1, 10**6))
     >>> counter = SquareRootCounter(tree, subkey=lambda epoch: bytes([epoch] * 32))
@@ -140,7 +137,6 @@ class SquareRootCounter:
     _more: Iterator[int] = field(default_factory=lambda: iter(()), init=False, repr=False)
 
     def noise(self, t: int) -> int:
-        """What is added to the exact sum of the first t elements."""
         check.not_negative(t=t)
         epoch, within = self.tree.locate(t)
         done, noise = self._past if self._past[0] <= epoch else (0, 0)
@@ -150,7 +146,6 @@ class SquareRootCounter:
         return noise + self._prefix(epoch, within)
 
     def _prefix(self, epoch: int, t: int) -> int:
-        """Noise of prefix t of one epoch."""
         if epoch != self._epoch:
             self._epoch, self._prefixes = epoch, [0]
             self._more = prefixes(self.tree.root, draws(self.tree, self.subkey(epoch)))
@@ -160,7 +155,7 @@ class SquareRootCounter:
 
 
 def draws(tree: SquareRoot, subkey: bytes) -> Iterator[int]:
-    """The noise z of one epoch: draw s is element s's."""
+    """The noise z of one epoch: element s gets draw s."""
     noise = DiscreteGaussian(tree.sigma2, subkey)
     for start in range(0, tree.capacity, _BLOCK):
         yield from noise.draw_block(start, min(_BLOCK, tree.capacity - start)).tolist()

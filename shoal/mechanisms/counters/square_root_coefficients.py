@@ -46,7 +46,6 @@ class Root:
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, size: int, *, unit_columns: bool) -> "Root":
-        """The coefficients for so many elements."""
         edges = [0]
         while edges[-1] < size:
             edges.append(edges[-1] + 1 if edges[-1] < _SINGLE else -(-5 * edges[-1] // 4))
@@ -68,22 +67,24 @@ class Root:
 
     @cached_property
     def _squares(self) -> int:
-        """The sum of the squares of all lags."""
         ends = (*self.starts[1:], self.size)
         return sum((b - a) * value * value for a, b, value in zip(self.starts, ends, self.values, strict=True))
 
     def weights(self) -> Iterator[int]:
-        """Of each element: the largest with which its column, shorter the later it is, is no longer than the first."""
+        """For each element, the largest weight with which its column is no longer than the first.
+
+        The columns are the shorter, the later their elements are.
+        """
         left = self._squares
-        place = len(self.starts) - 1
+        last = len(self.starts) - 1
         for rows in range(self.size, 0, -1):
             yield math.isqrt((self._squares << 2 * WEIGHT_BITS) // left) if self.unit_columns else 1 << WEIGHT_BITS
-            place -= rows <= self.starts[place]
-            left -= self.values[place] ** 2
+            last -= rows <= self.starts[last]
+            left -= self.values[last] ** 2
 
     @cached_property
     def _lags(self) -> Floats:
-        """Of each lag, as a number; for planning like all that follows."""
+        """The coefficients as floats; for planning, like all that follows."""
         return np.repeat(np.array(self.values) / 2.0**LAG_BITS, np.diff([*self.starts, self.size]))
 
     @cached_property
@@ -92,7 +93,7 @@ class Root:
 
     @cached_property
     def _inverse(self) -> Floats:
-        """The power series that is 1 over that of the lags, by Newton's method."""
+        """The power series that is the reciprocal of that of the lags, by Newton's method."""
         inverse: Floats = 1 / self._lags[:1]
         while len(inverse) < self.size:
             n = min(2 * len(inverse), self.size)
@@ -108,20 +109,20 @@ class Root:
         return self.span_variance(0, t, sigma2, rounding)
 
     def span_variance(self, start: int, end: int, sigma2: float, rounding: float) -> float:
-        """The same of the elements start + 1 .. end."""
+        """Variance, as above, of the sum of elements start + 1 .. end."""
         row = self._row(end)
         row[:start] -= self._row(start)
         return float(np.sum(row**2 * (sigma2 + rounding * self._weights[:end] ** 2)))
 
     def _row(self, t: int) -> Floats:
-        """Row t of A R**-1, 0 being none."""
+        """Row t of A R**-1, empty for t = 0."""
         if not t:
             return np.zeros(0)
         return _product(1 / self._weights[:t][::-1], self._inverse[:t])[::-1]
 
 
-def _product(one: Floats, other: Floats) -> Floats:
-    """The first terms, as many as each has, of the product of two power series."""
-    size = 1 << (2 * len(one) - 1).bit_length()
-    product: Floats = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(other, size), size)[: len(one)]
+def _product(left: Floats, right: Floats) -> Floats:
+    """The first len(left) terms of the product of two power series."""
+    size = 1 << (2 * len(left) - 1).bit_length()
+    product: Floats = np.fft.irfft(np.fft.rfft(left, size) * np.fft.rfft(right, size), size)[: len(left)]
     return product

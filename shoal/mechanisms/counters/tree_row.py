@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
     epochs: int | None
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where prefix t ends."""
 
     epoch: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """All that is public about such a counter; a subclass says which trees follow each other."""
+    """All public parameters of such a counter; a subclass says which trees follow each other."""
 
     width: int  # grid steps that one unit can move in all
     epsilon: Fraction  # paid once, wherever the unit's elements lie
@@ -57,26 +57,23 @@ class Rows:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """The trees, in order."""
         raise NotImplementedError
 
-    def place(self, t: int) -> Place:
-        """Where prefix t ends."""
+    def position(self, t: int) -> Position:
         epoch, stretches = 0, iter(self.stretches)
         tree, epochs = next(stretches)
         while epochs is not None and t > epochs * tree.leaves:
             epoch, t = epoch + epochs, t - epochs * tree.leaves
             tree, epochs = next(stretches)
         past = (t - 1) // tree.leaves if t else 0
-        return Place(epoch + past, t - past * tree.leaves, tree)
+        return Position(epoch + past, t - past * tree.leaves, tree)
 
     def locate(self, t: int) -> tuple[int, int]:
-        """Prefix t as (epochs that are full and past, elements in the current one)."""
-        place = self.place(t)
-        return place.epoch, place.within
+        position = self.position(t)
+        return position.epoch, position.within
 
     def runs(self, epochs: int) -> Iterator[tuple[Complete, range]]:
-        """The first `epochs` epochs as (shape, which epochs have it)."""
+        """The first `epochs` epochs, as pairs of a tree's shape and the epochs that have it."""
         start = 0
         for tree, number in self.stretches:
             end = epochs if number is None else min(start + number, epochs)
@@ -85,7 +82,6 @@ class Rows:
             start = end
 
     def shape(self, epoch: int) -> Complete:
-        """The shape of an epoch's tree."""
         return list(self.runs(epoch + 1))[-1][0]
 
     def scale(self, tree: Complete) -> Fraction:
@@ -98,32 +94,30 @@ class Rows:
         return ((self.width * (tree.height + 1), self.scale(tree)),)
 
     def nodes_of(self, element: int) -> tuple[tuple[int, int], ...]:
-        """The nodes that hold an element, as (epoch, index): one of each height."""
-        epoch, within, tree = self.place(element)
+        epoch, within, tree = self.position(element)
         return tuple((epoch, tree.first(i) + (within - 1) // size) for i, size in enumerate(tree.sizes))
 
     def scales(self, t: int) -> Scales:
-        """What the noise of release t consists of: totals of past trees, and a prefix."""
+        """The scales of the draws in the totals of past trees and in a prefix, as release t adds them up."""
         return _scales(self, t)
 
     def variance(self, t: int) -> float:
-        """Variance of the noise of release t, for planning and error bars: the private path has no floats."""
-        place = self.place(t)
-        current = float(place.tree.squares(place.within)) * laplace.variance(self.scale(place.tree))
-        return self._past_variance(place.epoch) + current
+        position = self.position(t)
+        current = float(position.tree.squares(position.within)) * laplace.variance(self.scale(position.tree))
+        return self._past_variance(position.epoch) + current
 
     def mean_variance(self, horizon: int) -> float:
         """Mean of `variance(t)` over t = 1 .. horizon, without a loop over them."""
         check.positive(horizon=horizon)
-        place, total, past = self.place(horizon), 0.0, 0.0
-        for tree, epochs in self.runs(place.epoch):
+        position, total, past = self.position(horizon), 0.0, 0.0
+        for tree, epochs in self.runs(position.epoch):
             unit, number = laplace.variance(self.scale(tree)), len(epochs)
-            one = float(tree.upper.total_squares) * unit
+            full = float(tree.upper.total_squares) * unit
             total += number * (float(tree.sum_squares(tree.leaves)) * unit + past * tree.leaves)
-            total += number * (number - 1) / 2 * one * tree.leaves
-            past += number * one
-        unit = laplace.variance(self.scale(place.tree))
-        total += float(place.tree.sum_squares(place.within)) * unit + past * place.within
+            total += number * (number - 1) / 2 * full * tree.leaves
+            past += number * full
+        unit = laplace.variance(self.scale(position.tree))
+        total += float(position.tree.sum_squares(position.within)) * unit + past * position.within
         return total / horizon
 
     def _past_variance(self, epochs: int) -> float:
@@ -133,20 +127,19 @@ class Rows:
         )
 
     def counter(self, subkey: Subkeys) -> "RowsCounter":
-        """The noise of the releases under a key."""
         return RowsCounter(self, subkey)
 
 
 @lru_cache(maxsize=1 << 12)  # the groups of a metric ask for the same ones
 def _scales(rows: Rows, t: int) -> Scales:
-    place = rows.place(t)
+    position = rows.position(t)
     counts: dict[Fraction, int] = {}
-    for tree, epochs in rows.runs(place.epoch):
+    for tree, epochs in rows.runs(position.epoch):
         for coefficient, count in tree.upper.total_coefficients():
             scale = coefficient * rows.scale(tree)
             counts[scale] = counts.get(scale, 0) + count * len(epochs)
-    for coefficient, count in place.tree.coefficients(place.within):
-        scale = coefficient * rows.scale(place.tree)
+    for coefficient, count in position.tree.coefficients(position.within):
+        scale = coefficient * rows.scale(position.tree)
         counts[scale] = counts.get(scale, 0) + count
     return tuple(counts.items())
 
@@ -161,18 +154,17 @@ class RowsCounter:
     _open: tuple[int, Prefixes] | None = field(default=None, init=False, repr=False)  # (epoch, its prefixes)
 
     def noise(self, t: int) -> int:
-        """What is added to the exact sum of the first t elements."""
         numerator, denominator = self.exact(t)
         return rounded(numerator, denominator)
 
     def exact(self, t: int) -> tuple[int, int]:
         """The noise before it is rounded, as numerator and denominator."""
         check.not_negative(t=t)
-        place = self.tree.place(t)
-        past = self._total(place.epoch)
-        if not place.within:
+        position = self.tree.position(t)
+        past = self._total(position.epoch)
+        if not position.within:
             return past.as_integer_ratio()
-        numerator, denominator = self._prefixes(place).numerator(place.within), place.tree.denominator
+        numerator, denominator = self._prefixes(position).numerator(position.within), position.tree.denominator
         return numerator * past.denominator + past.numerator * denominator, denominator * past.denominator
 
     def _total(self, epochs: int) -> Fraction:
@@ -185,20 +177,19 @@ class RowsCounter:
         self._past = epochs, noise
         return noise
 
-    def _prefixes(self, place: Place) -> Prefixes:
-        """The open tree; all its draws are added up when its first prefix is asked for."""
-        if self._open is None or self._open[0] != place.epoch:
+    def _prefixes(self, position: Position) -> Prefixes:
+        """The noise of the open tree, whose draws are all added up when its first prefix is asked for."""
+        if self._open is None or self._open[0] != position.epoch:
             self._open = None  # before the next one is made: they are large
-            self._open = place.epoch, place.tree.prefixes(self._draw(place.tree, place.epoch))
+            self._open = position.epoch, position.tree.prefixes(self._draw(position.tree, position.epoch))
         return self._open[1]
 
     def _draw(self, tree: Complete, epoch: int) -> Draw:
-        """The draws of an epoch."""
         return drawing(laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch)))
 
 
 def drawing(noise: laplace.DiscreteLaplace) -> Draw:
-    """Its draws in blocks, where that is faster."""
+    """The sampler's draws, in blocks where that is faster."""
 
     def draw(first: int, count: int) -> Draws:
         if count >= _FEW:
@@ -209,7 +200,7 @@ def drawing(noise: laplace.DiscreteLaplace) -> Draw:
 
 
 def check_shape(arity: int, levels: int) -> None:
-    """A node has at least two children, and a tree is not too large to be drawn at once."""
+    """Refuse nodes with fewer than two children and trees too large to be drawn at once."""
     check.positive(levels=levels)
     check.below(LARGEST + 1, arity=arity)
     if arity < 2:

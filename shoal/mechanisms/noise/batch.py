@@ -25,7 +25,7 @@ _ONE: Words = np.array([(1 << 64) - 1], dtype=np.uint64)
 
 
 class Form(NamedTuple):
-    """What the numbers of a block look like."""
+    """What the numbers of a block of draws look like."""
 
     shift: int  # a magnitude is upper << shift | lower
     small: bool  # all fit into int64 by far
@@ -33,19 +33,15 @@ class Form(NamedTuple):
 
 
 class Sampler(Protocol):
-    """A law of integers that can be drawn one by one or, the same ones, in lanes."""
+    """A distribution over the integers that can be drawn one by one or, with equal results, many at once in lanes."""
 
     @property
-    def form(self) -> Form:
-        """What a block of draws looks like."""
-        ...
+    def form(self) -> Form: ...
 
-    def draw(self, index: int) -> int:
-        """Draw `index`."""
-        ...
+    def draw(self, index: int) -> int: ...
 
     def attempt(self, block: "Lanes", trying: Indices, drawn: "Signed") -> Marks:
-        """Try once in each of these lanes; which of them are done, their numbers being in `drawn`."""
+        """Try once in each of these lanes and say which are done; their numbers are then in `drawn`."""
         ...
 
 
@@ -62,29 +58,28 @@ class Lanes:
         self._open: Marks = np.zeros(count, dtype=np.bool_)
 
     def read(self, lanes: Indices) -> Words:
-        """The next word of each of these lanes."""
         at = self._at[lanes]
         self._at[lanes] = at + 1
         return self.words(at)
 
     def words(self, at: Indices) -> Words:
-        """The words at these places; what is read past a lane's end counts for nothing."""
+        """The words at these indices; what is read past a lane's end is never used."""
         return self._words.take(at, mode="clip")
 
     def places(self, lanes: Indices) -> Indices:
-        """Where each of these lanes reads next."""
+        """The index of the word that each of these lanes reads next."""
         return self._at[lanes]
 
     def skip(self, lanes: Indices, count: Indices) -> None:
-        """These lanes have read so many words."""
+        """Advance each of these lanes by its own number of words."""
         self._at[lanes] += count
 
     def leave(self, lanes: Indices) -> None:
-        """These lanes are not decided here."""
+        """Leave these lanes to the scalar definition."""
         self._open[lanes] = True
 
     def inside(self, lanes: Indices) -> Marks:
-        """Which of the lanes have read no word past their end; only they go on, so each comes to an end."""
+        """Which lanes have read no word past their end; only those go on, so every loop ends."""
         inside: Marks = self._at[lanes] <= self._end[lanes]
         return inside
 
@@ -96,7 +91,7 @@ class Lanes:
 
 
 class Signed:
-    """An integer per lane."""
+    """One integer per lane."""
 
     __slots__ = ("_lower", "_negative", "upper")
 
@@ -106,13 +101,13 @@ class Signed:
         self._negative: Marks = np.zeros(count, dtype=np.bool_)
 
     def put(self, chosen: Indices, upper: Words, lower: Words, negative: Marks) -> Marks:
-        """Keep these numbers, a negative zero excepted; which ones were kept."""
+        """Keep these numbers except negative zeros, and say which were kept."""
         self.upper[chosen], self._lower[chosen], self._negative[chosen] = upper, lower, negative
         kept: Marks = (upper | lower != 0) | ~negative
         return kept
 
     def numbers(self, form: Form) -> Numbers:
-        """The integers: int64 if they are small, else Python's."""
+        """The integers, as int64 if they are small and as Python's integers otherwise."""
         if form.small:
             small = (self.upper << form.shift | self._lower).astype(np.int64)
             np.negative(small, out=small, where=self._negative)
@@ -123,7 +118,7 @@ class Signed:
 
 
 def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
-    """Draws start .. start + count - 1 of the sampler, whose bits these are."""
+    """Draws start .. start + count - 1 of the sampler, which reads `bits`."""
     check.not_negative(start=start, count=count)
     form, end = sampler.form, start + count
     drawn: NDArray[Any] = np.zeros(count, dtype=np.int64 if form.small else np.object_)
@@ -137,7 +132,7 @@ def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
 
 
 def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
-    """All lanes at once: who is refused tries again; the last few, and who is left, one by one."""
+    """Draw all lanes at once and retry those that are refused; the last few, and those left open, are drawn singly."""
     block, drawn = Lanes(bits, start, count), Signed(count)
     trying: Indices = np.arange(count)
     while trying.size > FEW:
@@ -160,7 +155,7 @@ def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words |
 
 
 def _odd(lanes: Lanes, chosen: Indices, least: Words, most: Words, place: int) -> Marks:
-    """The same from some place on. An array of length 1 is for all lanes."""
+    """Like `first_failure_is_odd`, but starting at `place`. An array of length 1 holds for all lanes."""
     at, first = lanes.places(chosen), place
     failed: Indices = np.full(len(chosen), place)
     going: Indices = np.arange(len(chosen))

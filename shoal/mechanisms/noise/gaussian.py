@@ -79,19 +79,19 @@ class DiscreteGaussian:
 
     @property
     def form(self) -> batch.Form:
-        """That of the proposals; a small sigma, for which their scale is 1, is drawn one by one."""
+        """The proposals' form; where sigma is so small that their scale is 1, draws are made one by one."""
         form = self._proposals.form
         return form._replace(vector=form.vector and self.sigma2 >= _HALF)
 
     def attempt(self, block: batch.Lanes, trying: batch.Indices, drawn: batch.Signed) -> batch.Marks:
-        """What the loop of `draw` does once, for all these lanes; which of them are done."""
+        """One pass of the loop of `draw` for all these lanes; says which are done."""
         done = self._proposals.attempt(block, trying, drawn)
         proposed = trying[done]
         done[done] = self._keep(block, proposed, drawn.upper[proposed])
         return done
 
     def _keep(self, block: batch.Lanes, chosen: batch.Indices, upper: batch.Words) -> batch.Marks:
-        """What `bernoulli_exp` does, for all these lanes, with bounds on the exponents."""
+        """The decision of `bernoulli_exp` for all these lanes, from bounds on the exponents."""
         low, high = self._exponents(upper)
         whole = low >> _PLACES
         block.leave(chosen[whole != high >> _PLACES])

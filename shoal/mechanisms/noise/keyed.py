@@ -22,7 +22,7 @@ MAX_INDEX = 1 << 48  # draws per subkey: 2**52 or 2**53 blocks of AES, far below
 
 
 def encode(*parts: bytes | str | int) -> bytes:
-    """An injective encoding of a tuple: number of parts, then type, length and bytes of each.
+    """An injective encoding of a tuple: the number of parts, then the type, length and bytes of each.
 
     >>> encode("a", "bc") == encode("ab", "c"), encode("1") == encode(1), encode(b"a") == encode("a")
     (False, False, False)
@@ -46,12 +46,12 @@ def derive(key: bytes, *parts: bytes | str | int) -> bytes:
 
 
 def metric_key(master: bytes, name: str, version: int, digest: str | bytes) -> bytes:
-    """The key of one metric version: it changes with anything that is in the digest of the parameters."""
+    """The key of one metric version: it changes with anything that the digest of the parameters covers."""
     return derive(master, "metric", name, version, digest)
 
 
 def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
-    """A function from a user's bytes to 32 hex digits that means nothing without the key."""
+    """A function from a user's bytes to 32 hex digits that mean nothing without the key."""
     fresh = hashlib.blake2b(key=derive(metric_key, "pseudonym"), digest_size=16)
 
     def pseudonym(user: bytes) -> str:
@@ -65,7 +65,7 @@ def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
 class Bits:
     """The keyed bits of one subkey, addressable by draw: `draw(index)` yields that draw's 64-bit words.
 
-    All draws of a subkey are of one sampler, which says how many words a draw has of its own: an even number.
+    All draws of a subkey belong to one sampler, which says how many words each draw has of its own: an even number.
     """
 
     __slots__ = ("_stream", "_subkey", "_unpack", "_zeros", "words")
@@ -78,7 +78,7 @@ class Bits:
         self._stream = Cipher(algorithms.AES(subkey), modes.CTR(bytes(16))).encryptor()
 
     def draw(self, index: int) -> Iterator[int]:
-        """The words of draw `index`, without end; always the same ones.
+        """The words of draw `index`, without end and always the same.
 
         >>> bits = Bits(bytes(32))
         >>> next(bits.draw(5)) == next(bits.draw(5)), next(bits.draw(5)) == next(bits.draw(6))
@@ -87,7 +87,7 @@ class Bits:
         return chain(self._unpack(self.block(index, 1)), self._overflow(index))
 
     def block(self, start: int, count: int) -> bytes:
-        """The fixed words, little-endian, of the draws start .. start + count - 1 from one call of the cipher."""
+        """The fixed words, little-endian, of draws start .. start + count - 1, from one call of the cipher."""
         if start < 0 or start + count > MAX_INDEX:  # beyond it the bits would be another draw's
             raise ValueError(f"draws {start} to {start + count - 1} are not all in 0 .. {MAX_INDEX - 1}")
         self._stream.reset_nonce((start * self.words // 2).to_bytes(16, "big"))  # a block of AES is two words

@@ -50,9 +50,10 @@ def bernoulli_exp(numerator: int, denominator: int, words: Iterator[int]) -> boo
 
 
 def _first_failure_is_odd(numerator: int, denominator: int, words: Iterator[int]) -> bool:
-    """Of Bernoulli(numerator / denominator / place), numerator <= denominator. Most noise is drawn here.
+    """Whether the first failure of Bernoulli(numerator / denominator / place) is at an odd place.
 
-    Each is decided by its first digit, without a call, unless word and digit are equal.
+    Needs numerator <= denominator. Most noise is drawn here: each place is decided by its first digit, without a call,
+    unless the word equals that digit.
     """
     if not numerator:
         return True
@@ -98,11 +99,10 @@ class DiscreteLaplace:
         self._bits = Bits(subkey)
 
     def draw(self, index: int) -> int:
-        """Draw `index`."""
         return self.sample(self._bits.draw(index))
 
     def sample(self, words: Iterator[int]) -> int:
-        """A draw from these words: Algorithm 2 with t = 2**a, s = `_step`."""
+        """A draw from these words by Algorithm 2 with t = 2**a, s = `_step`."""
         size = _UNIFORM + self._low_bits
         while True:
             word = next(words)
@@ -128,12 +128,12 @@ class DiscreteLaplace:
 
     @property
     def form(self) -> batch.Form:
-        """What a block of draws looks like: for scales up to 2**36 a magnitude is in one piece."""
+        """The form of a block of draws: for scales up to 2**36 a magnitude is in one piece."""
         bits = _UNIFORM + self._low_bits - _PRECISE  # of the scale
         return batch.Form(self._low_bits, small=bits <= _INT64, vector=self._low_bits + _PRECISE < 64)
 
     def attempt(self, block: batch.Lanes, trying: batch.Indices, drawn: batch.Signed) -> batch.Marks:
-        """What the loop of `sample` does once, for all these lanes; which of them are done."""
+        """One pass of the loop of `sample` for all these lanes; says which are done."""
         word, low = block.read(trying), self._low(block, trying)
         leading = word & ~_REST  # 64 bits of the uniform part
         if self._low_bits:

@@ -38,7 +38,7 @@ _NOT_PARALLEL = {
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """(epsilon, delta): what one unit loses at most. Pure where delta is 0; a delta of 1 or more promises nothing.
+    """(epsilon, delta): the most that one unit loses. Pure if delta is 0; a delta of 1 or more promises nothing.
 
     >>> Loss(Fraction(1)) + Loss(Fraction(1, 2), Fraction(1, 8)) == Loss(Fraction(3, 2), Fraction(1, 8))
     True
@@ -51,11 +51,11 @@ class Loss:
         check.not_negative(epsilon=self.epsilon, delta=self.delta)
 
     def __add__(self, other: Self) -> Self:
-        """Basic composition: of two mechanisms on the same units, exactly."""
+        """Basic composition of two mechanisms on the same units, exactly."""
         return type(self)(self.epsilon + other.epsilon, self.delta + other.delta)
 
     def of_group(self, count: int) -> Self:
-        """Of `count` units together, or of one user with so many events: epsilon exactly, delta rounded up.
+        """The loss of `count` units together, or of a user with that many events: epsilon exact, delta rounded up.
 
         >>> Loss(Fraction(1, 10)).of_group(24) == Loss(Fraction(24, 10))
         True
@@ -66,7 +66,7 @@ class Loss:
         return type(self)(count * self.epsilon, group_delta(count, self.epsilon, self.delta))
 
     def share(self, count: int) -> Self:
-        """What each event, of at most `count` of a user's, may lose so that the user loses no more than this.
+        """The most that each of a user's events, `count` of them at most, may lose for the user to lose this.
 
         >>> Loss(Fraction(1)).share(24) == Loss(Fraction(1, 24))
         True
@@ -85,7 +85,7 @@ NOTHING = Loss(_NONE)
 
 @dataclass(frozen=True, slots=True)
 class Concentrated:
-    """rho-zCDP: what one unit loses at most, by Renyi divergences; Gaussian noise adds up best so.
+    """rho-zCDP: the most that one unit loses in Renyi divergences, by which Gaussian noise composes best.
 
     >>> Concentrated(Fraction(1, 100)).of_group(3) == Concentrated(Fraction(9, 100))
     True
@@ -98,27 +98,28 @@ class Concentrated:
 
     @classmethod
     def of_pure(cls, epsilon: Fraction) -> Self:
-        """What a mechanism of pure epsilon is."""
+        """The rho that a mechanism of pure epsilon satisfies."""
         check.not_negative(epsilon=epsilon)
         return cls(epsilon**2 / 2)
 
     @classmethod
     def of_exponential(cls, epsilon: Fraction) -> Self:
-        """What the exponential mechanism of pure epsilon is; its logarithms of ratios lie within epsilon in all."""
+        """The rho of the exponential mechanism of pure epsilon.
+
+        It is smaller than `of_pure`, for its logarithms of ratios lie within epsilon in all.
+        """
         check.not_negative(epsilon=epsilon)
         return cls(epsilon**2 / 8)
 
     def __add__(self, other: Self) -> Self:
-        """Composition, exactly."""
         return type(self)(self.rho + other.rho)
 
     def of_group(self, count: int) -> Self:
-        """Of `count` units together, or of one user with so many events."""
         check.positive(count=count)
         return type(self)(count**2 * self.rho)
 
     def share(self, count: int) -> Self:
-        """What each event, of at most `count` of a user's, may lose so that the user loses no more than this."""
+        """The most that each of a user's events, `count` of them at most, may lose for the user to lose this."""
         check.positive(count=count)
         return type(self)(self.rho / count**2)
 
@@ -131,7 +132,7 @@ class Concentrated:
         return Loss(zcdp.smallest_epsilon(self.rho, delta), delta)
 
     def simple_loss(self, delta: Fraction) -> Loss:
-        """By the textbook's formula, rho + 2 sqrt(rho ln(1 / delta)), which is larger.
+        """The loss by the textbook's formula, rho + 2 sqrt(rho ln(1 / delta)), which is larger.
 
         >>> round(float(Concentrated(Fraction(1747, 10**5)).simple_loss(Fraction(1, 10**6)).epsilon), 3)
         1.0
@@ -145,7 +146,7 @@ def advanced(losses: Iterable[Loss], delta: Fraction) -> Loss:
 
         sum of epsilon min(1, e**epsilon - 1)  +  sqrt(2 ln(1 / delta) sum of epsilon**2)
 
-    It need not be below the sum; it is where losses are many and small.
+    It need not be below the plain sum; it is where losses are many and small.
 
     >>> hundred = [Loss(Fraction(1, 20))] * 100
     >>> round(float(advanced(hundred, Fraction(1, 10**6)).epsilon), 3), sum(hundred, NOTHING).epsilon
@@ -160,7 +161,7 @@ def advanced(losses: Iterable[Loss], delta: Fraction) -> Loss:
 
 
 def parallel(losses: Iterable[Loss], *, over: str) -> Loss:
-    """The loss where each mechanism sees a part of the data and no unit is in two parts: the largest.
+    """The largest loss, where each mechanism sees a part of the data and no unit is in two parts.
 
     >>> parallel([Loss(Fraction(1)), Loss(Fraction(2))], over="users").epsilon
     Fraction(2, 1)
@@ -176,9 +177,9 @@ def parallel(losses: Iterable[Loss], *, over: str) -> Loss:
 
 
 def group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """`delta` times the sum of e**(i epsilon) over i below count, rounded up; 1 or more stands for all above.
+    """`delta` times the sum of e**(i epsilon) over i below count, rounded up; any result of 1 or more becomes 1.
 
-    No more than count e**((count - 1) epsilon) delta, the bound that is easier to remember.
+    It is at most count e**((count - 1) epsilon) delta, the bound that is easier to remember.
     """
     if count == 1 or not delta:
         return delta
@@ -188,7 +189,7 @@ def group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _times(count: int, epsilon: Fraction) -> Fraction:
-    """The sum of e**(i epsilon) over i below count, a little more."""
+    """An upper bound on the sum of e**(i epsilon) over i below count."""
     with localcontext(_EXACT):
         least = max(epsilon, _LEAST)
         rate = Decimal(least.numerator) / least.denominator
@@ -197,17 +198,17 @@ def _times(count: int, epsilon: Fraction) -> Fraction:
 
 
 def exp_above(exponent: Fraction) -> Fraction:
-    """e**exponent, a little more."""
+    """A close upper bound on e**exponent."""
     return Fraction(_decimal(exponent, _ABOVE).exp(_ABOVE).next_plus(_ABOVE))  # exp is rounded to the nearest
 
 
 def log_inverse_above(delta: Fraction) -> Fraction:
-    """ln(1 / delta), a little more."""
+    """A close upper bound on ln(1 / delta)."""
     return -Fraction(_decimal(delta, _BELOW).ln(_BELOW).next_minus(_BELOW))
 
 
 def root_above(square: Fraction) -> Fraction:
-    """The root, a little more; 0 of 0."""
+    """A close upper bound on the square root; 0 for 0."""
     return Fraction(_decimal(square, _ABOVE).sqrt(_ABOVE).next_plus(_ABOVE)) if square else _NONE
 
 

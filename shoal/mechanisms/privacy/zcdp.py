@@ -32,7 +32,7 @@ def gaussian_sigma2(squared_sensitivity: Fraction | int, rho: Fraction) -> Fract
 
 @lru_cache(maxsize=1 << 10)
 def largest_rho(epsilon: Fraction | int, delta: Fraction) -> Fraction:
-    """The largest rho, but for the last digits, whose zCDP implies (epsilon, delta)-DP.
+    """The largest rho, to within rounding, whose zCDP implies (epsilon, delta)-DP.
 
     >>> round(float(largest_rho(Fraction(1), Fraction(1, 10**6))), 5)
     0.02436
@@ -47,7 +47,7 @@ def largest_rho(epsilon: Fraction | int, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1 << 10)
 def smallest_epsilon(rho: Fraction | int, delta: Fraction) -> Fraction:
-    """The smallest epsilon, but for the last digits, for which rho-zCDP implies (epsilon, delta)-DP.
+    """The smallest epsilon, to within rounding, for which rho-zCDP implies (epsilon, delta)-DP.
 
     >>> round(float(smallest_epsilon(largest_rho(Fraction(1), Fraction(1, 10**6)), Fraction(1, 10**6))), 9)
     1.0
@@ -95,7 +95,7 @@ def epsilon_at(beta: Decimal, rho: Decimal, delta: Decimal) -> Decimal:
 
 
 def _excess(beta: Decimal, least: Decimal, delta: Decimal) -> Decimal:
-    """log(delta) + alpha log(alpha) - beta log(beta), rounded down; alpha is `least` or a little more."""
+    """log(delta) + alpha log(alpha) - beta log(beta), rounded down; alpha is `least` or slightly more."""
     gain = _FLOOR.multiply(least, least.ln(_FLOOR).next_minus(_FLOOR))  # logarithms are rounded to the nearest
     loss = _CEILING.multiply(beta, beta.ln(_CEILING).next_plus(_CEILING))
     return _FLOOR.add(_FLOOR.subtract(gain, loss), delta.ln(_FLOOR).next_minus(_FLOOR))

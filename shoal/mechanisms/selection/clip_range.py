@@ -56,7 +56,7 @@ def centre(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> in
 
 @lru_cache(maxsize=1024)
 def outside(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
-    """How many of the values shall lie outside.
+    """How many of the values should lie outside the clip range.
 
     >>> outside(24, Fraction(1, 40))
     415
@@ -66,7 +66,7 @@ def outside(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
 
 
 def values_needed(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
-    """With fewer values than this, those left outside would be too large a part of them to widen for.
+    """The fewest values worth widening for; of fewer, those left outside would be too large a share.
 
     >>> values_needed(24, Fraction(1, 40))
     923
@@ -75,11 +75,11 @@ def values_needed(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int
 
 
 def widening(part: Fraction, noise: Fraction, *, skewed: bool = False) -> Fraction:
-    """By how much to widen a half width that leaves a part of the values outside, where the mean's noise is `noise`.
+    """The factor by which to widen a half width that leaves a `part` of the values outside.
 
-    noise: its standard deviation at the end, in clip widths. Two standard deviations of a normal law at least, and so
-    far that noise and what is clipped of the tail have the same slope. Values that lie at one end of the range are
-    taken to have a long tail, like 1 / x**3, others one like 1 / x**6.
+    `noise` is the standard deviation of the mean's noise at the end, in clip widths. The result reaches two standard
+    deviations of a normal law at least, and so far that noise and what is clipped of the tail have the same slope.
+    Values that lie at one end of the range are taken to have a long tail, like 1 / x**3, others one like 1 / x**6.
 
     >>> widening(Fraction(1, 9), Fraction(1, 2)), round(float(widening(Fraction(1, 9), Fraction(1, 10**4))), 2)
     (Fraction(13, 10), 3.14)

@@ -41,25 +41,25 @@ class Run(NamedTuple):
 
 
 def runs(values: Sequence[int], cells: int) -> list[Run]:
-    """All cells 0 .. cells - 1: those that hold values one by one, those between them together.
+    """All cells 0 .. cells - 1: a run for each cell that holds values, and one for the empty cells between two such.
 
     >>> [tuple(run) for run in runs([3, 3], 10)]
     [(0, 3, 0, 0), (3, 1, 0, 2), (4, 6, 2, 2)]
     """
     check.below(cells, least_value=min(values), greatest_value=max(values))
-    found, end, rank = [], 0, 0
+    neighbours, end, rank = [], 0, 0
     for value, same in groupby(sorted(values)):
         if value > end:
-            found.append(Run(end, value - end, rank, rank))
+            neighbours.append(Run(end, value - end, rank, rank))
         below, end, rank = rank, value + 1, rank + sum(1 for _ in same)
-        found.append(Run(value, 1, below, rank))
+        neighbours.append(Run(value, 1, below, rank))
     if end < cells:
-        found.append(Run(end, cells - end, rank, rank))
-    return found
+        neighbours.append(Run(end, cells - end, rank, rank))
+    return neighbours
 
 
 def nearest(run: Run, wanted: Fraction) -> Fraction | int:
-    """The rank of a run that is nearest to the one wanted; the cost is their distance.
+    """The rank of a run that is nearest to the wanted one; their distance is the cost.
 
     >>> [str(nearest(Run(0, 1, 2, 4), Fraction(wanted))) for wanted in (1, 3, 9)]
     ['2', '3', '4']
@@ -68,47 +68,49 @@ def nearest(run: Run, wanted: Fraction) -> Fraction | int:
 
 
 def choose(values: Sequence[int], cells: int, q: Fraction, epsilon: Fraction, words: Iterator[int]) -> int:
-    """The chosen cell.
+    """The cell that the exponential mechanism chooses for quantile q.
 
     >>> choose([3, 3, 3], 10, Fraction(1, 2), Fraction(100), iter([1 << 63] * 3))
     3
     """
     check.positive(values=len(values), epsilon=epsilon)
-    wanted, found = q * len(values), runs(values, cells)
-    run = found[pick(found, wanted, epsilon, words)]
+    wanted, candidates = q * len(values), runs(values, cells)
+    run = candidates[pick(candidates, wanted, epsilon, words)]
     return run.start + uniform(run.cells, words)
 
 
 def pick(
-    found: Sequence[Run], wanted: Fraction, epsilon: Fraction, words: Iterator[int], precision: int = PRECISION
+    candidates: Sequence[Run], wanted: Fraction, epsilon: Fraction, words: Iterator[int], precision: int = PRECISION
 ) -> int:
-    """Which run: i with probability proportional to cells_i * exp(-epsilon / 2 * cost_i).
+    """The index of the chosen run: i with probability proportional to cells_i * exp(-epsilon / 2 * cost_i).
 
-    The first run whose cumulated weight is above u times the sum of all, u being the uniform real with these words as
-    digits: the same one at whatever precision it becomes certain.
+    It is the first run whose cumulated weight is above u times the sum of all, where u is the uniform real with these
+    words as digits: the same run at whatever precision it becomes certain.
     """
-    cells, read, bits = [run.cells for run in found], 0, 0
+    cells, read, bits = [run.cells for run in candidates], 0, 0
     while True:
         while bits < precision:
             read, bits = read << 64 | next(words), bits + 64
-        least, most = (list(accumulate(map(mul, cells, side))) for side in weights(found, wanted, epsilon / 2, bits))
+        least, most = (
+            list(accumulate(map(mul, cells, side))) for side in weights(candidates, wanted, epsilon / 2, bits)
+        )
         # u lies between read and read + 1, in 2**-bits
         first = bisect_right(most, read * least[-1] >> bits)
-        last = bisect_right(least, -(-(read + 1) * most[-1] >> bits) - 1, hi=len(found) - 1)
+        last = bisect_right(least, -(-(read + 1) * most[-1] >> bits) - 1, hi=len(candidates) - 1)
         if first == last:
             return first
         precision = 2 * bits
 
 
-def weights(found: Sequence[Run], wanted: Fraction, rate: Fraction, bits: int) -> Enclosure:
+def weights(candidates: Sequence[Run], wanted: Fraction, rate: Fraction, bits: int) -> Enclosure:
     """exp(-rate * cost) of each run, enclosed."""
     whole = wanted.numerator // wanted.denominator
     below = powers(rate, wanted - whole, whole + 1, bits)  # of the ranks whole, whole - 1, ...
-    above = powers(rate, whole + 1 - wanted, max(found[-1].upto - whole, 0), bits)  # of the ranks whole + 1, ...
+    above = powers(rate, whole + 1 - wanted, max(candidates[-1].upto - whole, 0), bits)  # of the ranks whole + 1, ...
     sides: Enclosure = ([], [])
     upward = -(-wanted.numerator // wanted.denominator)
     for side, down, up in zip(sides, below, above, strict=True):
-        for _, _, rank, upto in found:  # as `nearest` has it, without fractions: they take long to compare
+        for _, _, rank, upto in candidates:  # as `nearest` has it, without fractions: they take long to compare
             if rank > whole:
                 side.append(up[rank - whole - 1])
             elif upto < upward:

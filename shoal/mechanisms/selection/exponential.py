@@ -29,7 +29,7 @@ def choose(costs: Sequence[int], rate: Fraction, words: Iterator[int]) -> int:
 
 
 def uniform(below: int, words: Iterator[int]) -> int:
-    """A uniform integer 0 .. below - 1, from the leading bits of one word, or of further ones if they are too large."""
+    """A uniform integer 0 .. below - 1, from the leading bits of one word, or of the next if they are too large."""
     bits = (below - 1).bit_length()
     while True:
         index = next(words) >> (64 - bits)

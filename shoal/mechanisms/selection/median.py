@@ -21,7 +21,7 @@ from shoal.mechanisms.selection.exponential import choose
 
 
 class Unit(NamedTuple):
-    """What one unit offers to the arrays."""
+    """What one privacy unit offers to the arrays."""
 
     samples: int  # a power of two, at most an array's size
     effective: int  # of its first block
@@ -69,9 +69,10 @@ def bins(level: int, scatter: Fraction = Fraction(1)) -> int:
 
 
 def costs(totals: Sequence[int], full: int, count: int) -> list[int]:
-    """Of each of `count` bins, max(means in lower bins, means in higher bins); `full` is the total of an array of ones.
+    """For each of `count` bins, max(means in lower bins, means in higher bins).
 
-    A mean outside the range, which subgaussian samples may have, counts for the bin at that end.
+    `full` is the total of an array of ones. A mean outside the range, which subgaussian samples may have, counts for
+    the bin at that end.
 
     >>> costs([0, 3, 4, 10], full=10, count=3)  # bins 0, 0, 1, 2
     [2, 2, 3]
@@ -89,5 +90,5 @@ def midpoint(index: int, count: int) -> Fraction:
 
 
 def median_bin(totals: Sequence[int], full: int, count: int, epsilon: Fraction, words: Iterator[int]) -> int:
-    """Which of `count` bins holds the private median."""
+    """The index, of `count`, of the bin that the exponential mechanism picks for the median."""
     return choose(costs(totals, full, count), epsilon / 4, words)

@@ -66,7 +66,7 @@ class RunningSum:
     horizon: int | None = None  # steps expected, if that is known
 
     def __post_init__(self) -> None:
-        self.tree.place(0)
+        self.tree.position(0)
 
     @cached_property
     def tree(self) -> GrowingBlue:
@@ -75,7 +75,7 @@ class RunningSum:
 
     def column(self, step: int) -> tuple[Node, ...]:
         """One node of each height."""
-        scale = self.tree.scale(self.tree.place(step).tree)
+        scale = self.tree.scale(self.tree.position(step).tree)
         return tuple(Node(epoch, index, 1, scale) for epoch, index in self.tree.nodes_of(step))
 
     def variance(self, t: int) -> float:
@@ -95,7 +95,7 @@ class RunningSum:
 
     def _moments(self, t: int) -> tuple[float, float]:
         """Sums over the draws in the noise of release t of their variances, and of the variances' squares."""
-        place = self.tree.place(t)
+        place = self.tree.position(t)
         counted = [(1, place.tree, cast(LeastSquares, place.tree).moments(place.within))]
         counted += [(len(epochs), tree, _upper_moments(tree)) for tree, epochs in self.tree.runs(place.epoch)]
         units = [laplace.variance(self.tree.scale(tree)) for _, tree, _ in counted]
@@ -139,7 +139,7 @@ class RunningSum:
         """
         if first == end:
             return
-        start, last = self.tree.place(first), self.tree.place(end)
+        start, last = self.tree.position(first), self.tree.position(end)
         if start.epoch == last.epoch:
             yield self._span(last.tree, start.within, last.within)
             return
