@@ -170,27 +170,23 @@ class OneByOne:
         return count, new_block((count, 0, 1, value, 0))
 
 
-class Statistic:
-    """What is the same in most statistics: they read one value, have no shape of their own, and never rest."""
+class Packing(Protocol):
+    """How several coordinates travel as one integer."""
+
+    def pack(self, values: Sequence[int]) -> int: ...  # a grid index of each coordinate
+    def unpack(self, total: int, samples: int) -> list[int]: ...  # the sum of so many packed samples, by coordinate
+
+
+class Statistic(Protocol):
+    """What is public about a statistic; most of them read one value, are chosen by keys alone, and never rest."""
 
     @property
-    def sample_grid(self) -> Grid:
-        """The grid that samples are clipped to."""
-        raise NotImplementedError
+    def grids(self) -> tuple[Grid, ...]: ...  # that the coordinates of a sample are clipped to
 
     @property
-    def grids(self) -> Sequence[Grid]:
-        """The grids that the coordinates of a sample are clipped to."""
-        return (self.sample_grid,)
-
-    def pack(self, values: Sequence[int]) -> int:
-        """One integer that holds a grid index of each coordinate."""
-        (value,) = values
-        return value
-
-    def unpack(self, total: int, samples: int) -> list[int]:
-        """The sums over that many samples, each of its coordinate, out of the sum of what was packed."""
-        return [total]
+    def packing(self) -> Packing | None:
+        """None of one coordinate, or of none."""
+        return None
 
     def chosen(self) -> list[str] | None:
         """What floats have chosen: the digest of the parameters covers it besides the metric's keys."""

@@ -48,7 +48,7 @@ class Answer:
 
 def tells_windows(section: MetricSection) -> bool:
     """Whether a metric's releases tell any window."""
-    return section.is_stepped and section.forgets.kind in KINDS
+    return section.step is not None and section.decay_or_none.kind in KINDS
 
 
 def stated(section: MetricSection, mechanism: Stepped) -> dict[str, Any]:

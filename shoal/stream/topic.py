@@ -6,10 +6,7 @@ A clock is (time field, lateness, late, max_ahead): event time belongs to the me
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
-
-import orjson
 
 from shoal.mechanisms.continual_mean.coordinates import CoordinatesReleaser
 from shoal.mechanisms.decayed_sum.statistic import StepReleaser
@@ -19,31 +16,14 @@ from shoal.mechanisms.slot.statistic import CellReleaser
 from shoal.mechanisms.statistic import Block, Releaser
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
-from shoal.models.config.cell import CellSection
-from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
 from shoal.models.events import getter, read_value
+from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
-# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
-# foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
-REVISION = 1
 ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
-# The keys of a metric that its digest covers, by name. Keys of a later version go last: unset, they leave the digest as
-# it was.
-DIGESTED = (
-    "topic", "user", "value", "time", "group", "statistic", "range", "epsilon", "delta", "max_contributions", "users",
-    "algorithm", "every", "unit", "relation", "failure", "max_groups_per_user", "lateness", "late", "max_ahead",
-    "max_gap", "grid",
-)  # fmt: skip
-LATER = (
-    "prior", "sigma", "horizon", "clamp", "step", "decay",
-    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
-)  # fmt: skip
-INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
-
 ClockIdentity = tuple[str | None, int, bool, int, int]
 AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
@@ -130,42 +110,6 @@ class TopicPlan:
         return PARTITIONERS["murmur2"](record_key.encode(), self.contributions_partitions)
 
 
-def parameters_of(config: Config, metric: MetricSection) -> str:
-    """Everything that can change one byte of a release, or its epsilon, as canonical JSON.
-
-    The topic's and fields' names count; brokers, app, partition counts and the budget do not.
-    """
-    fields = canonical(metric)
-    chosen = statistic_of(metric).chosen()
-    if chosen is not None:
-        fields["mechanism"] = chosen
-    fields |= {
-        "partitioner": config.kafka.partitioner,
-        "idle_after": config.kafka.idle_after,
-        "revision": REVISION,
-    }
-    if metric.reading != FIRST:
-        fields["reading"] = metric.reading
-    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def canonical(metric: MetricSection) -> dict[str, Any]:
-    """What a metric's keys say, as its digest has them: numbers are exact, as text."""
-    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER}
-    return {key: value for key, value in values.items() if value is not None or key not in LATER}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, DecaySection | CellSection):
-        given = {key: getattr(value, key) for key in INSIDE[type(value)]}
-        return {key: _plain(part) for key, part in given.items() if part is not None}
-    return value
-
-
 def plan_topic(
     config: Config,
     topic: str,
@@ -235,7 +179,7 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         pseudonym=pseudonymizer(key),
         get_user=getter(section.user),
         get_value=get_value,
-        unpack=mechanism.unpack if len(section.values) > 1 else None,
+        unpack=None if mechanism.packing is None else mechanism.packing.unpack,
         account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
         place_of=_place_of(section),
         name=section.name,
@@ -260,9 +204,9 @@ def _reading(
     """
     if not section.values:
         return int, lambda event: 0
-    if len(section.values) == 1:
+    if mechanism.packing is None:
         return mechanism.grids[0].clip, getter(section.values[0])
-    pack = mechanism.pack
+    pack = mechanism.packing.pack
     lanes = [(getter(path), grid.clip) for path, grid in zip(section.values, mechanism.grids, strict=True)]
 
     def packed(event: dict[str, Any]) -> int:

@@ -23,9 +23,10 @@ from shoal.models.config.file import Config
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
+from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.release import ReleasePartition
-from shoal.stream.topic import TopicPlan, parameters_of, plan_topic
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.golden.configurations import USUAL, Case
 from tests.golden.events import Event, events_of
 

@@ -44,7 +44,7 @@ NOISE = (
     Mutant(
         name="one more key in the parameters",
         family="golden",
-        file="stream/topic.py",
+        file="stream/parameters.py",
         old='"revision": REVISION,',
         new='"revision": REVISION, "new": 1,',
         breach="all metrics have another digest: every ledger refuses them, and their keys are other ones",

@@ -280,7 +280,7 @@ KEYS = (
     Mutant(
         name="epsilon not in the digest",
         family="keys",
-        file="stream/topic.py",
+        file="stream/parameters.py",
         old='"range", "epsilon", "delta"',
         new='"range", "delta"',
         breach="the same noise at two scales: their difference is a multiple of the noise, which is then known",

@@ -8,7 +8,8 @@ from shoal.models.config.file import Config
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.topic import parameters_of, plan_topic
+from shoal.stream.parameters import parameters_of
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, config, event
 
 OLD: dict[str, object] = {"name": "old", "algorithm": "naive", "lateness": "5s"}

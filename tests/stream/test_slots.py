@@ -13,7 +13,7 @@ from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream import bound, slot_intake
-from shoal.stream.topic import parameters_of
+from shoal.stream.parameters import parameters_of
 from tests.stream.simulation import Cluster, config, event, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
+from shoal.stream.parameters import parameters_of
 from shoal.stream.release import ReleasePartition
-from shoal.stream.topic import parameters_of, plan_topic
+from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 

@@ -18,7 +18,7 @@ from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import ConfigError, LedgerError
-from shoal.stream.topic import parameters_of
+from shoal.stream.parameters import parameters_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
 from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -85,8 +84,7 @@ def _wanted(path: Path, said: Config, name: str, group: str | None) -> Wanted:
     if section is None:
         names = ", ".join(one.name for one in said.metric)
         raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
-    mechanism = statistic_of(section)
-    if not tells_windows(section) or not isinstance(mechanism, Stepped):
+    if not tells_windows(section):
         raise ConfigError(
             f'{path}: metric "{name}" releases nothing that windows are made of; that needs decay = {{ kind = '
             '"all-windows" } in a metric of its own, or a new version'
@@ -95,7 +93,7 @@ def _wanted(path: Path, said: Config, name: str, group: str | None) -> Wanted:
         raise _usage("--group", f'metric "{name}" has groups; name one')
     if group is not None and section.group is None:
         raise _usage("--group", f'metric "{name}" has no groups; leave it out')
-    return Wanted(section, mechanism, group or "")
+    return Wanted(section, Stepped.of(section), group or "")
 
 
 def _length(text: str, step: int) -> int:

@@ -77,6 +77,10 @@ class Coordinates(Statistic):
     def grids(self) -> tuple[Grid, ...]:
         return tuple(part.sample_grid for part in self.parts)
 
+    @property
+    def packing(self) -> "Coordinates":
+        return self
+
     def pack(self, values: Sequence[int]) -> int:
         """One integer that holds a grid index of each coordinate; the first in the lowest bits."""
         return int.from_bytes(self._lanes.pack(*values), "little")

@@ -46,6 +46,10 @@ class MeanParameters(Statistic):
         return self.grid
 
     @property
+    def grids(self) -> tuple[Grid, ...]:
+        return (self.sample_grid,)
+
+    @property
     def ends(self) -> tuple[float, float] | None:
         """What the mean is clamped to; None: it is not."""
         return (float(self.grid.low), float(self.grid.high)) if self.clamps else None

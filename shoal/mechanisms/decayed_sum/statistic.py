@@ -158,6 +158,10 @@ class Stepped(Statistic):
         """The grid that samples are clipped to."""
         return self.grid
 
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return (self.sample_grid,)
+
     def rest(self, max_gap: int) -> int:
         """`max_gap`, but never while a window still has something in it."""
         return max(max_gap, self.decay.length if isinstance(self.decay, Window) else 1)

@@ -147,6 +147,10 @@ class Slotted(Statistic):
         """The grid that samples are clipped to."""
         return self.grid
 
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return (self.sample_grid,)
+
     def bounder(self) -> OneByOne:
         """Nothing is summed before a slot is over."""
         return OneByOne(self.max_contributions)

@@ -1,0 +1,68 @@
+"""What a metric version is registered with: a text of all that can change one byte of its releases, or its epsilon.
+
+Its digest names the version's key, hence its noise: what is agreed is spelled out here, by name, and stays.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import orjson
+
+from shoal.mechanisms.kinds import statistic_of
+from shoal.models.config.cell import CellSection
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.reading import FIRST
+
+# Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
+# foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
+REVISION = 1
+# The keys of a metric that its digest covers, by name. Keys of a later version go last: unset, they leave the digest as
+# it was.
+DIGESTED = (
+    "topic", "user", "value", "time", "group", "statistic", "range", "epsilon", "delta", "max_contributions", "users",
+    "algorithm", "every", "unit", "relation", "failure", "max_groups_per_user", "lateness", "late", "max_ahead",
+    "max_gap", "grid",
+)  # fmt: skip
+LATER = (
+    "prior", "sigma", "horizon", "clamp", "step", "decay",
+    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
+)  # fmt: skip
+INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
+
+
+def parameters_of(config: Config, metric: MetricSection) -> str:
+    """Everything that can change one byte of a release, or its epsilon, as canonical JSON.
+
+    The topic's and fields' names count; brokers, app, partition counts and the budget do not.
+    """
+    fields = canonical(metric)
+    chosen = statistic_of(metric).chosen()
+    if chosen is not None:
+        fields["mechanism"] = chosen
+    fields |= {
+        "partitioner": config.kafka.partitioner,
+        "idle_after": config.kafka.idle_after,
+        "revision": REVISION,
+    }
+    if metric.reading != FIRST:
+        fields["reading"] = metric.reading
+    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def canonical(metric: MetricSection) -> dict[str, Any]:
+    """What a metric's keys say, as its digest has them: numbers are exact, as text."""
+    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER}
+    return {key: value for key, value in values.items() if value is not None or key not in LATER}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, DecaySection | CellSection):
+        given = {key: getattr(value, key) for key in INSIDE[type(value)]}
+        return {key: _plain(part) for key, part in given.items() if part is not None}
+    return value
