@@ -38,7 +38,7 @@ _SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes
 
 @dataclass(frozen=True)
 class DecayedSteps:
-    """All that is public about such a sum.
+    """All public parameters of such a sum.
 
     >>> decay = Exponentials.exponential(Fraction(99, 100))
     >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
@@ -54,7 +54,7 @@ class DecayedSteps:
 
     @classmethod
     def best(cls, decay: Exponentials, *, width: int, epsilon: Fraction) -> "DecayedSteps":
-        """The one whose variance, long after the beginning, has the least mean."""
+        """The sum with the least mean variance long after the beginning."""
         return cls(decay, _best_steps(decay)(width, epsilon))
 
     @property
@@ -64,65 +64,55 @@ class DecayedSteps:
 
     @property
     def width(self) -> int:
-        """Grid steps that one unit can change in all."""
         return self.steps.width
 
     @property
     def epsilon(self) -> Fraction:
-        """What a unit pays for all releases."""
         return self.steps.epsilon
 
     @property
     def mechanism(self) -> str:
-        """Where the noise is."""
         return self.steps.mechanism
 
     @property
     def denominator(self) -> int:
-        """2**40."""
         return UNIT
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect a step."""
         return self.steps.column(step)
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         far = self._far
         return _variance(self, t if t <= far else far + (t - far) % self.steps.size)
 
     @cached_property
     def _far(self) -> int:
-        """A multiple of the trees' size; what is so old makes no difference that a float shows."""
+        """A multiple of the trees' size beyond which age makes no difference that a float shows."""
         size = self.steps.size
         return math.ceil(_FURTHEST / float(min(self.decay.rates)) / size) * size
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return six_digits(self.variance(t) ** 0.5)
 
     def noise_quantile(self, t: int) -> float:
-        """That of so many equal draws with the same variance."""
+        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance."""
         return six_digits(equal_quantile(self.steps.decayed_draws(self.decay)) * self.variance(t) ** 0.5)
 
     def summer(self, subkey: Subkeys) -> "DecayedSummer":
-        """The releases under a key."""
         noise, denominator = self.steps.drawn(subkey), self.steps.denominator
         return DecayedSummer(
             self.decay, lambda t: (noise.between(t - 1, t) << FRACTION) // denominator, self.steps.size
         )
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"DecayedSteps(decay={self.decay.shape()}, steps={self.steps.shape()})"
 
     def counts(self) -> "DecayedSummer":
-        """The same weights, without noise."""
         return exact(self.decay)
 
 
 def exact(decay: Exponentials) -> "DecayedSummer":
-    """The decayed sum of public numbers."""
+    """The decayed sum of public numbers, without noise."""
     return DecayedSummer(decay, lambda t: 0, 1)
 
 
@@ -133,7 +123,7 @@ def _variance(sums: DecayedSteps, t: int) -> float:
 
 @lru_cache(maxsize=64)
 def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
-    """Of the best trees, the best hats and a draw per step the one of least variance, the simplest of equals."""
+    """The choice of least variance among the best trees, the best hats and a draw per step; the simplest of equals."""
     makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps]
     makes.append(_best_trees(decay))
     if len(decay.factors) == 1 and decay.rates[0] > _SLOWEST:
@@ -160,7 +150,7 @@ def _score(steps: NoisedSteps, decay: Exponentials) -> float:
 
 
 class DecayedSummer:
-    """The releases. The state holds noised numbers alone: none of it is more than what is published."""
+    """The releases. The state holds noised numbers alone: it tells no more than what is published."""
 
     __slots__ = ("_noise", "_running", "_size", "t")
 
@@ -169,12 +159,11 @@ class DecayedSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step, noised."""
         self.t += 1
         return self._running.add((x << FRACTION) + self._noise(self.t))
 
     def skip(self, steps: int) -> None:
-        """Through whole trees by decay alone, through parts of them step by step."""
+        """Pass whole trees by decay alone, and parts of them step by step."""
         end, size = self.t + steps, self._size
         first, last = -(-self.t // size) * size, end // size * size
         if first < last:
@@ -189,18 +178,15 @@ class DecayedSummer:
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """Nothing."""
         return {}
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """None."""
         return {}, []
 
     def head(self) -> list[Any]:
-        """Number of the last step, and the sums."""
+        """The number of the last step, and the running sums."""
         return [self.t, self._running.head()]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         self.t = head[0]
         self._running.restore(head[1])

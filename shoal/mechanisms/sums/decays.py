@@ -37,54 +37,53 @@ ZERO = Fraction(0)
 
 
 class Decay(Protocol):
-    """How sums forget."""
+    """How the weight of a step falls with its age."""
 
     def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
-        """The mechanism of Bolot et al."""
+        """The sum by the mechanism of Bolot et al."""
         ...
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSum:
-        """The mechanism of least mean variance; with a delta it may have Gaussian noise and be (epsilon, delta)-DP."""
+        """The sum of least mean variance; with a delta it may have Gaussian noise and be (epsilon, delta)-DP."""
         ...
 
 
 class AnyWindow(DecayedSum, Protocol):
     """A sum whose releases tell the sum over any window: `all_windows.answer`, without state or key.
 
-    Its summers have `released`, the numbers that the last step published, which `parts` names by step and place.
+    Its summers have `released`, the numbers that the last step published, which `parts` names by step and index.
     """
 
     def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
-        """What the sum over the last `length` of the steps 1 .. end is made of; skipped ones `last` leaves out."""
+        """The published numbers that add up to the sum over the last `length` of steps 1 .. end; `last` skips steps."""
         ...
 
     def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
-        """Variance of that sum."""
+        """Variance of the noise in that sum."""
         ...
 
     def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
+        """The bound below which the size of that noise stays with probability 0.95."""
         ...
 
 
 @dataclass(frozen=True)
 class Undecayed:
-    """Everything since the beginning counts."""
+    """Every step since the beginning counts in full."""
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
 
     def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
-        """There is none."""
+        """Always raises ValueError: Bolot et al. have no such mechanism."""
         raise ValueError("the patent has no mechanism for a sum without decay: use the sharp one")
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> RunningSum:
-        """A growing counter."""
         return RunningSum(width, epsilon, self.horizon)
 
 
 @dataclass(frozen=True)
 class Window:
-    """The last `length` steps count.
+    """Only the last `length` steps count.
 
     >>> Window(4096).sharp(1, Fraction(1)).mechanism, Window(4096).patent(1, Fraction(1)).mechanism
     ('hats', 'patent')
@@ -93,7 +92,6 @@ class Window:
     length: int
 
     def patent(self, width: int, epsilon: Fraction) -> DyadicWindow:
-        """WindowSum."""
         return DyadicWindow(width, epsilon, self.length)
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> WindowSum | RootWindow:
@@ -108,16 +106,15 @@ class Window:
 
 @dataclass(frozen=True)
 class AllWindows:
-    """Any last steps count, whose number is told afterwards."""
+    """Any number of last steps counts, to be named afterwards."""
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
 
     def patent(self, width: int, epsilon: Fraction) -> AnyWindow:
-        """AllWindowSum."""
         return AllWindowSum(width, epsilon)
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> AnyWindow:
-        """Differences of releases of a growing counter."""
+        """Differences between releases of a growing counter."""
         return RunningSum(width, epsilon, self.horizon)
 
 
@@ -136,11 +133,10 @@ class Exponential:
 
     @classmethod
     def half_life(cls, steps: Fraction) -> "Exponential":
-        """A step weighs half as much as the one so many steps later."""
+        """A step weighs half as much as the one that many steps later."""
         return cls(half_life_alpha(steps))
 
     def patent(self, width: int, epsilon: Fraction) -> ExponentialSum:
-        """ExponentialSum."""
         return ExponentialSum(width, epsilon, self.alpha)
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
@@ -157,10 +153,8 @@ class Polynomial:
     error: Fraction = Fraction(1, 5)  # of the patent's weights
 
     def patent(self, width: int, epsilon: Fraction) -> PolynomialSum:
-        """PolynomialSum."""
         return PolynomialSum(width, epsilon, self.exponent, self.error, self.horizon)
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
-        """Noised steps."""
         decay = Exponentials.polynomial(self.exponent, self.horizon)
         return DecayedSteps.best(decay, width=width, epsilon=epsilon)

@@ -51,7 +51,6 @@ class Exponentials:
     factors: tuple[int, ...]
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"Exponentials(weights={self.weights}, weight_bits={self.weight_bits}, factors={self.factors})"
 
     @classmethod
@@ -86,20 +85,20 @@ class Exponentials:
 
     @cached_property
     def amounts(self) -> Floats:
-        """w_m, for planning."""
+        """The weights w_m, for planning."""
         return np.array([float(Fraction(weight, 1 << self.weight_bits)) for weight in self.weights])
 
     @cached_property
     def rates(self) -> Floats:
-        """-ln d_m, for planning."""
+        """The rates -ln d_m, for planning."""
         return np.array([_rate(max(factor, 1)) for factor in self.factors])
 
     def weight(self, age: int) -> float:
-        """What a step of this age weighs."""
+        """The weight of a step of this age."""
         return round(float(np.sum(self.amounts * np.exp(-self.rates * age))), 15)
 
     def squares(self, t: int) -> float:
-        """Sum of the squared weights of the ages 0 .. t - 1, without a loop over them."""
+        """The sum of the squared weights of the ages 0 .. t - 1, without a loop over them."""
         rates = self.rates[:, None] + self.rates
         return float(np.sum(np.outer(self.amounts, self.amounts) * np.expm1(-rates * t) / np.expm1(-rates)))
 
@@ -111,7 +110,7 @@ class Exponentials:
         return weights
 
     def block_squares(self, size: int, t: int) -> float:
-        """Sum over blocks of `size` steps of the squared sum of their weights at step t; the last may be unfinished."""
+        """The sum over blocks of `size` steps of (their weights' sum at step t)**2; the last may be unfinished."""
         w, s = self.amounts, self.rates
         full, rest = divmod(t, size)
         unfinished = float(np.sum(w * np.expm1(-s * rest) / np.expm1(-s)))
@@ -121,7 +120,7 @@ class Exponentials:
         return unfinished**2 + float(np.sum(finished))
 
     def mean_block_squares(self, size: int) -> float:
-        """The mean of that over size consecutive t, long after the beginning: pairs of steps that share a block.
+        """The mean of `block_squares` over `size` consecutive t long after the beginning.
 
         Two steps at a distance of d share a block in 1 - d / size of all cases, and the sum over d of
         (1 - abs(d) / size) exp(-s abs(d)) is (sinh(s) + (exp(-s size) - 1) / size) / (2 sinh(s / 2)**2).
@@ -135,30 +134,30 @@ class Exponentials:
 
 
 def half_life_alpha(steps: Fraction) -> Fraction:
-    """What is left after a step, if half is left after `steps`, to 50 digits."""
+    """The alpha per step with which half is left after `steps`, to 50 digits."""
     check.positive(half_life=steps)
     with localcontext(_CONTEXT):
         return Fraction((Decimal(2).ln() * -steps.denominator / steps.numerator).exp())
 
 
 def _rate(factor: int) -> float:
-    """-ln of a factor, which may be nearly 1 or nearly 0."""
+    """-ln of a factor, which may be close to 1 or close to 0."""
     if 2 * factor < 1 << RATE_BITS:
         return RATE_BITS * math.log(2) - math.log(factor)
     return -math.log1p(-float(Fraction((1 << RATE_BITS) - factor, 1 << RATE_BITS)))
 
 
 def _trapezoid(exponent: Decimal, furthest: Decimal) -> list[tuple[Decimal, Decimal]]:
-    """(weight, rate) of each term: from where e**(c u) vanishes beside furthest**-c to where exp(-e**u) does."""
+    """(weight, rate) of each term, from where e**(c u) vanishes beside furthest**-c to where exp(-e**u) does."""
     step = 2 / (Decimal("3.4") + exponent / 2)
     last = -(furthest.ln() + (2 - _NEGLIGIBLE.ln()) / exponent) // step
     terms: list[tuple[Decimal, Decimal]] = []
-    place, weight, peak = last, Decimal(1), Decimal(0)
-    while place <= 0 or weight > peak * _NEGLIGIBLE:
-        rate = (place * step).exp()
-        weight = (exponent * place * step - rate).exp()
+    node, weight, peak = last, Decimal(1), Decimal(0)
+    while node <= 0 or weight > peak * _NEGLIGIBLE:
+        rate = (node * step).exp()
+        weight = (exponent * node * step - rate).exp()
         terms.append((weight, rate))
-        peak, place = max(peak, weight), place + 1
+        peak, node = max(peak, weight), node + 1
     return terms
 
 
@@ -178,25 +177,22 @@ class Running:
         self._sums = [0] * len(decay.factors)
 
     def add(self, x: int) -> int:
-        """One more step; the sum with it."""
+        """Take one more step and return the sum with it."""
         self._sums = [(s * d >> RATE_BITS) + x for s, d in zip(self._sums, self._factors, strict=True)]
         return self.value
 
     @property
     def value(self) -> int:
-        """The sum."""
         return sum(map(int.__mul__, self._weights, self._sums)) >> self._bits
 
     def skip(self, steps: int) -> None:
-        """So many steps of nothing: a factor's power, by squaring."""
+        """Pass `steps` empty steps by powers of the factors, each computed by squaring."""
         self._sums = [s * power(d, steps) >> RATE_BITS for s, d in zip(self._sums, self._factors, strict=True)]
 
     def head(self) -> list[Any]:
-        """The state."""
         return [text(s) for s in self._sums]
 
     def restore(self, head: list[Any]) -> None:
-        """Become the sum that had this state."""
         self._sums = [int(s, 16) for s in head]
 
 

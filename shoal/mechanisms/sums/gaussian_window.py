@@ -37,7 +37,7 @@ _QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
 
 @dataclass(frozen=True)
 class RootWindow:
-    """All that is public about such a sum.
+    """All public parameters of such a sum.
 
     >>> sums = RootWindow(1 << 20, Fraction(1), Fraction(1, 1000), length=4096)
     >>> round(sums.noise_sd(10**6) / (1 << 20), 1)
@@ -59,11 +59,10 @@ class RootWindow:
 
     @cached_property
     def tree(self) -> SquareRoot:
-        """The counter."""
         return SquareRoot(_EPOCH * self.length, self.width, self.epsilon, self.delta)
 
     def variance(self, t: int) -> float:
-        """Variance of release t; it takes transforms of 4 W terms."""
+        """Variance of release t; computing it takes transforms of 4 W terms."""
         start, size = max(t - self.length, 0), self.tree.capacity
         first, last = start // size, (t - 1) // size
         if first == last:
@@ -72,13 +71,13 @@ class RootWindow:
 
     @property
     def mean_variance(self) -> float:
-        """Its mean over the places of a window in an epoch, from some of them."""
+        """The mean of `variance` over a window's positions in an epoch, from a sample of them."""
         size = self.tree.capacity
         places = min(size, _PLACES)
-        return sum(self.variance(size + 1 + (2 * place + 1) * size // (2 * places)) for place in range(places)) / places
+        return sum(self.variance(size + 1 + (2 * i + 1) * size // (2 * places)) for i in range(places)) / places
 
     def _near(self, t: int) -> float:
-        """Between two of those that are computed, which lie more densely where it bends."""
+        """Variance of release t, interpolated; the computed ones are denser where the curve bends."""
         size = self.tree.capacity
         epoch, within = divmod(t, size) if t > size else (0, t)
         base = size + within if epoch else within  # every epoch but the first is alike
@@ -88,30 +87,27 @@ class RootWindow:
         return (1 - part) * self.variance(max(low, 1)) + (part * self.variance(low + step) if part else 0.0)
 
     def noise_sd(self, t: int) -> float:
-        """Standard deviation of release t, to about 1e-3."""
+        """Standard deviation of release t's noise, to about 1e-3."""
         return six_digits(math.sqrt(self._near(t)))
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise, as good as Gaussian, stays below with probability 0.95."""
+        """The bound below which the size of release t's noise, as good as Gaussian, stays with probability 0.95."""
         return six_digits(_QUANTILE * math.sqrt(self._near(t)))
 
     def summer(self, subkey: Subkeys) -> WindowSummer:
-        """The releases under a key."""
         noise = RowNoise(self.tree.capacity, lambda epoch: RootPrefixes(self.tree, subkey(epoch)))
         return WindowSummer(self.length, lambda t: noise.between(max(t - self.length, 0), t))
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         epsilon, delta = spelled(self.epsilon), spelled(self.delta)
         return f"RootWindow(width={self.width}, epsilon={epsilon}, delta={delta}, length={self.length})"
 
     def counts(self) -> WindowSummer:
-        """The same without noise."""
         return WindowSummer(self.length, lambda t: 0)
 
 
 class RootPrefixes:
-    """The sums of e over the first steps of an epoch, computed as far as they are asked for."""
+    """The sums of e over the first steps of an epoch, computed only as far as they are needed."""
 
     __slots__ = ("_more", "_sums")
 
@@ -120,7 +116,7 @@ class RootPrefixes:
         self._more: Iterator[int] = prefixes(tree.root, draws(tree, subkey))
 
     def numerator(self, t: int) -> int:
-        """Over t of them."""
+        """The sum of e over the first t steps."""
         while len(self._sums) <= t:
             self._sums.append(next(self._more))
         return self._sums[t]

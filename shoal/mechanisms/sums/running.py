@@ -34,7 +34,7 @@ _SPREAD = 16  # draws that the little stands for by which a past tree's total is
 
 
 class Part(NamedTuple):
-    """One of the numbers that a window is the sum of: those that a step released, by place, with a sign."""
+    """One of the numbers that add up to a window's sum: released by a step, at an index, with a sign."""
 
     step: int
     place: int
@@ -45,13 +45,13 @@ Last = Callable[[int], int]  # step t -> the last of the steps 1 .. t that relea
 
 
 def every_step(t: int) -> int:
-    """Where no step was skipped, every one released something."""
+    """The last step up to t that released something, where none was skipped: t itself."""
     return t
 
 
 @dataclass(frozen=True)
 class RunningSum:
-    """All that is public about such a sum. The horizon tunes accuracy and nothing else.
+    """All public parameters of such a sum. The horizon tunes accuracy and nothing else.
 
     >>> sums = RunningSum(1, Fraction(1), horizon=1000)
     >>> sums.parts(500, 100), round(sums.window_variance(500, 100)), round(sums.variance(500))
@@ -70,34 +70,31 @@ class RunningSum:
 
     @cached_property
     def tree(self) -> GrowingBlue:
-        """The counter."""
         return GrowingBlue(self.width, self.epsilon, horizon=self.horizon)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """One node of each height."""
+        """The draws that protect a step: one node of each height."""
         scale = self.tree.scale(self.tree.position(step).tree)
         return tuple(Node(epoch, index, 1, scale) for epoch, index in self.tree.nodes_of(step))
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         return self.tree.variance(t)
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return _bars(self, t)[0]
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95.
+        """The bound below which the size of release t's noise stays with probability 0.95.
 
         Beyond the first steps it is that of as many equal draws as have the same second and fourth moment.
         """
         return _bars(self, t)[1]
 
     def _moments(self, t: int) -> tuple[float, float]:
-        """Sums over the draws in the noise of release t of their variances, and of the variances' squares."""
-        place = self.tree.position(t)
-        counted = [(1, place.tree, cast(LeastSquares, place.tree).moments(place.within))]
-        counted += [(len(epochs), tree, _upper_moments(tree)) for tree, epochs in self.tree.runs(place.epoch)]
+        """The sums, over the draws in release t's noise, of their variances and of the variances' squares."""
+        position = self.tree.position(t)
+        counted = [(1, position.tree, cast(LeastSquares, position.tree).moments(position.within))]
+        counted += [(len(epochs), tree, _upper_moments(tree)) for tree, epochs in self.tree.runs(position.epoch)]
         units = [laplace.variance(self.tree.scale(tree)) for _, tree, _ in counted]
         pairs = list(zip(counted, units, strict=True))
         return (
@@ -106,7 +103,9 @@ class RunningSum:
         )
 
     def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
-        """What the sum over the last `length` of the steps 1 .. end is made of: the difference of two releases.
+        """The two releases whose difference is the sum over the last `length` of steps 1 .. end.
+
+        Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
 
         Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
         """
@@ -117,25 +116,22 @@ class RunningSum:
         return (Part(end, 0, 1), *before)
 
     def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
-        """Variance of that sum."""
-        found = self._window(*_ends(end, length, last))
-        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in found)
+        terms = self._window(*_ends(end, length, last))
+        return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in terms)
 
     def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
-        found: dict[Fraction, int] = {}
+        counts: dict[Fraction, int] = {}
         for _, scale, coefficients in self._window(*_ends(end, length, last)):
             for coefficient, count in coefficients:
-                found[coefficient * scale] = found.get(coefficient * scale, 0) + count
-        return noise_quantile(tuple(found.items()))
+                counts[coefficient * scale] = counts.get(coefficient * scale, 0) + count
+        return noise_quantile(tuple(counts.items()))
 
     def _window(self, first: int, end: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
-        """What the noise of release `end` without that of release `first` consists of.
+        """The terms of the noise of release `end` without that of release `first`.
 
-        That is: squared coefficients in all, scale of the draws, coefficients.
-
-        A past tree's total is estimated from its upper nodes. What that differs from the best estimate by is not
-        correlated with any best estimate, so that the squares add up.
+        Each is (squared coefficients in all, scale of the draws, coefficients). A past tree's total is estimated from
+        its upper nodes; what that differs from the best estimate by is not correlated with any best estimate, so that
+        the squares add up.
         """
         if first == end:
             return
@@ -155,20 +151,17 @@ class RunningSum:
         return span_squares(tree, start, end), self.tree.scale(tree), span_coefficients(tree, start, end)
 
     def summer(self, subkey: Subkeys) -> "RunningSummer":
-        """The releases under a key."""
         return RunningSummer(self.tree.counter(subkey).noise)
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"RunningSum(width={self.width}, epsilon={spelled(self.epsilon)}, horizon={self.horizon})"
 
     def counts(self) -> "RunningSummer":
-        """The same without noise."""
         return RunningSummer(lambda t: 0)
 
 
 def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
-    """The two releases: of the last step before the window that had one, and of the last in it or before."""
+    """The last steps, before the window and up to its end, that released anything."""
     check.positive(length=length)
     check.not_negative(start=end - length)
     return last(end - length), last(end)
@@ -176,7 +169,7 @@ def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
 
 @lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
 def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
-    """Standard deviation and 95 % quantile of the noise of release t."""
+    """Standard deviation and 95 % quantile of release t's noise."""
     if t <= _FIRST:
         scales = sums.tree.scales(t)
         return noise_sd(scales), noise_quantile(scales)
@@ -203,29 +196,25 @@ class RunningSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step."""
         self.t += 1
         self._sum += x
         self.released = (self._sum + self._noise(self.t),)
         return self.released[0]
 
     def skip(self, steps: int) -> None:
-        """They have places in the trees, where nothing is."""
+        """Let empty steps take their places in the trees."""
         self.t += steps
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """Nothing."""
         return {}
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """None."""
         return {}, []
 
     def head(self) -> list[Any]:
-        """Number of the last step, and the sum."""
+        """The number of the last step, and the sum."""
         return [self.t, text(self._sum)]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         self.t, self._sum = head[0], int(head[1], 16)

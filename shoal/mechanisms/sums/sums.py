@@ -35,46 +35,46 @@ class Node(NamedTuple):
 
 
 class DecayedSum(Protocol):
-    """All that is public about a decayed sum."""
+    """All public parameters of a decayed sum."""
 
     @property
     def width(self) -> int:
-        """Grid steps that one unit can change in all: the sum of its changes, be they in one step or in many."""
+        """The grid steps that one unit can change in all its steps together."""
         ...
 
     @property
     def epsilon(self) -> Fraction:
-        """What a unit pays, once, for all releases together."""
+        """The privacy loss of a unit, paid once for all releases together."""
         ...
 
     @property
     def mechanism(self) -> str:
-        """What a release says of how it was made."""
+        """The name that a release gives the mechanism that made it."""
         ...
 
     @property
     def denominator(self) -> int:
-        """Parts of a grid step that a release counts in."""
+        """The number of parts of a grid step in which releases count."""
         ...
 
     def shape(self) -> str:
-        """Which sum it is, with all its parameters, as the digest of a metric's parameters has it.
+        """The sum's kind and all its parameters, as the digest of a metric's parameters has them.
 
-        Every text is written out: were it to follow the names of a class or its fields, a renaming would change the
+        Every text is written out: if it followed the names of a class or its fields, a renaming would change the
         digest, and with it the metric's key and noise, and every ledger would refuse the metric.
         """
         ...
 
     def variance(self, t: int) -> float:
-        """Variance of the noise of release t, in squared grid steps, if no step was skipped; else hardly larger."""
+        """Variance of the noise of release t, in squared grid steps; hardly larger if steps were skipped."""
         ...
 
     def noise_sd(self, t: int) -> float:
-        """Its root, rounded to six digits."""
+        """Standard deviation of that noise in grid steps, rounded to six digits."""
         ...
 
     def noise_quantile(self, t: int) -> float:
-        """The number of grid steps that the size of the noise stays below with probability 0.95."""
+        """The bound, in grid steps, below which the size of that noise stays with probability 0.95."""
         ...
 
     def summer(self, subkey: Subkeys) -> "Summer":
@@ -82,12 +82,12 @@ class DecayedSum(Protocol):
         ...
 
     def counts(self) -> "Summer":
-        """The same weights, without noise: for numbers that are public, such as how many contributions a step has."""
+        """The same weights without noise, for public numbers such as how many contributions a step has."""
         ...
 
 
 class PureDecayedSum(DecayedSum, Protocol):
-    """One with Laplace noise: pure epsilon-DP."""
+    """A decayed sum with Laplace noise, which is pure epsilon-DP."""
 
     def column(self, step: int) -> tuple[Node, ...]:
         """The draws that protect step 1, 2, ...; all of them, asked for or not."""
@@ -95,24 +95,22 @@ class PureDecayedSum(DecayedSum, Protocol):
 
 
 class Summer(Protocol):
-    """One metric's decayed sum in one group."""
+    """The decayed sum of one group of a metric."""
 
     @property
-    def t(self) -> int:
-        """Steps so far."""
-        ...
+    def t(self) -> int: ...
 
     def add(self, x: int) -> int:
-        """Take one more step; its release."""
+        """Take one more step and return its release."""
         ...
 
     def skip(self, steps: int) -> None:
-        """So many steps hold nothing, publicly, and release nothing."""
+        """Pass `steps` steps that publicly hold nothing and release nothing."""
         ...
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """By step, the exact sums that must survive a restart besides the head."""
+        """The exact sums, by step, that must survive a restart besides the head."""
         ...
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
@@ -129,7 +127,7 @@ class Summer(Protocol):
 
 
 def text(number: int) -> str:
-    """An integer of any size, for the state.
+    """An integer of any size, as text for the state.
 
     >>> text(-1 << 70), int(text(-1 << 70), 16) == -1 << 70
     ('-400000000000000000', True)
@@ -138,7 +136,7 @@ def text(number: int) -> str:
 
 
 def spelled(number: Fraction) -> str:
-    """An exact number in a shape.
+    """An exact number as a shape spells it.
 
     >>> spelled(Fraction(5, 4)), spelled(Fraction(3))
     ('Fraction(5, 4)', 'Fraction(3, 1)')
@@ -147,7 +145,7 @@ def spelled(number: Fraction) -> str:
 
 
 class Kept:
-    """The exact sums of the last `length` steps, those that are 0 left out, and what changed in them.
+    """The exact sums of the last `length` steps, without those that are 0, and what changed in them.
 
     >>> steps = Kept(3)
     >>> [steps.push(t, x) for t, x in enumerate([5, 0, 7, 1, 2], start=1)], dict(steps.held)
@@ -163,13 +161,13 @@ class Kept:
         self._dropped: list[int] = []
 
     def push(self, t: int, x: int) -> int:
-        """Step t is the last one; what the step held that is therefore too old."""
+        """Take the last step t and return the sum of the step that it makes too old."""
         if x:
             self.held[t] = self._added[t] = x
         return self._drop(t - self.length)
 
     def forget(self, t: int) -> int:
-        """Step t is the last one, and the steps since the last one held nothing; the sum of what is too old now."""
+        """Pass empty steps up to t and return the sum of all steps that are now too old."""
         gone = 0
         while self.held and (oldest := next(iter(self.held))) <= t - self.length:
             gone += self._drop(oldest)
@@ -188,6 +186,5 @@ class Kept:
         return changes
 
     def restore(self, held: Mapping[int, int]) -> None:
-        """Hold these."""
         self.held = dict(sorted(held.items()))
         self._added, self._dropped = {}, []

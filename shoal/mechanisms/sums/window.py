@@ -31,7 +31,7 @@ _ARITIES = range(2, 65)
 
 @dataclass(frozen=True)
 class WindowSum:
-    """All that is public about such a sum.
+    """All public parameters of such a sum.
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
     >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance)
@@ -48,68 +48,57 @@ class WindowSum:
 
     @classmethod
     def best(cls, length: int, *, width: int, epsilon: Fraction) -> "WindowSum":
-        """The one whose variance has the least mean over the places of a window."""
+        """The sum with the least mean variance over all positions of a window."""
         check.positive(length=length)
         return cls(length, _best_steps(length)(width, epsilon))
 
     @property
     def width(self) -> int:
-        """Grid steps that one unit can change in all."""
         return self.steps.width
 
     @property
     def epsilon(self) -> Fraction:
-        """What a unit pays for all releases."""
         return self.steps.epsilon
 
     @property
     def mechanism(self) -> str:
-        """Where the noise is."""
         return self.steps.mechanism
 
     @property
     def denominator(self) -> int:
-        """Releases are whole grid steps."""
         return 1
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect a step."""
         return self.steps.column(step)
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         return self.steps.window_variance(self.length, t)
 
     @property
     def mean_variance(self) -> float:
-        """Its mean over where a full window begins."""
+        """The mean of `variance` over where a full window begins."""
         return self.steps.mean_window_squares(self.length) * self.steps.draw_variance
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return self.steps.window_bars(self.length, t)[0]
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         return self.steps.window_bars(self.length, t)[1]
 
     def summer(self, subkey: Subkeys) -> "WindowSummer":
-        """The releases under a key."""
         noise, denominator = self.steps.drawn(subkey), self.steps.denominator
         return WindowSummer(self.length, lambda t: rounded(noise.between(max(t - self.length, 0), t), denominator))
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"WindowSum(length={self.length}, steps={self.steps.shape()})"
 
     def counts(self) -> "WindowSummer":
-        """The same without noise."""
         return WindowSummer(self.length, lambda t: 0)
 
 
 @lru_cache(maxsize=64)
 def _best_steps(length: int) -> Callable[[int, Fraction], NoisedSteps]:
-    """Of a draw per step, the best trees and the best hats the one of least variance, the first of equals."""
+    """The choice of least variance among a draw per step, the best trees and the best hats; the first of equals."""
     shapes = [
         (arity, height)
         for arity in _ARITIES
@@ -142,31 +131,27 @@ class WindowSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step."""
         self.t += 1
         self._sum += x - self._steps.push(self.t, x)
         return self._sum + self._noise(self.t)
 
     def skip(self, steps: int) -> None:
-        """The window moves on."""
         self.t += steps
         self._sum -= self._steps.forget(self.t)
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """The window's steps that are not 0."""
+        """The exact sums of the window's steps that are not 0."""
         return self._steps.held
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """What was added to them and what was dropped."""
         return self._steps.take_changes()
 
     def head(self) -> list[Any]:
-        """Number of the last step."""
+        """The number of the last step."""
         return [self.t]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         (self.t,) = head
         self._steps.restore(kept)
         self._sum = sum(kept.values())

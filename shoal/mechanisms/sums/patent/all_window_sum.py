@@ -35,7 +35,7 @@ _STEPS = 1 << 20  # a scale is rounded up to a multiple of 1 / this
 
 @dataclass(frozen=True)
 class AllWindowSum:
-    """All that is public about it. A release is the sum since the beginning; `released` has the nodes it completes.
+    """All public parameters of it. A release is the sum since the beginning; `released` has the nodes it completes.
 
     >>> sums = AllWindowSum(1, Fraction(1))
     >>> sums.parts(12, 5), round(float(sums.scales_by_height[0]), 3), round(sums.window_variance(12, 5))
@@ -56,16 +56,16 @@ class AllWindowSum:
 
     @cached_property
     def scales_by_height(self) -> tuple[Fraction, ...]:
-        """Scale of the noise on nodes of height 0, 1, ..."""
+        """The scale of the noise on nodes of height 0, 1, ..."""
         exact = [zeta(self.exponent) * most(power(j, self.exponent)) for j in range(1, HEIGHTS + 1)]
         return tuple(Fraction(math.ceil(x * self.width / self.epsilon * _STEPS), _STEPS) for x in exact)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """One node of each height."""
+        """The draws that protect a step: one node of each height."""
         return tuple(Node(j, step - 1 >> j, 1, scale) for j, scale in enumerate(self.scales_by_height))
 
     def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
-        """The nodes whose sum is the sum over the last `length` of the steps 1 .. end: as few as there are.
+        """The nodes, as few as possible, that add up to the sum over the last `length` of steps 1 .. end.
 
         Their numbers are those that their last steps released, by height. Steps that `last` leaves out were skipped:
         they hold nothing, and a node that ended in one was never released. Its halves stand for it, and theirs.
@@ -83,37 +83,30 @@ class AllWindowSum:
         return tuple(counts.items())
 
     def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
-        """Variance of that sum."""
         return sum(count * laplace.variance(scale) for scale, count in self._scales(self.parts(end, length, last)))
 
     def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         return noise_quantile(self._scales(self.parts(end, length, last)))
 
     def variance(self, t: int) -> float:
-        """Variance of release t: a window of t steps."""
+        """Variance of release t's noise: that of a window of t steps."""
         return self.window_variance(t, t)
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return noise_sd(self._scales(self.parts(t, t)))
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         return self.window_quantile(t, t)
 
     def summer(self, subkey: Subkeys) -> "AllWindowSummer":
-        """The releases under a key."""
         draws = [laplace.DiscreteLaplace(scale, subkey(j)) for j, scale in enumerate(self.scales_by_height)]
         return AllWindowSummer([noise.draw for noise in draws])
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         epsilon, exponent = spelled(self.epsilon), spelled(self.exponent)
         return f"AllWindowSum(width={self.width}, epsilon={epsilon}, exponent={exponent})"
 
     def counts(self) -> "AllWindowSummer":
-        """The same without noise."""
         return AllWindowSummer([lambda index: 0] * HEIGHTS)
 
 
@@ -127,7 +120,7 @@ def answer(parts: Sequence[Part], released: Callable[[int], Sequence[int]]) -> i
 
 
 def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """(height, first step - 1) of the fewest dyadic nodes that hold the steps start + 1 .. end, from the left."""
+    """(height, first step - 1) of the fewest dyadic nodes that hold steps start + 1 .. end, from the left."""
     while start < end:
         height = (end - start).bit_length() - 1
         if start:
@@ -137,7 +130,7 @@ def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _released(height: int, start: int, last: Last) -> Iterator[tuple[int, int]]:
-    """The node itself if it was released; else its parts that were, but for those that hold nothing.
+    """The node itself if it was released; otherwise its released parts, without those that hold nothing.
 
     >>> list(_released(2, 0, lambda t: min(t, 3))), list(_released(2, 0, lambda t: 0))
     ([(1, 0), (0, 2)], [])
@@ -176,7 +169,7 @@ class AllWindowSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step; the noisy sum since the beginning."""
+        """Take one more step and return the noisy sum since the beginning."""
         self.t += 1
         check.below(MAX_INDEX, t=self.t)
         nodes = [x]
@@ -187,11 +180,11 @@ class AllWindowSummer:
         return sum(self._noised(height, node) for height, node in self._sums.items())
 
     def _noised(self, height: int, node: int) -> int:
-        """The last node of this height that is complete, with its noise."""
+        """The last complete node of this height, with its noise."""
         return node + self._draws[height]((self.t >> height) - 1)
 
     def skip(self, steps: int) -> None:
-        """All steps so far are in the first nodes of the new cover, and what they hold moves over to them."""
+        """Move all that the steps so far hold to the first nodes of the new cover."""
         before, self.t, self.released = self.t, self.t + steps, ()
         check.below(MAX_INDEX, t=self.t)
         sums: dict[int, int] = {}
@@ -202,19 +195,16 @@ class AllWindowSummer:
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """Nothing."""
         return {}
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """None."""
         return {}, []
 
     def head(self) -> list[Any]:
-        """Number of the last step, and the sums of the cover's nodes."""
+        """The number of the last step, and the sums of the cover's nodes."""
         return [self.t, list(map(text, self._sums.values()))]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         self.t, sums = head
         self._sums = {height: int(node, 16) for (height, _), node in zip(_cover(0, self.t), sums, strict=True)}
         self.released = ()

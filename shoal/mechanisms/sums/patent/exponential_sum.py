@@ -33,7 +33,7 @@ _LARGEST = (1 << RATE_BITS) - (1 << RATE_BITS - 40)  # so that powers that are n
 
 @dataclass(frozen=True)
 class ExponentialSum:
-    """All that is public about such a sum.
+    """All public parameters of such a sum.
 
     >>> sums = ExponentialSum(1, Fraction(1), Fraction(99, 100))
     >>> round(sums.sensitivity / UNIT, 4), round(sums.variance(1023)), round(sums.variance(1024))
@@ -55,12 +55,12 @@ class ExponentialSum:
 
     @cached_property
     def factor(self) -> int:
-        """The power 1 of alpha, in steps of 2**-96."""
+        """The first power of alpha, in steps of 2**-96."""
         return (self.alpha.numerator << RATE_BITS) // self.alpha.denominator
 
     @cached_property
     def squares(self) -> tuple[int, ...]:
-        """alpha**1, alpha**2, alpha**4, ... in those steps, each rounded down."""
+        """alpha**1, alpha**2, alpha**4, ... in steps of 2**-96, each rounded down."""
         return tuple(power(self.factor, 1 << height) for height in range(_HEIGHTS))
 
     def weight(self, age: int) -> int:
@@ -69,7 +69,7 @@ class ExponentialSum:
 
     @cached_property
     def sensitivity(self) -> int:
-        """S, in steps of 2**-40."""
+        """S in steps of 2**-40."""
         return sum(self.weight((1 << k) - 1) for k in range(_HEIGHTS))
 
     @property
@@ -83,15 +83,15 @@ class ExponentialSum:
         return self.l1_sensitivity / Fraction(self.epsilon)
 
     def holders(self, step: int) -> Iterator[tuple[int, int]]:
-        """(height, weight in it) of the left nodes that hold a step: where step - 1 has a 0; its age has 1s for 0s."""
+        """(height, weight in it) of the left nodes that hold a step: at 0 bits of step - 1, 1 bits of its age."""
         return self._weights(~(step - 1))
 
     def expansion(self, t: int) -> Iterator[tuple[int, int]]:
-        """(height, weight of it) of the left nodes that hold the steps 1 .. t, ends first: where t has a 1."""
+        """(height, its weight) of the left nodes that hold steps 1 .. t, ends first: where t has a 1 bit."""
         return self._weights(t, t.bit_length())
 
     def _weights(self, bits: int, heights: int = _HEIGHTS) -> Iterator[tuple[int, int]]:
-        """For each 1: its height, and the weight of the age that has the 1s below it; as long as that is not 0."""
+        """The height of each 1 bit, and the weight of the age made of the 1s below it, until that is 0."""
         product = 1 << RATE_BITS
         for height in range(heights):
             if bits >> height & 1:
@@ -101,17 +101,16 @@ class ExponentialSum:
                 product = product * self.squares[height] >> RATE_BITS
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The left nodes that hold it."""
+        """The draws that protect a step: those of the left nodes that hold it."""
         return tuple(Node(j, step - 1 >> j + 1, weight, self.scale) for j, weight in self.holders(step))
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         squares = sum((weight / UNIT) ** 2 for _, weight in self.expansion(t))
         return squares * laplace.variance(self.scale) / UNIT**2
 
     @property
     def mean_variance(self) -> float:
-        """Its mean over t, long after the beginning: a bit of t is 1 as often as 0."""
+        """The mean of `variance` over t, long after the beginning, where a bit of t is 1 as often as 0."""
         squares, product = 0.0, 1.0
         for factor in self.squares:
             squares += product / 2
@@ -119,29 +118,24 @@ class ExponentialSum:
         return squares * laplace.variance(self.scale) / UNIT**2
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return six_digits(self.variance(t) ** 0.5)
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         return noise_quantile(tuple((self.scale * weight / UNIT**2, 1) for _, weight in self.expansion(t)))
 
     def summer(self, subkey: Subkeys) -> "ExponentialSummer":
-        """The releases under a key."""
         return ExponentialSummer(self, subkey)
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         epsilon, alpha = spelled(self.epsilon), spelled(self.alpha)
         return f"ExponentialSum(width={self.width}, epsilon={epsilon}, alpha={alpha})"
 
     def counts(self) -> Summer:
-        """The same weights, without noise."""
         return exact(Exponentials.exponential(self.alpha))
 
 
 class ExponentialSummer:
-    """The releases: of each height the state holds the exact sum of the last left node that has anything in it."""
+    """The releases: for each height the state holds the exact sum of the last left node that is not empty."""
 
     __slots__ = ("_draws", "_nodes", "_noise", "_sums", "t")
 
@@ -153,7 +147,6 @@ class ExponentialSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step."""
         self.t += 1
         check.below(MAX_INDEX, t=self.t)
         if x:
@@ -164,7 +157,7 @@ class ExponentialSummer:
         return sum(weight * self._noised(height) for height, weight in self._sums.expansion(self.t)) >> FRACTION
 
     def _noised(self, height: int) -> int:
-        """The last left node of this height that is complete, with its noise."""
+        """The last complete left node of this height, with its noise."""
         node = (self.t >> height) - 1 >> 1
         index, total = self._nodes.get(height, (node, 0))
         if self._noise.get(height, (-1, 0))[0] != node:
@@ -172,23 +165,20 @@ class ExponentialSummer:
         return self._noise[height][1] + (total if index == node else 0)
 
     def skip(self, steps: int) -> None:
-        """The ages grow; what was not complete is so now, or will be."""
+        """Let ages grow; nodes that were not complete become so now or later."""
         self.t += steps
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """Nothing."""
         return {}
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """None."""
         return {}, []
 
     def head(self) -> list[Any]:
-        """Number of the last step, and (height, index, sum) of the nodes."""
+        """The number of the last step, and (height, index, sum) of the nodes."""
         return [self.t, [[height, index, text(total)] for height, (index, total) in sorted(self._nodes.items())]]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         self.t, nodes = head
         self._nodes = {height: (index, int(total, 16)) for height, index, total in nodes}

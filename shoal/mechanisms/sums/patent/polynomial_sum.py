@@ -35,7 +35,7 @@ LARGEST_HORIZON = 1 << 30
 
 
 class Aged(NamedTuple):
-    """A window of steps of certain ages."""
+    """A window over steps of certain ages."""
 
     age: int  # of its last step
     weight: int  # of its steps, in steps of 2**-96
@@ -44,7 +44,7 @@ class Aged(NamedTuple):
 
 @dataclass(frozen=True)
 class PolynomialSum:
-    """All that is public about such a sum.
+    """All public parameters of such a sum.
 
     >>> sums = PolynomialSum(1, Fraction(1), exponent=Fraction(2), error=Fraction(1, 2), horizon=1000)
     >>> [(aged.age, aged.window.length) for aged in sums.windows[:5]], len(sums.windows), sums.length
@@ -99,12 +99,12 @@ class PolynomialSum:
 
     @property
     def length(self) -> int:
-        """How many steps the windows have together."""
+        """The number of steps that the windows have together."""
         last = self.windows[-1]
         return last.age + last.window.length
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The nodes of all windows' trees that hold it."""
+        """The draws that protect a step: the nodes of all windows' trees that hold it."""
         return tuple(
             node._replace(subkey=_number(j, node.subkey))
             for j, aged in enumerate(self.windows)
@@ -112,17 +112,14 @@ class PolynomialSum:
         )
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         return sum(
             (aged.weight / (1 << _WEIGHT_BITS)) ** 2 * aged.window.variance(t - aged.age) for aged in self.windows
         )
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return six_digits(self.variance(t) ** 0.5)
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         scales = (
             (aged.weight * aged.window.scale / (1 << _WEIGHT_BITS), aged.window.nodes(t - aged.age))
             for aged in self.windows
@@ -130,23 +127,20 @@ class PolynomialSum:
         return noise_quantile(tuple(scales))
 
     def summer(self, subkey: Subkeys) -> "PolynomialSummer":
-        """The releases under a key."""
         noises = [DyadicNoise(aged.window, partial(_subkey, subkey, j)).at for j, aged in enumerate(self.windows)]
         return PolynomialSummer(self, noises)
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         epsilon, exponent, error = spelled(self.epsilon), spelled(self.exponent), spelled(self.error)
         rest = f"epsilon={epsilon}, exponent={exponent}, error={error}, horizon={self.horizon}"
         return f"PolynomialSum(width={self.width}, {rest})"
 
     def counts(self) -> "PolynomialSummer":
-        """The same weights, without noise."""
         return PolynomialSummer(self, [lambda t: 0] * len(self.windows))
 
 
 def _number(window: int, block: int) -> int:
-    """Of a subkey."""
+    """The number of the subkey of a window's block."""
     check.below(MAX_INDEX, block=block)  # beyond it is the next window's
     return window * MAX_INDEX + block
 
@@ -168,7 +162,7 @@ class PolynomialSummer:
         self.t = 0
 
     def add(self, x: int) -> int:
-        """One more step: each window takes one and gives one to the next."""
+        """Take one more step: each window passes its oldest step to the next."""
         self.t += 1
         oldest = self._steps.push(self.t, x)
         steps = [self._steps.held.get(self.t - edge, 0) for edge in self._edges[:-1]] + [oldest]
@@ -178,7 +172,6 @@ class PolynomialSummer:
         return released >> _WEIGHT_BITS - FRACTION
 
     def skip(self, steps: int) -> None:
-        """The windows move on."""
         self.t += steps
         self._steps.forget(self.t)
         self._sum()
@@ -190,19 +183,17 @@ class PolynomialSummer:
 
     @property
     def kept(self) -> Mapping[int, int]:
-        """The windows' steps that are not 0."""
+        """The exact sums of the windows' steps that are not 0."""
         return self._steps.held
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """What was added to them and what was dropped."""
         return self._steps.take_changes()
 
     def head(self) -> list[Any]:
-        """Number of the last step."""
+        """The number of the last step."""
         return [self.t]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        """Become the summer that had this state."""
         (self.t,) = head
         self._steps.restore(kept)
         self._sum()

@@ -24,12 +24,12 @@ from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.sums import Node, spelled
 from shoal.mechanisms.sums.window import WindowSummer
 
-Place = tuple[int, int]  # of a node: block, and number in the block's tree, the root being 1
+BlockNode = tuple[int, int]  # of a node: block, and number in the block's tree, the root being 1
 
 
 @dataclass(frozen=True)
 class DyadicWindow:
-    """All that is public about such a sum. Of a tree, the nodes that begin after the block's end do not exist.
+    """All public parameters of such a sum. Nodes of a tree that begin after the block's end do not exist.
 
     >>> sums = DyadicWindow(1, Fraction(1), length=1024)
     >>> sums.scale, sums.nodes(1024), sums.nodes(1025), sums.nodes(1536)
@@ -51,7 +51,7 @@ class DyadicWindow:
 
     @cached_property
     def height(self) -> int:
-        """w: the root's."""
+        """w, the height of the root."""
         return (self.length - 1).bit_length()
 
     @property
@@ -61,17 +61,16 @@ class DyadicWindow:
 
     @cached_property
     def scale(self) -> Fraction:
-        """Scale b of the noise on every node."""
         return self.l1_sensitivity / Fraction(self.epsilon)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """One node of each height."""
+        """The draws that protect a step: one node of each height."""
         block, leaf = divmod(step - 1, self.length)
         leaf += 1 << self.height
         return tuple(Node(block, leaf >> height, 1, self.scale) for height in range(self.height + 1))
 
-    def places(self, t: int) -> Iterator[Place]:
-        """The nodes that release t adds up: whole ones from the left of its block, and to the end of the one before."""
+    def places(self, t: int) -> Iterator[BlockNode]:
+        """The nodes that release t adds up: whole ones from the left of its block, up to the end of the one before."""
         if t <= 0:
             return
         block, within = (t - 1) // self.length, (t - 1) % self.length + 1
@@ -86,31 +85,25 @@ class DyadicWindow:
             at += 1 << height
 
     def nodes(self, t: int) -> int:
-        """How many they are."""
+        """The number of nodes that release t adds up."""
         return sum(1 for _ in self.places(t))
 
     def variance(self, t: int) -> float:
-        """Variance of release t."""
         return self.nodes(t) * laplace.variance(self.scale)
 
     def noise_sd(self, t: int) -> float:
-        """Its root."""
         return noise_sd(((self.scale, self.nodes(t)),))
 
     def noise_quantile(self, t: int) -> float:
-        """The number that the size of its noise stays below with probability 0.95."""
         return noise_quantile(((self.scale, self.nodes(t)),))
 
     def summer(self, subkey: Subkeys) -> WindowSummer:
-        """The releases under a key."""
         return WindowSummer(self.length, DyadicNoise(self, subkey).at)
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"DyadicWindow(width={self.width}, epsilon={spelled(self.epsilon)}, length={self.length})"
 
     def counts(self) -> WindowSummer:
-        """The same without noise."""
         return WindowSummer(self.length, lambda t: 0)
 
 
@@ -121,16 +114,16 @@ class DyadicNoise:
     sums: DyadicWindow
     subkey: Subkeys = field(repr=False)  # block -> the subkey of its nodes
     _draws: dict[int, laplace.DiscreteLaplace] = field(default_factory=dict, init=False, repr=False)  # by block
-    _kept: dict[Place, int] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[BlockNode, int] = field(default_factory=dict, init=False, repr=False)
 
     def at(self, t: int) -> int:
         """The noise of release t."""
         before, self._kept = self._kept, {}
-        for place in self.sums.places(t):
-            self._kept[place] = before[place] if place in before else self._draw(place)
+        for node in self.sums.places(t):
+            self._kept[node] = before[node] if node in before else self._draw(node)
         return sum(self._kept.values())
 
-    def _draw(self, place: Place) -> int:
+    def _draw(self, place: BlockNode) -> int:
         block, node = place
         if block not in self._draws:
             self._draws = {b: draws for b, draws in self._draws.items() if abs(b - block) == 1}

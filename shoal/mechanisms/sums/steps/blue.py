@@ -47,52 +47,46 @@ class BlueSteps(Spans):
 
     @property
     def levels(self) -> int:
-        """Leaf, root and what is between."""
         return self.height + 1
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"BlueSteps({self._shared_shape}, arity={self.arity}, height={self.height})"
 
     @property
     def mechanism(self) -> str:
-        """Best linear unbiased estimates."""
         return "blue"
 
     @cached_property
     def tree(self) -> LeastSquares:
-        """One of them."""
         return LeastSquares(self.arity, self.height)
 
     @property
     def size(self) -> int:
-        """Steps per tree."""
+        """The number of steps per tree."""
         return self.tree.leaves
 
     @cached_property
     def denominator(self) -> int:
-        """Of every prefix of a tree."""
         return self.tree.denominator
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """One node of each height."""
         number, leaf = divmod(step - 1, self.size)
         tree = self.tree
         return tuple(Node(number, tree.first(i) + leaf // size, 1, self.scale) for i, size in enumerate(tree.sizes))
 
     def span_variance(self, start: int, end: int) -> float:
-        """By how the span meets the blocks of each height."""
+        """The variance, by how the span meets the blocks of each height."""
         return float(span_squares(self.tree, start, end)) * self.draw_variance
 
     def mean_window_squares(self, length: int) -> float:
-        """The mean over the place of a block's border is a closed form."""
+        """A closed form, over all positions of a block's border."""
         return float(self._mean_span_squares(length))
 
     def _mean_span_squares(self, length: int) -> Fraction:
         return weighted(self.tree, [mean_norm(size, length) for size in self.tree.sizes])
 
     def span_scales(self, start: int, end: int) -> Scales:
-        """Of all trees that the span meets."""
+        """The scales in all trees that the span meets."""
         counts: dict[Fraction, int] = {}
         for number in range(start // self.size, -(-end // self.size)):
             low, high = max(start - number * self.size, 0), min(end - number * self.size, self.size)
@@ -102,12 +96,12 @@ class BlueSteps(Spans):
         return tuple(counts.items())
 
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
-        """By how the weights sum up in the blocks of each height."""
+        """The variance, by the sums of the weights in the blocks of each height."""
         norms = [decay.block_squares(size, t) / size for size in self.tree.sizes]
         return self._float_weighted(norms) * self.draw_variance
 
     def mean_decayed_squares(self, decay: Exponentials) -> float:
-        """The mean over the place of the last block's border."""
+        """The mean over all positions of the last block's border."""
         norms = [decay.mean_block_squares(size) / size for size in self.tree.sizes]
         return self._float_weighted(norms)
 
@@ -116,11 +110,10 @@ class BlueSteps(Spans):
         return float(np.sum(differences / np.array(self.tree.ratios, dtype=np.float64)))
 
     def decayed_draws(self, decay: Exponentials) -> int:
-        """From the coefficients of the nodes, where the last tree is half full."""
+        """The number of draws, from the nodes' coefficients when the last tree is half full."""
         return _node_draws(self.tree, decay)
 
     def drawn(self, subkey: Subkeys) -> "RowNoise":
-        """The draws of a tree have its number's subkey."""
         return RowNoise(
             self.size,
             lambda number: self.tree.prefixes(drawing(laplace.DiscreteLaplace(self.scale, subkey(number)))),
@@ -129,19 +122,19 @@ class BlueSteps(Spans):
 
 @lru_cache(maxsize=64)
 def _node_draws(tree: LeastSquares, decay: Exponentials) -> int:
-    """From the coefficients of the nodes in a decayed sum whose last tree is half full."""
+    """The number of equal draws that a decayed sum's noise is like when the last tree is half full."""
     trees = max(FAR // tree.leaves, 2)
     weights = np.zeros(trees * tree.leaves)
     filled = (trees - 1) * tree.leaves + (tree.leaves + 1) // 2
     weights[:filled] = decay.recent(filled)[::-1]
     above: Floats = np.zeros(trees)
     g: Floats = np.zeros(trees)
-    found: list[Floats] = []
+    coefficients: list[Floats] = []
     for i in range(tree.height, -1, -1):
         share: Floats = weights.reshape(-1, tree.sizes[i]).mean(axis=1)
         if i < tree.height:
             above, g = np.repeat(above, tree.arity), np.repeat(g, tree.arity)
         g = g + (share - above) / tree.ratios[i]
-        found.append(tree.sizes[i] * g)
+        coefficients.append(tree.sizes[i] * g)
         above = share
-    return like(np.concatenate(found))
+    return like(np.concatenate(coefficients))

@@ -33,10 +33,10 @@ _TAPS = 16  # of a filter whose weights fall by 0.27 or faster
 
 @dataclass(frozen=True)
 class Hats:
-    """The levels over a stretch of steps: from the first step of all, or in the middle of a row without end.
+    """The levels over a stretch of steps, either from the very first step or within a row without end.
 
-    A node is one of a stretch if all its steps are. Arrays of nodes have a place for each multiple of the stride, both
-    ends included; those that are none of it hold 0.
+    A node belongs to a stretch if all its steps do. Arrays of nodes have an entry for each multiple of the stride, both
+    ends included; the entry of a node outside the stretch is 0.
     """
 
     ratios: tuple[int, ...]  # s_1, s_2 / s_1, ...
@@ -44,19 +44,20 @@ class Hats:
 
     @cached_property
     def levels(self) -> "tuple[_Level, ...]":
-        """From the finest to the coarsest."""
+        """The levels from the finest to the coarsest."""
         return tuple(_Level(ratio, 0.0 if i else 0.5, self.begins) for i, ratio in enumerate(self.ratios))
 
     def gather(self, steps: Floats) -> Floats:
-        """H_1 times a vector of steps."""
         return self.levels[0].gather(steps)
 
     def spread(self, nodes: Floats) -> Floats:
-        """H_1' times a vector of nodes."""
         return self.levels[0].spread(nodes)
 
     def correction(self, residuals: list[Floats]) -> Floats:
-        """M**-1 times the sum over levels of H_i' r_i: what measurements less the steps' own say about the steps."""
+        """M**-1 times the sum over levels of H_i' r_i.
+
+        That is what the measurements, less the steps' own, say about the steps.
+        """
         total = residuals[-1]
         for level, residual in zip(self.levels[:0:-1], residuals[-2::-1], strict=True):
             total = residual + level.spread_nodes(total)
@@ -64,34 +65,34 @@ class Hats:
 
     def estimate(self, weights: Floats) -> list[Floats]:
         """The coefficients of all measurements, of steps and of nodes, in the best estimate of a weighted sum."""
-        found = [weights - self.spread(self._solve(0, self.gather(weights)))]
-        found.append(self.gather(found[0]))
+        coefficients = [weights - self.spread(self._solve(0, self.gather(weights)))]
+        coefficients.append(self.gather(coefficients[0]))
         for level in self.levels[1:]:
-            found.append(level.gather_nodes(found[-1]))
-        return found
+            coefficients.append(level.gather_nodes(coefficients[-1]))
+        return coefficients
 
     def variance(self, weights: Floats) -> float:
         """The variance of that estimate, in variances of a draw."""
         return float(np.sum(weights * (weights - self.spread(self._solve(0, self.gather(weights))))))
 
     def _inverse(self, i: int, nodes: Floats) -> Floats:
-        """K_i**-1 times a vector."""
+        """K_i**-1 times `nodes`."""
         if i + 1 == len(self.levels):
             return nodes
         above = self.levels[i + 1]
         return nodes - above.spread_nodes(self._solve(i + 1, above.gather_nodes(nodes)))
 
     def _solve(self, i: int, nodes: Floats) -> Floats:
-        """(K_i**-1 + B_i)**-1 times a vector."""
+        """(K_i**-1 + B_i)**-1 times `nodes`."""
         level = self.levels[i]
-        found = level.smooth(nodes)
+        solution = level.smooth(nodes)
         for _ in range(_ROUNDS):
-            found = found + level.smooth(nodes - self._inverse(i, found) - level.mass(found))
-        return found
+            solution = solution + level.smooth(nodes - self._inverse(i, solution) - level.mass(solution))
+        return solution
 
 
 class _Level:
-    """One level, over what is one level finer: k of them to a stride, the first at an offset."""
+    """One level over the next finer one, whose elements come `ratio` to a stride, the first of them at an offset."""
 
     def __init__(self, ratio: int, offset: float, begins: bool) -> None:
         self._ratio, self._begins = ratio, begins
@@ -105,14 +106,14 @@ class _Level:
         self._filter = list(accumulate([fall] * (_TAPS - 1), mul, initial=1 / root))
 
     def _ends(self, nodes: Floats) -> Floats:
-        """Without those that are none of the stretch."""
+        """Set the entries of nodes outside the stretch to 0."""
         nodes[-1] = 0
         if not self._begins:
             nodes[0] = 0
         return nodes
 
     def gather(self, values: Floats) -> Floats:
-        """The nodes' sums of what is one level finer."""
+        """The nodes' weighted sums over the next finer level."""
         blocks = values.reshape(-1, self._ratio)
         upper: Floats = np.sum(blocks * self._rising, axis=1)
         nodes = np.zeros(len(blocks) + 1)
@@ -121,32 +122,32 @@ class _Level:
         return self._ends(nodes)
 
     def spread(self, nodes: Floats) -> Floats:
-        """The transpose of that."""
+        """The transpose of `gather`."""
         rise = nodes[1:] - nodes[:-1]
         values: Floats = nodes[:-1, None] + rise[:, None] * self._rising
         return values.reshape(-1)
 
     def gather_nodes(self, finer: Floats) -> Floats:
-        """The same from nodes; the last one is none of the stretch."""
+        """Like `gather`, but from nodes, of which the last is outside the stretch."""
         return self.gather(finer[:-1])
 
     def spread_nodes(self, nodes: Floats) -> Floats:
-        """The transpose of that."""
+        """The transpose of `gather_nodes`."""
         return self._ends(np.append(self.spread(nodes), 0.0))
 
     def mass(self, nodes: Floats) -> Floats:
-        """B times a vector."""
-        found: Floats = self._middle * nodes
-        found[:-1] += self._beside * nodes[1:]
-        found[1:] += self._beside * nodes[:-1]
+        """B times `nodes`."""
+        product: Floats = self._middle * nodes
+        product[:-1] += self._beside * nodes[1:]
+        product[1:] += self._beside * nodes[:-1]
         if self._begins:
-            found[0] -= (self._middle - self._first) * nodes[0]
-        return self._ends(found)
+            product[0] -= (self._middle - self._first) * nodes[0]
+        return self._ends(product)
 
     def smooth(self, nodes: Floats) -> Floats:
-        """About (I + B)**-1 times a vector: as if the row had no ends."""
-        found: Floats = self._filter[0] * nodes
+        """Approximately (I + B)**-1 times `nodes`: as if the row had no ends."""
+        smoothed: Floats = self._filter[0] * nodes
         for distance in range(1, min(_TAPS, len(nodes))):
-            found[:-distance] += self._filter[distance] * nodes[distance:]
-            found[distance:] += self._filter[distance] * nodes[:-distance]
-        return self._ends(found)
+            smoothed[:-distance] += self._filter[distance] * nodes[distance:]
+            smoothed[distance:] += self._filter[distance] * nodes[:-distance]
+        return self._ends(smoothed)

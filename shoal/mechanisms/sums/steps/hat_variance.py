@@ -37,16 +37,15 @@ Ratios = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Flat:
-    """The weights of a window."""
+    """The weights of a window: 1 for each of its steps."""
 
     length: int
 
     def recent(self, ages: int) -> Floats:
-        """The weights of the ages 0 .. ages - 1."""
         return (np.arange(ages) < self.length).astype(np.float64)
 
     def squares(self, t: int) -> float:
-        """Their energy, up to an age of t - 1."""
+        """The sum of the squared weights up to an age of t - 1."""
         return float(min(t, self.length))
 
 
@@ -55,28 +54,28 @@ PREFIX = Flat(_ENDLESS)
 
 
 class Profile(NamedTuple):
-    """What the ends cost: on average, and as waves."""
+    """The variance that the ends add: a mean, and waves about it."""
 
     mean: float
     waves: tuple[tuple[float, float, float], ...]  # period, amplitude of its cosine and of its sine
 
     def cost(self, t: int) -> float:
-        """Of an end at t."""
+        """The variance that an end at t adds."""
         return self.mean + self.wave(t)
 
     def wave(self, t: int, longest: int = LARGEST) -> float:
-        """What the phases add to the mean; of periods up to the longest."""
+        """The deviation from the mean at t, by the waves whose periods are at most `longest`."""
         angles = [(2 * math.pi * t / period, cosine, sine) for period, cosine, sine in self.waves if period <= longest]
         return sum(cosine * math.cos(angle) + sine * math.sin(angle) for angle, cosine, sine in angles)
 
 
 def strides_of(ratios: Ratios) -> tuple[int, ...]:
-    """s_1, s_2, ..."""
+    """The strides s_1, s_2, ..."""
     return tuple(accumulate(ratios, mul))
 
 
 def squares(ratios: Ratios, weights: Weights, t: int) -> float:
-    """Of a sum that ends at t, steps before the first one being no part of it."""
+    """The variance of a sum that ends at t, in variances of a draw; steps before the first one are no part of it."""
     top = math.prod(ratios)
     if isinstance(weights, Flat) and t < weights.length + top and weights != PREFIX:
         return _first_window(ratios, weights, t)
@@ -90,7 +89,10 @@ def _late(ratios: Ratios, weights: Weights, t: int) -> float:
 
 
 def _first_window(ratios: Ratios, weights: Flat, t: int) -> float:
-    """While it fills up, a prefix; just full, it is one less another, which is short and no more than adds its own."""
+    """The variance while a window fills up, when it is a prefix.
+
+    When just full, it is a prefix less another that is short, which adds no more than its own.
+    """
     prefix = squares(ratios, PREFIX, t)
     if t <= weights.length:
         return prefix
@@ -98,24 +100,24 @@ def _first_window(ratios: Ratios, weights: Flat, t: int) -> float:
 
 
 def mean_squares(ratios: Ratios, weights: Weights) -> float:
-    """The mean over all phases, long after the beginning."""
+    """The mean of `squares` over all phases, long after the beginning."""
     return weights.squares(_ENDLESS) / _precision(ratios) + _profile(ratios, _nearer(ratios, weights)).mean
 
 
 def draws(ratios: Ratios, weights: Weights) -> int:
-    """How many equal draws such a sum's noise is like."""
+    """The number of equal draws that the noise of such a sum is like."""
     return _draws(ratios, _nearer(ratios, weights))
 
 
 @lru_cache(maxsize=256)
 def _draws(ratios: Ratios, weights: Weights) -> int:
     before, top = _before(ratios, weights), math.prod(ratios)
-    found = Hats(ratios, begins=False).estimate(_at(weights, before + top // 2, before + 3 * top))
-    return like(np.concatenate(found))
+    coefficients = Hats(ratios, begins=False).estimate(_at(weights, before + top // 2, before + 3 * top))
+    return like(np.concatenate(coefficients))
 
 
 def best_ratios(energy: float, ends: int) -> Ratios:
-    """The strides that are about best for sums of this energy, with so many ends where weights jump."""
+    """The strides that are about best for sums of this energy with `ends` ends where weights jump."""
     scored = []
     for strides, ratio, last in product(range(1, 4), range(4, 41), range(4, 41)):
         ratios = (*[ratio] * (strides - 1), last)
@@ -125,7 +127,7 @@ def best_ratios(energy: float, ends: int) -> Ratios:
 
 
 def _about(ratios: Ratios, energy: float, ends: int) -> float:
-    """The variance at equal epsilon, to one or two per cent."""
+    """The variance at equal epsilon, to within two per cent."""
     cost, stride, precision = 0.0, 1, 1
     for ratio in ratios:
         cost += _MISSED * ends * stride * (ratio - 1) / precision
@@ -139,7 +141,7 @@ def _precision(ratios: Ratios) -> int:
 
 
 def _nearer(ratios: Ratios, weights: Weights) -> Weights:
-    """Of a long window one whose ends are nearer, at the same phases."""
+    """In place of a long window, one whose ends are nearer, at the same phases."""
     top = math.prod(ratios)
     if isinstance(weights, Flat) and PREFIX != weights and weights.length > _APART * top:
         return Flat(_APART * top + weights.length % top)
@@ -147,7 +149,7 @@ def _nearer(ratios: Ratios, weights: Weights) -> Weights:
 
 
 def _before(ratios: Ratios, weights: Weights) -> int:
-    """A multiple of the largest stride, so late that what is before the first step does not matter."""
+    """A multiple of the largest stride so late that what precedes the first step does not matter."""
     top = math.prod(ratios)
     if weights == PREFIX:
         return 2 * top
@@ -157,28 +159,33 @@ def _before(ratios: Ratios, weights: Weights) -> int:
 
 @lru_cache(maxsize=256)
 def _profile(ratios: Ratios, weights: Weights) -> Profile:
-    """From the variances at some t, evenly over the largest stride."""
+    """The mean and waves of variances computed at some t, evenly spread over the largest stride."""
     top, before, precision = math.prod(ratios), _before(ratios, weights), _precision(ratios)
     phases = top if top <= _ALL else _PHASES
     times = [before + phase * top // phases for phase in range(phases)]
     hats = Hats(ratios, begins=weights == PREFIX or isinstance(weights, Exponentials))
-    found = np.array([hats.variance(_at(weights, t, before + 3 * top)) - weights.squares(t) / precision for t in times])
-    mean, waves = float(np.mean(found)), []
+    variances = np.array(
+        [hats.variance(_at(weights, t, before + 3 * top)) - weights.squares(t) / precision for t in times]
+    )
+    mean, waves = float(np.mean(variances)), []
     for period in _periods(ratios):
         angles = 2 * np.pi * np.array(times) / period
-        cosine, sine = (2 * float(np.mean((found - mean) * wave)) for wave in (np.cos(angles), np.sin(angles)))
+        cosine, sine = (2 * float(np.mean((variances - mean) * wave)) for wave in (np.cos(angles), np.sin(angles)))
         waves.append((period, cosine, sine))
     return Profile(mean, tuple(waves))
 
 
 def _periods(ratios: Ratios) -> list[float]:
-    """Each stride, and its half if that is not too short."""
+    """The period of each stride, and half of it if that is not too short."""
     strides = strides_of(ratios)
     return sorted({*map(float, strides), *(stride / 2 for stride in strides if stride >= 2 * _SHORTEST)})
 
 
 def _early(ratios: Ratios, weights: Weights, t: int) -> float:
-    """Before the first large stride is over: between two t for which it is computed, but for the shorter waves."""
+    """The variance before the first large stride is over.
+
+    It is interpolated between two t for which it is computed, except for the shorter waves.
+    """
     profile = _profile(ratios, weights)
     step = 1 << max((t >> 4).bit_length() - 1, 0)
     low, part = t // step * step, t % step / step
@@ -193,7 +200,7 @@ def _beginning(ratios: Ratios, weights: Weights, t: int) -> float:
 
 
 def _at(weights: Weights, t: int, size: int) -> Floats:
-    """The weights of so many steps at t."""
-    found = np.zeros(size)
-    found[:t] = weights.recent(t)[::-1]
-    return found
+    """The weights at t of the first `size` steps."""
+    weighted = np.zeros(size)
+    weighted[:t] = weights.recent(t)[::-1]
+    return weighted

@@ -39,7 +39,7 @@ _OWN, _MARGIN = 2, 2  # largest strides of a segment, and of what is looked at o
 
 @dataclass(frozen=True)
 class HatSteps(NoisedSteps):
-    """Strides are ratios[0], ratios[0] * ratios[1], ...
+    """The strides are ratios[0], ratios[0] * ratios[1], ...
 
     >>> steps = HatSteps(1, 1, (20,))
     >>> decay = Exponentials.half_life(69)
@@ -58,73 +58,68 @@ class HatSteps(NoisedSteps):
             raise ValueError(f"ratios must be 2 or more, and their product at most {LARGEST}, not {self.ratios}")
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"HatSteps({self._shared_shape}, ratios={self.ratios}, segment={self.segment})"
 
     @property
     def mechanism(self) -> str:
-        """Sums with linear weights."""
         return "hats"
 
     @property
     def levels(self) -> int:
-        """The steps' own, and one per stride."""
+        """The number of levels: the steps' own, and one per stride."""
         return 1 + len(self.ratios)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """s_1, s_2, ..."""
+        """The strides s_1, s_2, ..."""
         return strides_of(self.ratios)
 
     @property
     def size(self) -> int:
-        """Steps that are estimated together."""
+        """The number of steps that are estimated together."""
         top = self.strides[-1]
         return max(_OWN, self.segment // top) * top
 
     @property
     def denominator(self) -> int:
-        """2**16."""
         return 1 << PLACES
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """Its own draw, and of each stride the two hats that it is under."""
-        place = step - 1
-        nodes = [Node(0, place, 1, self.scale)]
+        """The step's own draw, and for each stride the two hats that cover it."""
+        index = step - 1
+        nodes = [Node(0, index, 1, self.scale)]
         for level, stride in enumerate(self.strides, start=1):
-            hat, rest = divmod(place, stride)
+            hat, rest = divmod(index, stride)
             rising, scale = 2 * rest + 1, 2 * stride * self.scale
             nodes += [Node(level, hat, 2 * stride - rising, scale), Node(level, hat + 1, rising, scale)]
         return tuple(nodes)
 
     def drawn(self, subkey: Subkeys) -> RowNoise:
-        """Segments in a row; the draws of a level have its number's subkey."""
+        """Segments in a row; the draws of a level come from the subkey of its number."""
         scales = (self.scale, *(2 * stride * self.scale for stride in self.strides))
         draws = [laplace.DiscreteLaplace(scale, subkey(level)) for level, scale in enumerate(scales)]
         return RowNoise(self.size, lambda number: _segment(self, draws, number))
 
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
-        """By the phase of the hats."""
+        """The variance at t, by the phase of the hats."""
         return hat_variance.squares(self.ratios, decay, t) * self.draw_variance
 
     def mean_decayed_squares(self, decay: Exponentials) -> float:
-        """The mean over the phases."""
         return hat_variance.mean_squares(self.ratios, decay)
 
     def decayed_draws(self, decay: Exponentials) -> int:
-        """From the coefficients at one phase."""
+        """The number of draws, from the coefficients at one phase."""
         return hat_variance.draws(self.ratios, decay)
 
     def window_variance(self, length: int, t: int) -> float:
-        """By the phases of the hats at either end."""
+        """The variance, by the phases of the hats at either end."""
         return hat_variance.squares(self.ratios, Flat(length), t) * self.draw_variance
 
     def mean_window_squares(self, length: int) -> float:
-        """The mean over the phases."""
         return hat_variance.mean_squares(self.ratios, Flat(length))
 
     def window_bars(self, length: int, t: int) -> tuple[float, float]:
-        """Those of as many equal draws as come near to it."""
+        """The bars of as many equal draws as come close to the noise."""
         sd = self.window_variance(length, t) ** 0.5
         return six_digits(sd), six_digits(sd * equal_quantile(hat_variance.draws(self.ratios, Flat(length))))
 
@@ -135,12 +130,12 @@ class Prefixes(NamedTuple):
     sums: NDArray[Any]
 
     def numerator(self, t: int) -> int:
-        """Over t of them."""
+        """The sum of e over the first t steps of the segment."""
         return int(self.sums[t])
 
 
 def _segment(steps: HatSteps, draws: list[laplace.DiscreteLaplace], number: int) -> Prefixes:
-    """From the draws of the segment and of some strides around it, later ones too."""
+    """The sums of one segment, from its draws and those of some strides around it, later ones too."""
     margin = _MARGIN * steps.strides[-1]
     start, end = number * steps.size, (number + 1) * steps.size
     first, last = max(start - margin, 0), end + margin
@@ -148,8 +143,8 @@ def _segment(steps: HatSteps, draws: list[laplace.DiscreteLaplace], number: int)
     residuals = [
         _residuals(noise, own, stride, first, last) for noise, stride in zip(draws[1:], steps.strides, strict=True)
     ]
-    found = Hats(steps.ratios, begins=not first).correction(residuals)[start - first : end - first]
-    correction = _integers(np.rint(found * (1 << PLACES)))
+    corrections = Hats(steps.ratios, begins=not first).correction(residuals)[start - first : end - first]
+    correction = _integers(np.rint(corrections * (1 << PLACES)))
     own = own[start - first : end - first]
     if (_largest(own) + 1 << PLACES) + _largest(correction) >= (1 << 62) // steps.size:
         own, correction = own.astype(np.object_), correction.astype(np.object_)
@@ -171,7 +166,7 @@ def _residuals(noise: laplace.DiscreteLaplace, own: Draws, stride: int, first: i
 
 
 def _integers(values: Floats) -> Draws:
-    """Whole floats as integers."""
+    """Whole floats as Python's integers."""
     if float(np.max(np.abs(values))) < 2.0**62:
         return values.astype(np.int64)
     return np.array([int(value) for value in values.tolist()], dtype=np.object_)

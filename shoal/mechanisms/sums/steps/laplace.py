@@ -33,59 +33,47 @@ class LaplaceSteps(Spans):
     """
 
     def shape(self) -> str:
-        """Its text in the digest of the parameters."""
         return f"LaplaceSteps({self._shared_shape})"
 
     @property
     def mechanism(self) -> str:
-        """The noise is on the steps."""
         return "per-step"
 
     @property
     def levels(self) -> int:
-        """One."""
         return 1
 
     @property
     def size(self) -> int:
-        """Each step is by itself."""
         return 1
 
     @property
     def denominator(self) -> int:
-        """Draws are integers."""
         return 1
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """Its own draw."""
         return (Node(0, step, 1, self.scale),)
 
     def span_variance(self, start: int, end: int) -> float:
-        """So many draws."""
         return (end - start) * self.draw_variance
 
     def mean_window_squares(self, length: int) -> float:
-        """As many as steps."""
         return float(length)
 
     def span_scales(self, start: int, end: int) -> Scales:
-        """So many draws."""
         return ((self.scale, end - start),)
 
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
-        """The squared weights."""
         return decay.squares(t) * self.draw_variance
 
     def mean_decayed_squares(self, decay: Exponentials) -> float:
-        """The squared weights, all of them."""
         return decay.squares(1 << 60)
 
     def decayed_draws(self, decay: Exponentials) -> int:
-        """From the weights."""
         return _step_draws(decay)
 
     def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
-        """Draw t is step t's."""
+        """The noise under a key, with draw t for step t."""
         return LaplaceNoise(laplace.DiscreteLaplace(self.scale, subkey(0)))
 
 
@@ -97,7 +85,7 @@ class LaplaceNoise:
     _last: tuple[int, int, int] = field(default=(0, 0, 0), init=False, repr=False)  # start, end, sum
 
     def between(self, start: int, end: int) -> int:
-        """The sum of the draws start + 1 .. end."""
+        """The sum of draws start + 1 .. end."""
         first, last, total = self._last
         if start - first + end - last >= end - start or start < first or end < last:
             first, last, total = start, start, 0

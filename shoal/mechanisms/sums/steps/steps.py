@@ -38,13 +38,13 @@ class StepNoise(Protocol):
     """The noise of the steps under a key."""
 
     def between(self, start: int, end: int) -> int:
-        """The sum of e over the steps start + 1 .. end, times the denominator."""
+        """The sum of e over steps start + 1 .. end, times the denominator."""
         ...
 
 
 @dataclass(frozen=True)
 class NoisedSteps(ABC):
-    """What is public about them."""
+    """All public parameters of steps with noise."""
 
     width: int  # grid steps that one unit can move in all
     epsilon: Fraction  # paid once, wherever the unit's changes lie
@@ -55,16 +55,16 @@ class NoisedSteps(ABC):
     @property
     @abstractmethod
     def mechanism(self) -> str:
-        """What a release says of it."""
+        """The name that a release gives the mechanism that made it."""
 
     @property
     @abstractmethod
     def levels(self) -> int:
-        """How many draws protect a step."""
+        """The number of draws that protect a step."""
 
     @abstractmethod
     def shape(self) -> str:
-        """What the digest of the parameters has of it, as `DecayedSum.shape`."""
+        """The steps' part of the digest of a metric's parameters; see `DecayedSum.shape`."""
 
     @property
     def _shared_shape(self) -> str:
@@ -72,7 +72,7 @@ class NoisedSteps(ABC):
 
     @property
     def l1_sensitivity(self) -> int:
-        """The most that one unit changes all that is noised, in grid steps."""
+        """The most, in grid steps, that one unit changes all noised numbers together."""
         return self.width * self.levels
 
     @cached_property
@@ -82,18 +82,17 @@ class NoisedSteps(ABC):
 
     @cached_property
     def draw_variance(self) -> float:
-        """Variance of every draw."""
         return laplace.variance(self.scale)
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Steps after which draws have nothing in common with those before."""
+        """The number of steps after which draws have nothing in common with those before."""
 
     @property
     @abstractmethod
     def denominator(self) -> int:
-        """Of every e_t."""
+        """The common denominator of all e_t."""
 
     @abstractmethod
     def column(self, step: int) -> tuple[Node, ...]:
@@ -101,27 +100,27 @@ class NoisedSteps(ABC):
 
     @abstractmethod
     def decayed_variance(self, decay: Exponentials, t: int) -> float:
-        """Variance of the noise in the decayed sum of the steps 1 .. t."""
+        """Variance of the noise in the decayed sum of steps 1 .. t."""
 
     @abstractmethod
     def mean_decayed_squares(self, decay: Exponentials) -> float:
-        """Mean of that over all phases, long after the beginning, in variances of a draw."""
+        """The mean of that variance over all phases, long after the beginning, in variances of a draw."""
 
     @abstractmethod
     def decayed_draws(self, decay: Exponentials) -> int:
-        """How many equal draws the noise of a decayed sum is like: as far from a normal law, by its fourth moment."""
+        """The number of equal draws that a decayed sum's noise is like, judged by its fourth moment."""
 
     @abstractmethod
     def window_variance(self, length: int, t: int) -> float:
-        """Variance of the noise in the sum of the last `length` of the steps 1 .. t, or of all if they are fewer."""
+        """Variance of the noise in the sum of the last `length` of steps 1 .. t, or of all if they are fewer."""
 
     @abstractmethod
     def mean_window_squares(self, length: int) -> float:
-        """Mean of that over all places of a full window, in variances of a draw."""
+        """The mean of that variance over all positions of a full window, in variances of a draw."""
 
     @abstractmethod
     def window_bars(self, length: int, t: int) -> tuple[float, float]:
-        """Standard deviation and 95 % quantile of it."""
+        """Standard deviation and 95 % quantile of that noise."""
 
     @abstractmethod
     def drawn(self, subkey: Subkeys) -> StepNoise:
@@ -129,27 +128,26 @@ class NoisedSteps(ABC):
 
 
 class Spans(NoisedSteps):
-    """Noised steps of which the noise of spans is known in closed form."""
+    """Noised steps for which the noise of any span has a closed form."""
 
     def window_variance(self, length: int, t: int) -> float:
-        """That of a span."""
         return self.span_variance(max(t - length, 0), t)
 
     def window_bars(self, length: int, t: int) -> tuple[float, float]:
-        """Those of a span; a full window's depend on its place in the trees alone."""
+        """The bars of the window's span; a full window's depend on its position in the trees alone."""
         return _span_bars(self, length, t if t <= length else length + (t - length) % self.size)
 
     @abstractmethod
     def span_variance(self, start: int, end: int) -> float:
-        """Variance of the noise in the sum of the steps start + 1 .. end."""
+        """Variance of the noise in the sum of steps start + 1 .. end."""
 
     @abstractmethod
     def span_scales(self, start: int, end: int) -> Scales:
-        """What the noise in that sum consists of."""
+        """The scales of the draws that make up that noise."""
 
 
 class RowNoise:
-    """Sums of e over consecutive steps: from whole trees in a row, of which the first and the last are held."""
+    """Sums of e over consecutive steps, from whole trees in a row, of which the first and the last are kept."""
 
     __slots__ = ("_held", "_middle", "_size", "_totals", "_tree")
 
@@ -160,7 +158,7 @@ class RowNoise:
         self._middle: tuple[int, int, int] = (0, 0, 0)  # between these trees lies so much
 
     def between(self, start: int, end: int) -> int:
-        """The sum over the steps start + 1 .. end, of which there is one at least."""
+        """The sum of e over steps start + 1 .. end, at least one step."""
         size = self._size
         first, last = start // size, (end - 1) // size
         if not self._held.keys() <= {first, last}:
@@ -172,13 +170,13 @@ class RowNoise:
         return tail + self._total(first) - before + self._between(first, last)
 
     def _let_go(self, first: int, last: int) -> None:
-        """A tree between these two is but its total; one before them is nothing."""
+        """Reduce trees between these two to their totals, and forget those before them."""
         for number in self._held.keys() - {first, last}:
             self._totals[number] = self._held.pop(number).numerator(self._size)
         self._totals = {number: total for number, total in self._totals.items() if number >= first}
 
     def _between(self, first: int, last: int) -> int:
-        """The trees that lie between these two."""
+        """The sum of e over the trees strictly between these two."""
         if self._middle[:2] != (first, last):
             self._middle = first, last, sum(map(self._total, range(first + 1, last)))
         return self._middle[2]
@@ -203,7 +201,7 @@ def _span_bars(steps: Spans, length: int, t: int) -> tuple[float, float]:
 
 
 def equal_quantile(draws: int) -> float:
-    """The 95 % quantile of the size of a sum of so many equal draws, in standard deviations.
+    """The 95 % quantile of the size of a sum of `draws` equal draws, in standard deviations.
 
     >>> round(equal_quantile(1), 3), round(equal_quantile(200), 2)
     (2.118, 1.96)
@@ -212,6 +210,6 @@ def equal_quantile(draws: int) -> float:
 
 
 def like(coefficients: Floats) -> int:
-    """How many equal draws have the same fourth moment beside the same second one; many are a normal law."""
+    """The number of equal draws with the same ratio of fourth to second moment; many are nearly a normal law."""
     squares = coefficients**2
     return int(min(round(float(np.sum(squares)) ** 2 / float(np.sum(squares**2))), 200))
