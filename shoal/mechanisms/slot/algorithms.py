@@ -38,7 +38,7 @@ DISTRIBUTIONS: Algorithm = (distribution.release, distribution.predicted_error)
 
 
 def algorithm_of(statistic: str, name: str) -> Algorithm:
-    """What makes a cell's release of its samples, and what foretells its error from their number.
+    """The function that turns a cell's samples into its release, and the one that predicts its error from their number.
 
     The other statistics have one mechanism, whose cap `best` and `baseline` choose differently.
     """
@@ -46,5 +46,5 @@ def algorithm_of(statistic: str, name: str) -> Algorithm:
 
 
 def worst_error(statistic: str) -> Error:
-    """The worst expected error of a cell: what decides who is left out of which cell."""
+    """The worst expected error of a cell, which decides who is left out of which cell."""
     return allotment.mean_and_variance_error if statistic == "slot-mean-variance" else allotment.mean_error

@@ -44,21 +44,21 @@ class Allotment:
 
     @property
     def worst(self) -> float:
-        """The largest error of a cell in the end."""
+        """The largest error of any cell after users were left out."""
         return max(self.errors.values())
 
     @property
     def degradation(self) -> float:
-        """How many times the worst error is what it was; below 1: it is better."""
+        """The worst error now over the worst error before; below 1 it is better."""
         return self.worst / self.threshold
 
     @property
     def emptied(self) -> int:
-        """Cells that nobody is left in."""
+        """The number of cells in which nobody is left."""
         return sum(cell not in self.divisors for cell in self.left_out)
 
     def share(self, cell: str, total: Fraction) -> Fraction:
-        """What a cell has of the slot's epsilon, or delta.
+        """The cell's part of the slot's epsilon, or delta.
 
         >>> Allotment({}, {}, {"a": 3}, 3, 3, None, 1.0, {"a": 1.0}).share("a", Fraction(1, 2))
         Fraction(1, 6)
@@ -67,7 +67,7 @@ class Allotment:
 
 
 def mean_error(kept: int, largest: int, total: int, epsilon: float) -> float:
-    """Of a mean: the most that leaving out can move it, and the expected size of its noise.
+    """The worst expected error of a mean: the bias of what is left out, and the expected size of the noise.
 
     >>> mean_error(8, 2, 10, 0.5)
     0.7
@@ -76,7 +76,9 @@ def mean_error(kept: int, largest: int, total: int, epsilon: float) -> float:
 
 
 def mean_and_variance_error(kept: int, largest: int, total: int, epsilon: float) -> float:
-    """Of mean and variance jointly, with half of epsilon each; their sum, in parts of the range and of its square.
+    """The worst expected error of mean and variance jointly, with half of epsilon each.
+
+    It is the sum of the two, in parts of the range and of its square.
 
     >>> mean_and_variance_error(8, 2, 8, 2.0)
     0.4375
@@ -87,10 +89,10 @@ def mean_and_variance_error(kept: int, largest: int, total: int, epsilon: float)
 
 
 def split(cells: Cells, most: int, epsilon: Fraction, error: Error = mean_error) -> Steps[Allotment]:
-    """Nobody is left out, and each cell has epsilon / most.
+    """Leave nobody out, and give each cell epsilon / most.
 
     Raises:
-        ValueError: a user is in more cells.
+        ValueError: a user is in more than `most` cells.
     """
     before = max((yield from _sizes(cells, most, epsilon)).values())
     if before > most:
@@ -104,25 +106,25 @@ def split(cells: Cells, most: int, epsilon: Fraction, error: Error = mean_error)
 
 
 def chop(cells: Cells, most: int, epsilon: Fraction, error: Error = mean_error) -> Steps[Allotment]:
-    """Leave users out of cells until everybody is in at most so many, one cell of one user at a time.
+    """Leave users out of cells until everybody is in at most `most`, one cell of one user at a time.
 
     Next is always a user with the most cells, the least pseudonym first; it leaves the cell whose error is least
-    without it, at epsilon / before, the first cell if several are equal.
+    without it, at epsilon / before, or the first such cell if several are equal.
     """
-    (found,) = yield from sweep(cells, [most], epsilon, error)
-    return found
+    (allotment,) = yield from sweep(cells, [most], epsilon, error)
+    return allotment
 
 
 def sweep(cells: Cells, counts: Iterable[int], epsilon: Fraction, error: Error = mean_error) -> Steps[list[Allotment]]:
-    """What `chop` gives for several numbers of cells, the largest first, in one go."""
+    """The results of `chop` for several numbers of cells, the largest first, in one pass."""
     wanted = sorted(set(counts), reverse=True)
     sizes = yield from _sizes(cells, wanted[-1], epsilon)
     work = yield from _prepared(cells, sizes, wanted[-1], epsilon, error)
-    found = []
+    allotments = []
     for most in wanted:
         yield from work.down_to(most)
-        found.append((yield from _allotment(cells, sizes, most, epsilon, error, work)))
-    return found
+        allotments.append((yield from _allotment(cells, sizes, most, epsilon, error, work)))
+    return allotments
 
 
 def recommended(cells: Cells, epsilon: Fraction, error: Error = mean_error) -> Steps[int]:
@@ -134,7 +136,7 @@ def recommended(cells: Cells, epsilon: Fraction, error: Error = mean_error) -> S
 
 
 def result_of(steps: Steps[Result]) -> Result:
-    """All of it at once, where nothing else waits.
+    """Run all of it at once, where nothing else waits.
 
     >>> result_of(recommended({"a": {"x": 1}, "b": {"x": 1, "y": 1, "z": 1}}, Fraction(1)))
     1
@@ -143,8 +145,8 @@ def result_of(steps: Steps[Result]) -> Result:
         try:
             next(steps)
         except StopIteration as done:
-            found: Result = done.value
-            return found
+            result: Result = done.value
+            return result
 
 
 # -------------------------------------------------------------------- parts
@@ -173,7 +175,7 @@ def _portions(items: Iterable[Result]) -> Generator[list[Result], None, None]:
 
 
 def _sizes(cells: Cells, least: int, epsilon: Fraction) -> Steps[Counter[str]]:
-    """Of every user the number of cells."""
+    """The number of cells of every user."""
     check.positive(cells=len(cells), most=least, epsilon=epsilon)
     sizes: Counter[str] = Counter()
     pace = _Pace()
@@ -186,7 +188,7 @@ def _sizes(cells: Cells, least: int, epsilon: Fraction) -> Steps[Counter[str]]:
 
 
 def _kinds(members: Mapping[str, int]) -> Steps[list[tuple[int, int]]]:
-    """How many users of a cell have how many samples: (samples, users), the fewest samples first."""
+    """(samples, users with that many) for a cell, the fewest samples first."""
     check.positive(users=len(members))
     counted: Counter[int] = Counter()
     for portion in _portions(members.values()):
@@ -198,7 +200,7 @@ def _kinds(members: Mapping[str, int]) -> Steps[list[tuple[int, int]]]:
 
 
 def _prepared(cells: Cells, sizes: Mapping[str, int], least: int, epsilon: Fraction, error: Error) -> Steps[Chopping]:
-    """Everybody is in every cell; users with more than the least number of cells may leave some."""
+    """Put everybody into every cell; users with more than the least number of cells may leave some."""
     work = Chopping(error, float(epsilon) / max(sizes.values()))
     many: dict[str, list[int]] = {}
     pace = _Pace()
@@ -223,7 +225,7 @@ def _prepared(cells: Cells, sizes: Mapping[str, int], least: int, epsilon: Fract
 def _allotment(
     cells: Cells, sizes: Mapping[str, int], most: int, epsilon: Fraction, error: Error, work: Chopping
 ) -> Steps[Allotment]:
-    """What has come of it."""
+    """The state of the chopping as an allotment."""
     left_out, dropped, divisors, errors = {}, {}, {}, {}
     before, pace = max(sizes.values()), _Pace()
     for index, cell in enumerate(sorted(cells)):
@@ -244,7 +246,10 @@ def _allotment(
 
 
 def _most_cells(users: Iterable[str], out: Collection[str], sizes: Mapping[str, int], highest: int) -> int:
-    """Of those who are not left out, where nobody can have more; who had more before has just so many now."""
+    """The most cells of any user who is not left out.
+
+    Nobody can have more than `highest`; who had more before has exactly that many now.
+    """
     reached = 0
     for user in users:
         if user not in out and sizes[user] > reached:

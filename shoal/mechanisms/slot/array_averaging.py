@@ -20,25 +20,25 @@ from shoal.mechanisms.statistic import Estimate
 ONE = 1 << 40  # the weight of an array
 
 
-def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
-    """All arrays alike, and within an array all samples.
+def weighting(counts: Counts, cell: CellParameters) -> linear.Weighting:
+    """The weights with which all arrays count alike, and within an array all samples.
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
     >>> speeds = Grid(Fraction(0), Fraction(65), 1 << 20)
-    >>> found = weighting([2, 9, 1], CellParameters(grid=speeds, epsilon=Fraction(1), cap=4))
-    >>> found.kept, [round(ONE / weight, 9) for weight in found.weights], found.mechanism
+    >>> averaged = weighting([2, 9, 1], CellParameters(grid=speeds, epsilon=Fraction(1), cap=4))
+    >>> averaged.kept, [round(ONE / weight, 9) for weight in averaged.weights], averaged.mechanism
     ([2, 4, 1], [3.0, 4.0, 3.0], 'array-averaging, 2 arrays of 4')
     """
-    found = packed(counts, contribution_cap(counts, of))
-    if of.cap == "optimal":  # for arrays that are all full. Where they are not, the median may do better
-        both = found, packed(counts, median(counts))
-        found = min(both, key=lambda one: one.error(counts, of.dropped, of.epsilon))
-    return found
+    best = packed(counts, contribution_cap(counts, cell))
+    if cell.cap == "optimal":  # for arrays that are all full. Where they are not, the median may do better
+        both = best, packed(counts, median(counts))
+        best = min(both, key=lambda candidate: candidate.error(counts, cell.dropped, cell.epsilon))
+    return best
 
 
 def packed(counts: Counts, cap: int) -> linear.Weighting:
-    """The weights with so many samples of a user at most."""
+    """The weights with at most `cap` samples of each user."""
     return _packed(tuple(counts), cap)
 
 
@@ -49,15 +49,15 @@ def _packed(counts: Counts, cap: int) -> linear.Weighting:
     for array in arrays:
         for user in array.users:
             weights[user] = ONE // array.fill
-    said = f"array-averaging, {len(arrays)} {'array' if len(arrays) == 1 else 'arrays'} of {cap}"
-    return linear.Weighting([min(count, cap) for count in counts], weights, said)
+    mechanism = f"array-averaging, {len(arrays)} {'array' if len(arrays) == 1 else 'arrays'} of {cap}"
+    return linear.Weighting([min(count, cap) for count in counts], weights, mechanism)
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The mean of the arrays' means, with noise."""
-    return linear.release(weighting([len(user) for user in users], of), users, of, draws)
+    return linear.release(weighting([len(user) for user in users], cell), users, cell, draws)
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The worst expected error of the mean, in units of the range: noise, and bias of what counts less or not."""
-    return linear.predicted_error(weighting(counts, of), counts, of)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The worst expected error of the mean, in units of the range: its noise, and the bias of unequal weights."""
+    return linear.predicted_error(weighting(counts, cell), counts, cell)

@@ -13,8 +13,8 @@ from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.statistic import Estimate
 
 
-def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
-    """All samples alike, up to a cap that is a number.
+def weighting(counts: Counts, cell: CellParameters) -> linear.Weighting:
+    """The weights with which all samples count alike, up to a cap that is a number.
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
@@ -22,16 +22,16 @@ def weighting(counts: Counts, of: CellParameters) -> linear.Weighting:
     >>> weighting([2, 9], CellParameters(grid=speeds, epsilon=Fraction(1), cap=5))
     Weighting(kept=[2, 5], weights=[1, 1], mechanism="baseline, up to 5 of a user's samples")
     """
-    cap = contribution_cap(counts, of) if isinstance(of.cap, int) else max(counts)
+    cap = contribution_cap(counts, cell) if isinstance(cell.cap, int) else max(counts)
     kept = [min(count, cap) for count in counts]
     return linear.Weighting(kept, [1] * len(kept), f"baseline, up to {cap} of a user's samples")
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """(sum of the samples + noise) / their number."""
-    return linear.release(weighting([len(user) for user in users], of), users, of, draws)
+    return linear.release(weighting([len(user) for user in users], cell), users, cell, draws)
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
     """The worst expected error of the mean, in units of the range: its noise, and a bias where samples are left out."""
-    return linear.predicted_error(weighting(counts, of), counts, of)
+    return linear.predicted_error(weighting(counts, cell), counts, cell)

@@ -48,46 +48,46 @@ class Candidate(NamedTuple):
     release: Release
 
 
-def candidates(counts: Counts, of: CellParameters) -> Iterator[Candidate]:
-    """All of them, in the order in which ties are decided."""
-    error = error_forecast.linear(baseline.weighting(counts, of), counts, of)
-    yield Candidate("baseline", of.cap, error, baseline.release)
+def candidates(counts: Counts, cell: CellParameters) -> Iterator[Candidate]:
+    """All candidates, in the order in which ties are decided."""
+    error = error_forecast.linear(baseline.weighting(counts, cell), counts, cell)
+    yield Candidate("baseline", cell.cap, error, baseline.release)
 
     @cache  # two caps may be the same number
     def clipped(capacity: int) -> tuple[float, float, float]:
         arrays = Arrays(capacity, best_fit(counts, capacity))
-        found = outlook(counts, arrays, of)
-        fixed, dependent = fixed_quantile.likely_error(found, of), epsilon_quantile.likely_error(found, of)
-        return levy.likely_error(found, arrays, of), fixed, dependent
+        expected = outlook(counts, arrays, cell)
+        fixed, dependent = fixed_quantile.likely_error(expected, cell), epsilon_quantile.likely_error(expected, cell)
+        return levy.likely_error(expected, arrays, cell), fixed, dependent
 
-    for cap in (of.cap,) if isinstance(of.cap, int) else CAPS:
-        capped = replace(of, cap=cap)
-        error = error_forecast.linear(array_averaging.weighting(counts, capped), counts, of)
+    for cap in (cell.cap,) if isinstance(cell.cap, int) else CAPS:
+        capped = replace(cell, cap=cap)
+        error = error_forecast.linear(array_averaging.weighting(counts, capped), counts, cell)
         yield Candidate("array-averaging", cap, error, array_averaging.release)
         errors = clipped(clipping.cap(counts, capped))
         for (name, release_it), error in zip(CLIPPING, errors, strict=True):
             yield Candidate(name, cap, error, release_it)
 
 
-def chosen(counts: Counts, of: CellParameters) -> Candidate:
-    """The one that is used.
+def chosen(counts: Counts, cell: CellParameters) -> Candidate:
+    """The candidate that is used.
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
-    >>> of = CellParameters(grid=Grid(Fraction(0), Fraction(65), 1 << 20), epsilon=Fraction(1))
-    >>> [chosen(counts, of).name for counts in ([9] * 9, [4000] * 20, [50] * 2000)]
+    >>> cell = CellParameters(grid=Grid(Fraction(0), Fraction(65), 1 << 20), epsilon=Fraction(1))
+    >>> [chosen(counts, cell).name for counts in ([9] * 9, [4000] * 20, [50] * 2000)]
     ['baseline', 'levy', 'fixed-quantile']
     """
-    return min(candidates(counts, of), key=lambda candidate: float(f"{candidate.error:.8e}"))
+    return min(candidates(counts, cell), key=lambda candidate: float(f"{candidate.error:.8e}"))
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
-    """What the chosen mechanism gives."""
-    choice = chosen([len(user) for user in users], of)
-    found = choice.release(users, replace(of, cap=choice.cap), draws)
-    return replace(found, details={**found.details, "mechanism": f"best: {found.details['mechanism']}"})
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+    """The release of the chosen mechanism."""
+    choice = chosen([len(user) for user in users], cell)
+    estimate = choice.release(users, replace(cell, cap=choice.cap), draws)
+    return replace(estimate, details={**estimate.details, "mechanism": f"best: {estimate.details['mechanism']}"})
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The error that is likely for the mechanism chosen, in units of the range."""
-    return chosen(counts, of).error * float(of.grid.high - of.grid.low)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The likely error of the chosen mechanism, in units of the range."""
+    return chosen(counts, cell).error * float(cell.grid.high - cell.grid.low)

@@ -33,7 +33,7 @@ _FINE = 1 << 40  # shares are multiples of 1 / this
 
 
 def branching(bins: int) -> Shape:
-    """n_1 .. n_h, the root's first: the shape for so many bins or a few more that makes that number least.
+    """n_1 .. n_h, the root's first: the shape for `bins` bins or slightly more that makes that number least.
 
     >>> [branching(bins) for bins in (5, 61, 64, 256, 4096)]
     [(5,), (7, 9), (8, 8), (16, 16), (16, 16, 16)]
@@ -42,7 +42,7 @@ def branching(bins: int) -> Shape:
 
 
 def shapes(bins: int, least: int = 2) -> Iterator[Shape]:
-    """All shapes whose numbers ascend and cover the bins, none with a last number that is larger than it must be."""
+    """All shapes whose numbers ascend and cover the bins, and whose last number is no larger than it must be."""
     yield (bins,)
     for children in range(least, math.isqrt(bins) + 1):
         yield from ((children, *rest) for rest in shapes(-(-bins // children), children))
@@ -59,13 +59,13 @@ def prefix_variance(shape: Shape) -> float:
 
 @lru_cache(maxsize=64)
 def tree_for(bins: int) -> "BinTree":
-    """The tree for so many bins; what is costly about it is computed once."""
+    """The tree for this many bins; its costly properties are computed once."""
     return BinTree(bins, branching(bins))
 
 
 @dataclass(frozen=True)
 class BinTree:
-    """The levels, from below the root to the bins. Variances are those of noise of the scale 1 / q_i.
+    """The levels, from below the root to the bins. Variances are those of noise of scale 1 / q_i.
 
     >>> tree = BinTree(6, (2, 4))
     >>> tree.nodes, [round(float(share), 3) for share in tree.shares]
@@ -82,12 +82,12 @@ class BinTree:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Bins below a node of each level."""
+        """The number of bins below a node of each level."""
         return tuple(math.prod(self.shape[level:]) for level in range(1, len(self.shape) + 1))
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:
-        """Nodes of each level that hold a bin."""
+        """The number of nodes of each level that hold a bin."""
         return tuple(-(-self.bins // size) for size in self.sizes)
 
     @cached_property
@@ -97,7 +97,7 @@ class BinTree:
         return tuple(Fraction(math.floor(root / sum(roots) * _FINE), _FINE) for root in roots)
 
     def sums(self, histogram: Sequence[int]) -> list[list[int]]:
-        """Of each level the sums of its nodes, exactly."""
+        """The exact sums of the nodes, by level."""
         running = list(accumulate(histogram, initial=0))
         return [
             [running[min(start + size, self.bins)] - running[start] for start in range(0, self.bins, size)]
@@ -106,31 +106,31 @@ class BinTree:
 
     @cached_property
     def own(self) -> list[Floats]:
-        """Of each level the variance of each node's own noise; 0 for places beyond the bins, which hold exactly 0."""
-        found = []
+        """The variance of each node's own noise, by level; 0 for entries beyond the bins, which hold exactly 0."""
+        levels = []
         for level, share in enumerate(self.shares):
             variances = np.zeros(math.prod(self.shape[: level + 1]))
             variances[: self.nodes[level]] = float(2 / share**2)
-            found.append(variances)
-        return found
+            levels.append(variances)
+        return levels
 
     @cached_property
     def below(self) -> list[Floats]:
-        """Of each level the variance of the best estimate of each node from itself and all nodes below it."""
-        found = [self.own[-1]]
+        """The variance of each node's best estimate from itself and all nodes below it, by level."""
+        levels = [self.own[-1]]
         for own, children in zip(self.own[-2::-1], self.shape[:0:-1], strict=True):
-            others = _child_sums(found[0], children)
-            found.insert(0, own * others / _not_zero(own + others))
-        return found
+            others = _child_sums(levels[0], children)
+            levels.insert(0, own * others / _not_zero(own + others))
+        return levels
 
     @cached_property
     def upward(self) -> list[Floats]:
-        """Of each level but the last, how far each node's own sum goes to that of its children: by its variance."""
+        """How far each node's own sum moves toward that of its children, by level but the last: by its variance."""
         return [(own - below) / _not_zero(own) for own, below in zip(self.own[:-1], self.below[:-1], strict=True)]
 
     @cached_property
     def downward(self) -> list[Floats]:
-        """Of each level, what part of its parent's correction each node takes: by its variance."""
+        """The part of its parent's correction that each node takes, by level: by its variance."""
         return [
             variances / np.repeat(_not_zero(_child_sums(variances, children)), children)
             for variances, children in zip(self.below, self.shape, strict=True)
@@ -142,25 +142,28 @@ class BinTree:
         for level in range(len(values) - 2, -1, -1):
             others = _child_sums(values[level + 1], self.shape[level + 1])
             values[level] += self.upward[level] * (others - values[level])
-        found: Floats = np.array([float(total)])
+        corrected: Floats = np.array([float(total)])
         for nodes, downward, children in zip(values, self.downward, self.shape, strict=True):
-            found = nodes + downward * np.repeat(found - _child_sums(nodes, children), children)
-        return found[: self.bins]
+            corrected = nodes + downward * np.repeat(corrected - _child_sums(nodes, children), children)
+        return corrected[: self.bins]
 
     @cached_property
     def bin_variances(self) -> Floats:
-        """Of the estimate of each bin. Given its parent a node has variance v (1 - v / V), V being all siblings'."""
-        found: Floats = np.zeros(1)
+        """The variance of each bin's estimate.
+
+        Given its parent, a node has variance v (1 - v / V), where V is that of all siblings together.
+        """
+        variances: Floats = np.zeros(1)
         for below, downward, children in zip(self.below, self.downward, self.shape, strict=True):
-            found = below * (1 - downward) + downward * downward * np.repeat(found, children)
-        return found[: self.bins]
+            variances = below * (1 - downward) + downward * downward * np.repeat(variances, children)
+        return variances[: self.bins]
 
     @cached_property
     def prefix_variances(self) -> Floats:
-        """Of the estimate of each sum of the first 1 .. bins bins; that of all of them is known.
+        """The variance of each estimated sum of the first 1 .. bins bins; the sum of all is known.
 
-        By the path to the prefix's end, upward. Of the prefix within a node, given that node's own sum, `known` is how
-        much of it follows from the sum (a regression coefficient) and `left` the variance that remains.
+        It follows the path to the prefix's end, upward. Of the prefix within a node, given that node's own sum, `known`
+        is how much of it follows from the sum (a regression coefficient) and `left` the variance that remains.
         """
         end = np.arange(1, self.bins + 1)
         known: Floats = np.zeros(self.bins)
@@ -179,27 +182,27 @@ class BinTree:
 
 
 def _from_to(running: Floats, start: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
-    """Sums over places, none beyond the last, from running sums."""
+    """Sums over index ranges, cut at the last index, from running sums."""
     last = len(running) - 1
-    found: Floats = running[np.minimum(end, last)] - running[np.minimum(start, last)]
-    return found
+    sums: Floats = running[np.minimum(end, last)] - running[np.minimum(start, last)]
+    return sums
 
 
 def _child_sums(values: Floats, children: int) -> Floats:
     """Sums over the children of each parent, added one after the other: the same numbers on every machine."""
     rows = values.reshape(-1, children)
-    found = rows[:, 0].copy()
+    sums = rows[:, 0].copy()
     for child in range(1, children):
-        found += rows[:, child]
-    return found
+        sums += rows[:, child]
+    return sums
 
 
 def _not_zero(values: Floats) -> Floats:
-    """The values with 1 for 0, to divide 0 by."""
+    """The values with 1 in place of 0, so that 0 can be divided by them."""
     return np.where(values == 0, 1.0, values)
 
 
 def _padded(sums: Sequence[int], places: int) -> Floats:
-    found = np.zeros(places)
-    found[: len(sums)] = [float(one) for one in sums]
-    return found
+    padded = np.zeros(places)
+    padded[: len(sums)] = [float(number) for number in sums]
+    return padded

@@ -21,8 +21,8 @@ from shoal.mechanisms.slot.worst_error import mean_error
 Error = Callable[[int, int, int], Fraction]  # of samples kept, the most of one user, all samples
 
 
-def contribution_cap(counts: Counts, of: CellParameters, error: Error | None = None) -> int:
-    """The cap that is asked for, at most the largest count; `error` is what "optimal" makes least, else the mean's.
+def contribution_cap(counts: Counts, cell: CellParameters, error: Error | None = None) -> int:
+    """The cap in use, at most the largest count; "optimal" makes `error` least, by default the mean's.
 
     >>> from shoal.mechanisms.grid import Grid
     >>> unit = Grid(Fraction(0), Fraction(1), 100)
@@ -30,16 +30,16 @@ def contribution_cap(counts: Counts, of: CellParameters, error: Error | None = N
     >>> [contribution_cap([1, 4, 6, 9], CellParameters(grid=unit, epsilon=Fraction(1), cap=cap)) for cap in caps]
     [3, 9, 4, 9]
     """
-    if of.cap == "median":
+    if cell.cap == "median":
         return median(counts)
-    if of.cap == "optimal":
-        return optimal(counts, of.dropped, error or partial(mean_error, epsilon=of.epsilon))
-    check.positive(contribution_cap=of.cap)
-    return min(of.cap, max(counts))
+    if cell.cap == "optimal":
+        return optimal(counts, cell.dropped, error or partial(mean_error, epsilon=cell.epsilon))
+    check.positive(contribution_cap=cell.cap)
+    return min(cell.cap, max(counts))
 
 
 def median(counts: Counts) -> int:
-    """The median count, of an even number of users the lower of the two in the middle.
+    """The median count; for an even number of users, the lower of the two in the middle.
 
     At least half of the users have as many samples, so that each fills an array of its own: the noise of averaged
     arrays is at most twice the least that any weights allow.
@@ -48,26 +48,26 @@ def median(counts: Counts) -> int:
 
 
 def optimal(counts: Counts, dropped: int, error: Error) -> int:
-    """The count that as a cap makes the worst error least; the smallest of several."""
+    """The count that, as a cap, makes the worst error least; the smallest of several."""
     samples = sum(counts) + dropped
     best, above, below = 0, 1, 0  # the error so far, as a fraction: infinite. Fractions take long to compare
     for cap, kept in candidates(counts):
-        found = error(kept, cap, samples)
-        if found.numerator * below < above * found.denominator:
-            best, above, below = cap, found.numerator, found.denominator
+        candidate = error(kept, cap, samples)
+        if candidate.numerator * below < above * candidate.denominator:
+            best, above, below = cap, candidate.numerator, candidate.denominator
     return best
 
 
 def candidates(counts: Counts) -> Iterator[tuple[int, int]]:
-    """Each count that there is, ascending, and how many samples are kept with it as the cap.
+    """Each count that occurs, ascending, with how many samples are kept if it is the cap.
 
     >>> list(candidates([4, 1, 4, 9]))
     [(1, 4), (4, 13), (9, 18)]
     """
     ordered = sorted(counts)
     below = last = 0
-    for place, count in enumerate(ordered):
+    for index, count in enumerate(ordered):
         if count != last:
-            yield count, below + count * (len(ordered) - place)
+            yield count, below + count * (len(ordered) - index)
         below += count
         last = count

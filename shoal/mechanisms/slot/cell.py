@@ -22,7 +22,7 @@ Cap = int | Literal["median", "optimal"]
 
 @dataclass(frozen=True, kw_only=True)
 class CellParameters:
-    """All that is public about a cell but its counts."""
+    """All that is public about a cell except its counts."""
 
     grid: Grid
     epsilon: Fraction  # of this cell in this slot
@@ -39,16 +39,16 @@ class CellParameters:
 def cell_estimate(
     value: Any, noise_sd: Any, low: Any, high: Any, samples: int, error: Any, mechanism: str
 ) -> Estimate:  # fmt: skip
-    """What is published of a cell.
+    """The estimate that is published of a cell.
 
-    `error` is the worst expected error over all values, of what is left out and of noise; None: there is no bound.
-    `mechanism` tells what was done; it is a function of public counts.
+    `error` is the worst expected error over all values, of what is left out and of noise, or None if there is no bound.
+    `mechanism` names what was done; it is a function of public counts.
     """
     return Estimate(value, noise_sd, low, high, {"samples": samples}, {"mechanism": mechanism, "error": error})
 
 
 class Draws:
-    """The randomness of one cell in one slot: for each purpose a subkey of its own.
+    """The randomness of one cell in one slot, with a subkey for each purpose.
 
     >>> draws = Draws(bytes(32), b"cell", 7)
     >>> draws.laplace("sum", Fraction(10)) == Draws(bytes(32), b"cell", 7).laplace("sum", Fraction(10))

@@ -25,7 +25,7 @@ UNKNOWN = 0.0  # errors are more
 
 
 def rounded(number: float) -> float:
-    """To 30 bits, which is 9 digits, by + - * alone.
+    """The number rounded to 30 bits, which is 9 digits, by + - * alone.
 
     >>> rounded(0.1 + 0.2) == rounded(0.3), rounded(1 / 3) == rounded(1 / 3 + 1e-8)
     (True, False)
@@ -35,7 +35,7 @@ def rounded(number: float) -> float:
 
 
 class Chopping:
-    """Cells with all users in them, of which some leave.
+    """The users of all cells, of whom some are made to leave.
 
     A kind is a cell and a number of samples; the kinds of a cell are neighbours, the fewest samples first.
     """
@@ -46,7 +46,6 @@ class Chopping:
     )  # fmt: skip
 
     def __init__(self, error: Error, epsilon: float) -> None:
-        """Without cells as yet."""
         self._error, self._epsilon = error, epsilon
         self._cell: list[int] = []  # of each kind
         self._samples: list[int] = []
@@ -68,7 +67,7 @@ class Chopping:
         self.stopped: int | None = None
 
     def add(self, kinds: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """A further cell, with (samples, users who have so many), the fewest samples first: samples -> kind."""
+        """Add a cell with these (samples, users with that many), the fewest samples first; returns samples -> kind."""
         cell, first = len(self._total), self._first[-1]
         for samples, users in kinds:
             self._cell.append(cell)
@@ -84,43 +83,46 @@ class Chopping:
         self._changes.append(0)
         self._left.append([])
         self.threshold = max(self.threshold, self._error(total, kinds[-1][0], total, self._epsilon))
-        return {samples: first + place for place, (samples, _) in enumerate(kinds)}
+        return {samples: first + offset for offset, (samples, _) in enumerate(kinds)}
 
     def admit(self, users: Mapping[str, list[int]]) -> Generator[None, None, None]:
-        """Users who may leave cells, with their kinds in the order of cells."""
+        """Add the users who may leave cells, with their kinds in the order of cells."""
         names, runs = list(users), []
         for begin in range(0, len(names), USERS):
             runs.append(sorted(names[begin : begin + USERS]))
             yield
-        for place, user in enumerate(heapq.merge(*runs)):
+        for number, user in enumerate(heapq.merge(*runs)):
             self._users.append(user)
             self._held.append(users[user])
-            self._sized.setdefault(len(users[user]), []).append(place)
-            if not place % USERS:
+            self._sized.setdefault(len(users[user]), []).append(number)
+            if not number % USERS:
                 yield
         self._level = max(self._sized, default=0)
 
     def down_to(self, most: int, stops: bool = False) -> Generator[None, None, None]:
-        """Go on until nobody is in more cells, or until leaving would cost more than the threshold if that stops it."""
+        """Go on until nobody is in more than `most` cells.
+
+        With `stops`, end before that if leaving would cost more than the threshold.
+        """
         while self._level > most and not (stops and self.stopped):
             self._active = sorted(self._active + self._sized.pop(self._level, []))
             yield from self._round(stops)
             self._level -= 1
 
     def left_out(self, cell: int) -> frozenset[str]:
-        """Who has left a cell."""
+        """The users who have left a cell."""
         return frozenset([self._users[user] for user in self._left[cell]])
 
     def dropped(self, cell: int) -> int:
-        """Samples of those."""
+        """The number of samples of those users."""
         return self._total[cell] - self._kept[cell]
 
     def state(self, cell: int) -> tuple[int, int, int]:
-        """Samples that are kept, the most of one user among them, and all samples."""
+        """(samples kept, the most of one user among them, all samples) of a cell."""
         return self._kept[cell], self._samples[self._top[cell]], self._total[cell]
 
     def _round(self, stops: bool) -> Generator[None, None, None]:
-        """Each user with the most cells leaves one. One function: calls would cost half of the time."""
+        """Let each user with the most cells leave one. It is one function, since calls would cost half of the time."""
         after, made, changes, alive, kept = self._after, self._made, self._changes, self._alive, self._kept
         known, cell_of, samples, top, total = after.__getitem__, self._cell, self._samples, self._top, self._total
         error, epsilon, threshold, below = self._error, self._epsilon, rounded(self.threshold), self._below
@@ -130,8 +132,8 @@ class Chopping:
             errors = list(map(known, kinds))
             while True:
                 least = min(errors)
-                place = errors.index(least)
-                kind = kinds[place]
+                index = errors.index(least)
+                kind = kinds[index]
                 cell = cell_of[kind]
                 if made[kind] == changes[cell]:
                     break
@@ -142,14 +144,14 @@ class Chopping:
                         largest = below(kind)
                     least = error(rest, samples[largest], total[cell], epsilon)
                     big = least * SPLITTER  # `rounded`
-                    errors[place] = after[kind] = big - (big - least)
+                    errors[index] = after[kind] = big - (big - least)
                 else:
-                    errors[place] = after[kind] = math.inf  # no release is worse than any
+                    errors[index] = after[kind] = math.inf  # no release is worse than any
             if least > threshold and self.stopped is None:
                 self.stopped = self._level
                 if stops:
                     return
-            del kinds[place]
+            del kinds[index]
             self._left[cell].append(user)
             changes[cell] += 1
             kept[cell] -= samples[kind]
@@ -162,7 +164,7 @@ class Chopping:
                 yield
 
     def _forget(self, cell: int) -> None:
-        """Errors that may fall where somebody leaves: nobody has the most samples any more, or one alone has them."""
+        """Forget errors that may fall when somebody leaves: nobody has the most samples any more, or only one has."""
         top = self._top[cell]
         if self._alive[top]:
             self._after[top] = UNKNOWN  # without that one the largest is the next one, which may have fallen
@@ -173,7 +175,7 @@ class Chopping:
             self._top[cell] = self._below(top)
 
     def _below(self, kind: int) -> int:
-        """The next smaller kind that is alive; there is one."""
+        """The next smaller kind that is alive; there always is one."""
         kind -= 1
         while not self._alive[kind]:
             kind -= 1

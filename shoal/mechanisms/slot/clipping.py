@@ -28,18 +28,18 @@ ONE = 1 << BITS
 
 @dataclass(frozen=True)
 class Arrays:
-    """Who lies where: a function of public counts."""
+    """Which array each user's samples lie in: a function of public counts."""
 
     cap: int
     arrays: Sequence[Array]
 
     @property
     def samples(self) -> int:
-        """How many samples the mean rests on."""
+        """The number of samples that the mean rests on."""
         return sum(array.fill for array in self.arrays)
 
     def means(self, users: Users) -> list[int]:
-        """A_i: of each array the mean of its samples, rounded down to a multiple of 2**-16 grid steps."""
+        """A_i: the mean of each array's samples, rounded down to a multiple of 2**-16 grid steps."""
         cap = self.cap
         return [(sum(sum(users[u][:cap]) for u in array.users) << BITS) // array.fill for array in self.arrays]
 
@@ -47,15 +47,15 @@ class Arrays:
         return f"{len(self.arrays)} {'array' if len(self.arrays) == 1 else 'arrays'} of {self.cap}"
 
 
-def arranged(counts: Counts, of: CellParameters) -> Arrays:
+def arranged(counts: Counts, cell: CellParameters) -> Arrays:
     """The arrays for these counts."""
-    capacity = cap(counts, of)
+    capacity = cap(counts, cell)
     return Arrays(capacity, best_fit(counts, capacity))
 
 
-def cap(counts: Counts, of: CellParameters) -> int:
-    """The cap that the parameters ask for, at most the largest count."""
-    return sharpest_cap(counts) if of.cap == "optimal" else contribution_cap(counts, of)
+def cap(counts: Counts, cell: CellParameters) -> int:
+    """The cap that the parameters set, at most the largest count."""
+    return sharpest_cap(counts) if cell.cap == "optimal" else contribution_cap(counts, cell)
 
 
 def sharpest_cap(counts: Counts) -> int:
@@ -85,15 +85,15 @@ def clip(means: Sequence[int], low: int, high: int) -> int:
 
 
 def release(
-    means: Sequence[int], low: int, high: int, epsilon: Fraction, arrays: Arrays, of: CellParameters, draws: Draws,
+    means: Sequence[int], low: int, high: int, epsilon: Fraction, arrays: Arrays, cell: CellParameters, draws: Draws,
     name: str,
 ) -> Estimate:  # fmt: skip
-    """The mean of the clipped array means with noise for epsilon, which is what is left of the cell's."""
+    """The mean of the clipped array means, with noise for `epsilon`, which is what is left of the cell's."""
     scale = (high - low) / epsilon
     noisy, count = clip(means, low, high) + draws.laplace("clipped mean", scale), len(means)
-    found = estimate(of.grid, noisy, count << BITS, ((scale, 1),))
-    value = found.value
-    if of.clamps:
-        value = of.grid.mean_value(min(max(noisy, low * count), high * count), count << BITS)
-    said = f"{name}, {arrays}"
-    return cell_estimate(value, found.noise_sd, found.low, found.high, arrays.samples, None, said)
+    unclamped = estimate(cell.grid, noisy, count << BITS, ((scale, 1),))
+    value = unclamped.value
+    if cell.clamps:
+        value = cell.grid.mean_value(min(max(noisy, low * count), high * count), count << BITS)
+    mechanism = f"{name}, {arrays}"
+    return cell_estimate(value, unclamped.noise_sd, unclamped.low, unclamped.high, arrays.samples, None, mechanism)

@@ -37,18 +37,18 @@ QUANTILE = -math.log(1 - error_bars.COVERAGE) / math.sqrt(
 )  # of one Laplace draw, in sds; of a sum of several it is less
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
-    """cdf: the share of samples up to the right edge of each bin. histogram: its steps. quantiles: where it crosses.
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+    """cdf: the share of samples up to each bin's right edge; histogram: its steps; quantiles: where it crosses them.
 
     noise_sd, low and high are those of the estimate before isotonic regression, which only brings it nearer; low and
     high are 2.12 standard deviations away, which holds for one Laplace draw and all the more for the sum of several.
     Those of a quantile are where the bounds of the cdf cross it.
     """
-    tree, counts = _tree(of), [len(samples) for samples in users]
-    cap = choose_cap(counts, of)
+    tree, counts = _tree(cell), [len(samples) for samples in users]
+    cap = choose_cap(counts, cell)
     kept, most = _kept(counts, cap), min(cap, max(counts))
-    noised = noised_sums(tree, histogram(users, of, cap), scales(tree, most, of.epsilon), draws)
-    bins, unit = tree.estimate(noised, kept) / kept, float(2 * most / of.epsilon) / kept
+    noised = noised_sums(tree, histogram(users, cell, cap), scales(tree, most, cell.epsilon), draws)
+    bins, unit = tree.estimate(noised, kept) / kept, float(2 * most / cell.epsilon) / kept
     cdf = np.cumsum(bins)
     cdf[-1] = 1.0
     whole = shares(cdf.tolist())
@@ -58,75 +58,75 @@ def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
         value={
             "cdf": [share / WHOLE for share in whole],
             "histogram": [(b - a) / WHOLE for a, b in pairwise([0, *whole])],
-            "quantiles": {_text(q): quantile(whole, q, of.grid) for q in of.quantiles},
+            "quantiles": {_text(q): quantile(whole, q, cell.grid) for q in cell.quantiles},
         },
         noise_sd={name: _digits(sds, 6) for name, sds in sd.items()},
-        low=low | {"quantiles": {_text(q): _lowest(high["cdf"], q, of) for q in of.quantiles}},
-        high=high | {"quantiles": {_text(q): _highest(low["cdf"], q, of) for q in of.quantiles}},
+        low=low | {"quantiles": {_text(q): _lowest(high["cdf"], q, cell) for q in cell.quantiles}},
+        high=high | {"quantiles": {_text(q): _highest(low["cdf"], q, cell) for q in cell.quantiles}},
         samples=kept,
-        error=_error(kept, most, sum(counts) + of.dropped, of),
+        error=_error(kept, most, sum(counts) + cell.dropped, cell),
         mechanism=f"tree {'x'.join(map(str, tree.shape))}, cap {cap}",
     )
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The mean over the bins of the expected error of the cdf, at most, as a share; of the worst values."""
-    _tree(of)
-    cap = choose_cap(counts, of)
-    return _error(_kept(counts, cap), min(cap, max(counts)), sum(counts) + of.dropped, of)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The mean over the bins of the cdf's greatest expected error, as a share, for the worst values."""
+    _tree(cell)
+    cap = choose_cap(counts, cell)
+    return _error(_kept(counts, cap), min(cap, max(counts)), sum(counts) + cell.dropped, cell)
 
 
-def choose_cap(counts: Counts, of: CellParameters) -> int:
-    """The cap that is asked for; "optimal" is the one with the least `worst_error`."""
-    return contribution_cap(counts, of, partial(worst_error, bins=of.bins, epsilon=of.epsilon))
+def choose_cap(counts: Counts, cell: CellParameters) -> int:
+    """The cap in use; "optimal" is the one with the least `worst_error`."""
+    return contribution_cap(counts, cell, partial(worst_error, bins=cell.bins, epsilon=cell.epsilon))
 
 
 def worst_error(kept: int, most: int, samples: int, bins: int, epsilon: Fraction) -> Fraction:
-    """1 - kept / samples, which the cdf is off at most, and the root of the mean square of its noise over the bins."""
+    """1 - kept / samples, by which the cdf is off at most, plus the root mean square of its noise over the bins."""
     unit = _unit_noise(bins)  # one fraction, not five: there is one for every count
     below, noise = unit.denominator * epsilon.numerator, 2 * unit.numerator * epsilon.denominator * most
     return Fraction((samples - kept) * kept * below + noise * samples, samples * kept * below)
 
 
 def edges(grid: Grid, bins: int) -> list[float]:
-    """The bins' ends, the range's included: a sample at an end counts for the bin above, at the last for the last.
+    """The ends of all bins: a sample at an end counts for the bin above, or at the range's upper end for the last bin.
 
     >>> edges(Grid(Fraction(0), Fraction(60), 1 << 20), 4)
     [0.0, 15.0, 30.0, 45.0, 60.0]
     """
-    return [_edge(grid, Fraction(place, bins)) for place in range(bins + 1)]
+    return [_edge(grid, Fraction(i, bins)) for i in range(bins + 1)]
 
 
-def histogram(users: Users, of: CellParameters, cap: int) -> list[int]:
+def histogram(users: Users, cell: CellParameters, cap: int) -> list[int]:
     """How many of the samples that count lie in each bin."""
-    bins, steps = of.bins, of.grid.steps
-    found = [0] * (bins + 1)
+    bins, steps = cell.bins, cell.grid.steps
+    counts = [0] * (bins + 1)
     for samples in users:
         for index in samples[:cap]:
-            found[index * bins // steps] += 1
-    last = found.pop()
-    found[-1] += last
-    return found
+            counts[index * bins // steps] += 1
+    last = counts.pop()
+    counts[-1] += last
+    return counts
 
 
 def scales(tree: BinTree, most: int, epsilon: Fraction) -> list[Fraction]:
-    """Of the noise of each level: a user moves at most `most` samples, each from one node to another."""
+    """The scale of each level's noise: a user moves at most `most` samples, each from one node to another."""
     return [2 * most / (epsilon * share) for share in tree.shares]
 
 
 def noised_sums(tree: BinTree, bins: Sequence[int], by_level: Sequence[Fraction], draws: Draws) -> list[list[int]]:
     """The sums of all nodes, with noise of their level's scale."""
-    found = []
+    noised = []
     for level, (sums, scale) in enumerate(zip(tree.sums(bins), by_level, strict=True)):
         noise = DiscreteLaplace(scale, draws.subkey("distribution", level))
         few = len(sums) < FEW
         drawn = [noise.draw(i) for i in range(len(sums))] if few else noise.draw_block(0, len(sums)).tolist()
-        found.append([node + one for node, one in zip(sums, drawn, strict=True)])
-    return found
+        noised.append([node + draw for node, draw in zip(sums, drawn, strict=True)])
+    return noised
 
 
 def shares(cdf: Sequence[float]) -> list[int]:
-    """The nearest cumulative shares that never fall, within 0 .. 1, and 1 at the end; in 1 / WHOLE.
+    """The nearest cumulative shares that never fall, lie within 0 .. 1 and end at 1; in 1 / WHOLE.
 
     >>> shares([0.2, 0.5, 0.3, 1.1, 0.9, 1.0])
     [200000000, 400000000, 400000000, 1000000000, 1000000000, 1000000000]
@@ -148,7 +148,7 @@ def isotonic(values: Sequence[float]) -> list[float]:
 
 
 def quantile(whole: Sequence[int], q: Fraction, grid: Grid) -> float:
-    """Where the cumulative shares, joined by straight lines, first reach q.
+    """The value at which the cumulative shares, joined by straight lines, first reach q.
 
     >>> quantile([0, WHOLE // 2, WHOLE], Fraction(3, 4), Grid(Fraction(0), Fraction(3), 12))
     2.5
@@ -159,12 +159,14 @@ def quantile(whole: Sequence[int], q: Fraction, grid: Grid) -> float:
     return _edge(grid, (index + part) / len(whole))
 
 
-def _tree(of: CellParameters) -> BinTree:
-    if not 2 <= of.bins <= of.grid.steps:
-        raise ValueError(f"bins must be at least 2 and at most the {of.grid.steps} steps of the grid, not {of.bins}")
-    for q in of.quantiles:
+def _tree(cell: CellParameters) -> BinTree:
+    if not 2 <= cell.bins <= cell.grid.steps:
+        raise ValueError(
+            f"bins must be at least 2 and at most the {cell.grid.steps} steps of the grid, not {cell.bins}"
+        )
+    for q in cell.quantiles:
         check.probability(quantiles=q)
-    return tree_for(of.bins)
+    return tree_for(cell.bins)
 
 
 @lru_cache(maxsize=64)
@@ -173,8 +175,9 @@ def _unit_noise(bins: int) -> Fraction:
     return Fraction(f"{math.sqrt(math.fsum(variances) / bins):.9g}")
 
 
-def _error(kept: int, most: int, samples: int, of: CellParameters) -> float:
-    return min(float(worst_error(kept, most, samples, of.bins, of.epsilon)), 1.0)  # a share is off by no more than 1
+def _error(kept: int, most: int, samples: int, cell: CellParameters) -> float:
+    # a share is off by no more than 1
+    return min(float(worst_error(kept, most, samples, cell.bins, cell.epsilon)), 1.0)
 
 
 def _kept(counts: Counts, cap: int) -> int:
@@ -187,7 +190,7 @@ def _bounds(cdf: Floats, bins: Floats, sd: dict[str, Floats], factor: float) -> 
 
 
 def _digits(values: Floats, digits: int) -> list[float]:
-    """All rounded to so many significant digits, by one format: that takes a third of the time.
+    """All values rounded to this many significant digits, by one format, which takes a third of the time.
 
     >>> _digits(np.array([1 / 3, -2e-9, 1.0]), 4)
     [0.3333, -2e-09, 1.0]
@@ -195,22 +198,22 @@ def _digits(values: Floats, digits: int) -> list[float]:
     return list(map(float, (f"%.{digits}g " * len(values) % tuple(values.tolist())).split()))
 
 
-def _lowest(high: Sequence[float], q: Fraction, of: CellParameters) -> float:
-    """The left edge of the first bin at whose end as many samples may lie below."""
+def _lowest(high: Sequence[float], q: Fraction, cell: CellParameters) -> float:
+    """The left edge of the first bin by whose end enough samples for q may lie."""
     least = _not_below(q)
-    return _edge(of.grid, Fraction(next(index for index, share in enumerate(high) if share >= least), of.bins))
+    return _edge(cell.grid, Fraction(next(index for index, share in enumerate(high) if share >= least), cell.bins))
 
 
-def _highest(low: Sequence[float], q: Fraction, of: CellParameters) -> float:
-    """The right edge of the bin after the last at whose end fewer samples may lie below."""
+def _highest(low: Sequence[float], q: Fraction, cell: CellParameters) -> float:
+    """The right edge of the bin after the last by whose end fewer samples than q needs may lie."""
     least = _not_below(q)
     last = max((index for index, share in enumerate(low[:-1]) if share < least), default=-1)
-    return _edge(of.grid, Fraction(last + 2, of.bins))
+    return _edge(cell.grid, Fraction(last + 2, cell.bins))
 
 
 @lru_cache(maxsize=64)
 def _not_below(q: Fraction) -> float:
-    """The least float that is q or more: the same floats are, and comparing floats is quicker.
+    """The least float at or above q: the same floats are above both, and comparing floats is quicker.
 
     >>> _not_below(Fraction(1, 10)) >= Fraction(1, 10) > math.nextafter(_not_below(Fraction(1, 10)), 0)
     True

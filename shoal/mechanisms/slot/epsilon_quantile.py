@@ -12,16 +12,16 @@ from shoal.mechanisms.slot.error_forecast import Outlook
 from shoal.mechanisms.statistic import Estimate
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
-    """The interval, then the mean of what is clipped to it."""
-    return quantile.release(users, of, draws, quantile.dependent, "epsilon-quantile")
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+    """The mean of what is clipped to the interval between two private quantiles."""
+    return quantile.release(users, cell, draws, quantile.dependent, "epsilon-quantile")
 
 
-def likely_error(found: Outlook, of: CellParameters) -> float:
-    """The error that is likely for these arrays, in parts of the range."""
-    return quantile.likely_error(found, of, quantile.dependent)
+def likely_error(expected: Outlook, cell: CellParameters) -> float:
+    """The likely error for these arrays, in parts of the range."""
+    return quantile.likely_error(expected, cell, quantile.dependent)
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The error that is likely for these counts, in units of the range."""
-    return quantile.predicted_error(counts, of, quantile.dependent)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The likely error for these counts, in units of the range."""
+    return quantile.predicted_error(counts, cell, quantile.dependent)

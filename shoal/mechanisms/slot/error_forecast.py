@@ -47,13 +47,13 @@ KEPT = 1 << 13  # predictions: cells of a slot ask for the same ones
 Floats = NDArray[np.float64]
 
 
-def scatter(of: CellParameters) -> float:
-    """The standard deviation of a user's samples: what is stated, or what is usual."""
-    return WITHIN if of.sigma is None else min(WITHIN, float(of.sigma / (of.grid.high - of.grid.low)))
+def scatter(cell: CellParameters) -> float:
+    """The standard deviation of a user's samples: the stated one, or what is usual."""
+    return WITHIN if cell.sigma is None else min(WITHIN, float(cell.sigma / (cell.grid.high - cell.grid.low)))
 
 
 def size(normal: float, laplace: float) -> float:
-    """E|N + L| of a normal N with that standard deviation and a Laplace L of that scale.
+    """E|N + L| for a normal N of that standard deviation and a Laplace L of that scale.
 
     >>> round(size(0.0, 3.0), 6), round(size(3.0, 1e-9), 6), round(size(1.0, 1.0), 6)
     (3.0, 2.393654, 1.321041)
@@ -67,9 +67,9 @@ def size(normal: float, laplace: float) -> float:
 
 
 def clamped(scale: Floats, low: Floats, high: Floats, value: Floats) -> Floats:
-    """E|clamp(value + L) - 1/2| of a Laplace L of that scale, clamped to low .. high, where the value lies.
+    """E|clamp(value + L) - 1/2| for a Laplace L of that scale, clamped to low .. high, where the value lies.
 
-    The integral of P(X > t) above 1/2 and of P(X < t) below it, X being the clamped sum.
+    It is the integral of P(X > t) above 1/2 and of P(X < t) below it, where X is the clamped sum.
 
     >>> [round(float(clamped(*np.array([scale, 0, 1, 0.5]))), 4) for scale in (0.1, 1e30)]
     [0.0993, 0.4999]
@@ -80,12 +80,12 @@ def clamped(scale: Floats, low: Floats, high: Floats, value: Floats) -> Floats:
     def beyond(x: Floats) -> Floats:  # the integral of P(L > t) above x, but for what cancels
         return np.maximum(-x, 0) + scale / 2 * np.exp(-np.abs(x) / scale)
 
-    found: Floats = np.abs(near - 0.5) + beyond(near - value) + beyond(value - near)
-    return found - beyond(high - value) - beyond(value - low)
+    error: Floats = np.abs(near - 0.5) + beyond(near - value) + beyond(value - near)
+    return error - beyond(high - value) - beyond(value - low)
 
 
 def mismatch(counts: Counts, kept: Sequence[int], shares: Sequence[float], within: float) -> float:
-    """The standard deviation of what is averaged, less the mean of all samples, in parts of the range.
+    """The standard deviation of the weighted average less the mean of all samples, in parts of the range.
 
     >>> round(mismatch([1, 3], [1, 3], [0.25, 0.25], 0.2), 6), round(mismatch([1, 9], [1, 1], [0.5, 0.5], 0.0), 6)
     (0.0, 0.016971)
@@ -106,46 +106,49 @@ class Outlook:
     spread: float  # standard deviation of an array mean, on average over the arrays
 
 
-def outlook(counts: Counts, arrays: Arrays, of: CellParameters) -> Outlook:
-    """The outlook for these arrays, all alike, and within an array all samples.
+def outlook(counts: Counts, arrays: Arrays, cell: CellParameters) -> Outlook:
+    """The outlook for these arrays, all weighed alike, and within an array all samples.
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
     >>> from shoal.mechanisms.slot.packing import best_fit
-    >>> of = CellParameters(grid=Grid(Fraction(0), Fraction(1), 100), epsilon=Fraction(1))
-    >>> found = outlook([1, 2, 5], Arrays(3, best_fit([1, 2, 5], 3)), of)
-    >>> found.count, round(found.mismatch, 4), round(found.spread, 4)
+    >>> cell = CellParameters(grid=Grid(Fraction(0), Fraction(1), 100), epsilon=Fraction(1))
+    >>> ahead = outlook([1, 2, 5], Arrays(3, best_fit([1, 2, 5], 3)), cell)
+    >>> ahead.count, round(ahead.mismatch, 4), round(ahead.spread, 4)
     (2, 0.0411, 0.1185)
     """
-    within, square = scatter(of), 0.0
+    within, square = scatter(cell), 0.0
     kept, shares = [min(count, arrays.cap) for count in counts], [0.0] * len(counts)
     for array in arrays.arrays:
         square += within**2 / array.fill
         for user in array.users:
             shares[user] = 1 / (len(arrays.arrays) * array.fill)
             square += (BETWEEN * kept[user] / array.fill) ** 2
-    found = mismatch(counts, kept, shares, within)
-    return Outlook(len(arrays.arrays), found, math.sqrt(square / len(arrays.arrays)))
+    mismatched = mismatch(counts, kept, shares, within)
+    return Outlook(len(arrays.arrays), mismatched, math.sqrt(square / len(arrays.arrays)))
 
 
 @lru_cache(maxsize=1024)
 def scores(count: int) -> Floats:
-    """Where `count` normal numbers are expected, ascending."""
+    """The expected values of `count` ordered standard normal numbers, ascending."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((2 * i + 1) / (2 * count)) for i in range(count)])
 
 
-def linear(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
-    """The error of a weighted mean."""
+def linear(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
+    """The expected error of a weighted mean."""
     shares = [weight / weighting.weight for weight in weighting.weights]
-    normal = mismatch(counts, weighting.kept, shares, scatter(of))
-    scale = weighting.heaviest / (weighting.weight * float(of.epsilon))
+    normal = mismatch(counts, weighting.kept, shares, scatter(cell))
+    scale = weighting.heaviest / (weighting.weight * float(cell.epsilon))
     return size(normal, scale and scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
 
 
-def levy(found: Outlook, half: float, bins: int, epsilon: Fraction) -> float:
-    """The error of Levy: all array means are taken to lie in the middle bin; the cost of any other is their number."""
-    return size(found.mismatch, _levy(found.count, half, bins, epsilon))
+def levy(expected: Outlook, half: float, bins: int, epsilon: Fraction) -> float:
+    """The expected error of Levy.
+
+    All array means are taken to lie in the middle bin, so that the cost of any other bin is their number.
+    """
+    return size(expected.mismatch, _levy(expected.count, half, bins, epsilon))
 
 
 @lru_cache(maxsize=KEPT)
@@ -158,15 +161,16 @@ def _levy(count: int, half: float, bins: int, epsilon: Fraction) -> float:
     return float((law * errors).sum() / law.sum())
 
 
-def quantile(found: Outlook, q: Fraction, epsilon: Fraction) -> float:
-    """The error of an interval between two private quantiles.
+def quantile(expected: Outlook, q: Fraction, epsilon: Fraction) -> float:
+    """The expected error of a mean clipped between two private quantiles.
 
-    Array means are taken to lie where normal ones are expected: the law of the lower quantile follows, and that of the
-    upper one is its mirror image. Where means really lie differs by chance, and by some skew, so that what is clipped
-    on one side is not quite what is clipped on the other. Two digits of the spread will do: cells have it in common.
+    Array means are taken to lie where normal ones are expected: the law of the lower quantile follows, and that of
+    the upper one is its mirror image. Where means really lie differs by chance, and by some skew, so that what is
+    clipped on one side differs from what is clipped on the other. Two digits of the spread are enough, so that cells
+    have it in common.
     """
-    noise, chance, clipped = _quantile(found.count, float(f"{found.spread:.1e}"), q, epsilon)
-    return size(math.sqrt(found.mismatch**2 + chance + (SKEW * clipped) ** 2), noise)
+    noise, chance, clipped = _quantile(expected.count, float(f"{expected.spread:.1e}"), q, epsilon)
+    return size(math.sqrt(expected.mismatch**2 + chance + (SKEW * clipped) ** 2), noise)
 
 
 @lru_cache(maxsize=KEPT)
@@ -182,8 +186,9 @@ def _quantile(count: int, spread: float, q: Fraction, epsilon: Fraction) -> tupl
 
 
 def _nodes(ends: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """A few points for the law of a quantile, and their probabilities: equal parts of the gaps at both ends, and groups
-    of neighbouring gaps between array means.
+    """A few points for the law of a quantile, and their probabilities.
+
+    The points are equal parts of the gaps at both ends, and groups of neighbouring gaps between array means.
     """
     middles = (ends[1:] + ends[:-1]) / 2
     inner = len(weights) - 2
@@ -197,13 +202,14 @@ def _nodes(ends: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _between(at: Floats, law: Floats, lower: Floats, upper: Floats, total: float) -> float:
-    """The expected error between a lower quantile and an upper one, mirrored, each at these points with this law.
+    """The expected error between a lower quantile and a mirrored upper one, each at these points with this law.
 
-    lower, upper: clipped off the mean below a point, and above it. `total` is epsilon times the number of arrays.
+    `lower` and `upper` are what is clipped off the mean below a point and above it; `total` is epsilon times the number
+    of arrays.
     """
-    one, other = at[:, None], 1 - at[None, :]
-    ordered = one <= other
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    left, right = at[:, None], 1 - at[None, :]
+    ordered = left <= right
+    low, high = np.minimum(left, right), np.maximum(left, right)
     value = 0.5 + np.where(ordered, lower[:, None] - lower[None, :], upper[None, :] - upper[:, None])
     errors = clamped(2 * (high - low) / total, low, high, np.clip(value, low, high))
     return float(law @ errors @ law)

@@ -34,7 +34,7 @@ _MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(
 
 
 class Stretch(NamedTuple):
-    """Neighbouring points with as many numbers near."""
+    """Neighbouring points that the same number of numbers are near."""
 
     start: int
     points: int
@@ -43,7 +43,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class PointChoice:
-    """All that is public about the choice.
+    """All public parameters of the choice.
 
     >>> choice = PointChoice(numbers=3, radius=4, epsilon=Fraction(1), delta=Fraction(1, 1000))
     >>> choice.ball, choice.garbage
@@ -62,47 +62,47 @@ class PointChoice:
 
     @property
     def ball(self) -> int:
-        """Points of a ball; no range cuts it, so all balls have as many."""
+        """The number of points of a ball; no range cuts it, so all balls have as many."""
         return 2 * self.radius + 1
 
     @property
     def rate(self) -> Fraction:
-        """Epsilon / 2, or less where it is beyond all use."""
+        """Epsilon / 2, or less where more would make no difference."""
         return min(self.epsilon / 2, _MOST)
 
     @property
     def garbage(self) -> int:
-        """G: "none" weighs as much as so many balls of points that no number is near."""
+        """G: "none" weighs as much as G balls of points that no number is near."""
         return _garbage(self.rate, self.delta)
 
     @property
     def bits(self) -> int:
-        """Of the weights: so many that rounding them up adds less than one round in 2**64."""
+        """The bits of the weights, so many that rounding them up adds less than one round in 2**64."""
         return _WORD * (2 + ((self.garbage + self.numbers) * self.ball).bit_length() // _WORD)
 
     def none_at_most(self, common: Fraction) -> float:
-        """The most that "none" can be likely if all balls have that part in common; for planning only."""
+        """An upper bound on the probability of "none" if all balls share that part; for planning only."""
         odds = float(self.rate) * self.numbers + math.log(common) - math.log(self.garbage)
         return 1 / (1 + math.exp(odds)) if odds < 0 else math.exp(-odds) / (1 + math.exp(-odds))
 
     def choose(self, numbers: Sequence[int], words: Iterator[int]) -> int | None:
-        """A point, or None; the order of the numbers has no say."""
-        found = [Stretch(0, self.garbage * self.ball, 0), *stretches(sorted(numbers), self.radius)]
-        most = max(stretch.near for stretch in found)
-        exponents = {near: self.rate * (most - near) for near in {stretch.near for stretch in found}}
+        """The chosen point, or None; the order of the numbers makes no difference."""
+        groups = [Stretch(0, self.garbage * self.ball, 0), *stretches(sorted(numbers), self.radius)]
+        most = max(stretch.near for stretch in groups)
+        exponents = {near: self.rate * (most - near) for near in {stretch.near for stretch in groups}}
         weights = {near: exp_enclosed(exponent, self.bits)[1] for near, exponent in exponents.items()}
-        ends = list(accumulate(stretch.points * weights[stretch.near] for stretch in found))
+        ends = list(accumulate(stretch.points * weights[stretch.near] for stretch in groups))
         while True:
             drawn = wide_uniform(ends[-1], words)
             index = bisect_right(ends, drawn)
-            stretch = found[index]
-            place, rest = divmod(ends[index] - 1 - drawn, weights[stretch.near])
+            stretch = groups[index]
+            offset, rest = divmod(ends[index] - 1 - drawn, weights[stretch.near])
             if is_below_exp(rest, exponents[stretch.near], self.bits, words):
-                return stretch.start + place if index else None
+                return stretch.start + offset if index else None
 
 
 def stretches(numbers: Sequence[int], radius: int) -> Iterator[Stretch]:
-    """All points that a number is near, by how many are; the numbers ascend.
+    """All points that some number is near, grouped by how many numbers are; the numbers ascend.
 
     >>> list(stretches([0, 3], 2))
     [Stretch(start=-2, points=3, near=1), Stretch(start=1, points=2, near=2), Stretch(start=3, points=3, near=1)]
@@ -130,10 +130,10 @@ def wide_uniform(below: int, words: Iterator[int]) -> int:
 
 
 def is_below_exp(drawn: int, exponent: Fraction, bits: int, words: Iterator[int]) -> bool:
-    """Whether a uniform real, whose integer part was drawn, is below exp(-exponent) * 2**bits, exactly.
+    """Whether a uniform real, of which `drawn` is the integer part, is below exp(-exponent) * 2**bits, exactly.
 
-    Further bits of it are drawn until enclosures of the power decide. They do: the exponential of a rational number
-    other than 0 is irrational, and that of 0 is enclosed by itself.
+    Further bits of it are drawn until enclosures of the power decide. They always do: the exponential of a rational
+    number other than 0 is irrational, and that of 0 is enclosed by itself.
     """
     while True:
         least, most = exp_enclosed(exponent, bits)
@@ -146,7 +146,7 @@ def is_below_exp(drawn: int, exponent: Fraction, bits: int, words: Iterator[int]
 
 @lru_cache(maxsize=1 << 16)
 def exp_enclosed(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Integers around exp(-exponent) * 2**bits, one apart or equal but for rare cases.
+    """Integers around exp(-exponent) * 2**bits: equal, or one apart but in rare cases.
 
     >>> exp_enclosed(Fraction(1), 10), exp_enclosed(Fraction(0), 10), exp_enclosed(Fraction(10**9), 10)
     ((376, 377), (1024, 1024), (0, 1))
@@ -173,7 +173,7 @@ def _garbage(rate: Fraction, delta: Fraction) -> int:
 
 
 def precise(digits: int) -> AbstractContextManager[Context]:
-    """Decimals with so many digits, of which `_SPARE` are for the errors of a few operations, and any exponent."""
+    """A context for decimals of this many digits and any exponent; `_SPARE` of the digits absorb rounding errors."""
     return localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX))
 
 

@@ -12,16 +12,16 @@ from shoal.mechanisms.slot.error_forecast import Outlook
 from shoal.mechanisms.statistic import Estimate
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
-    """The interval, then the mean of what is clipped to it."""
-    return quantile.release(users, of, draws, quantile.fixed, "fixed-quantile")
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+    """The mean of what is clipped to the interval between two private quantiles."""
+    return quantile.release(users, cell, draws, quantile.fixed, "fixed-quantile")
 
 
-def likely_error(found: Outlook, of: CellParameters) -> float:
-    """The error that is likely for these arrays, in parts of the range."""
-    return quantile.likely_error(found, of, quantile.fixed)
+def likely_error(expected: Outlook, cell: CellParameters) -> float:
+    """The likely error for these arrays, in parts of the range."""
+    return quantile.likely_error(expected, cell, quantile.fixed)
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The error that is likely for these counts, in units of the range."""
-    return quantile.predicted_error(counts, of, quantile.fixed)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The likely error for these counts, in units of the range."""
+    return quantile.predicted_error(counts, cell, quantile.fixed)

@@ -33,7 +33,7 @@ from shoal.mechanisms.statistic import Estimate
 
 @dataclass(frozen=True)
 class Bins:
-    """What the interval is chosen from; in steps of 2**-16 of the grid's. Public.
+    """The bins from which the interval is chosen, in 2**-16 of the grid's steps; they are public.
 
     >>> bins = Bins(full=100, tau=20)
     >>> bins.count, [bins.interval(index) for index in range(bins.count)]
@@ -45,7 +45,7 @@ class Bins:
 
     @property
     def count(self) -> int:
-        """How many bins there are; each is at most 2 tau wide."""
+        """The number of bins, each at most 2 tau wide."""
         return -(-self.full // (2 * self.tau))
 
     def interval(self, index: int) -> tuple[int, int]:
@@ -55,13 +55,13 @@ class Bins:
         return max(low, 0), min(high, self.full)
 
 
-def bins(arrays: Arrays, of: CellParameters) -> Bins:
+def bins(arrays: Arrays, cell: CellParameters) -> Bins:
     """The bins for these arrays."""
-    full = of.grid.steps << BITS
+    full = cell.grid.steps << BITS
     spread = Fraction(full)
-    if of.sigma is not None:  # rounding to the grid adds half a step to sigma at most
-        spread = min(spread, 2 * of.sigma * full / (of.grid.high - of.grid.low) + (1 << BITS))
-    return Bins(full, tau(spread, len(arrays.arrays), arrays.cap, of.failure))
+    if cell.sigma is not None:  # rounding to the grid adds half a step to sigma at most
+        spread = min(spread, 2 * cell.sigma * full / (cell.grid.high - cell.grid.low) + (1 << BITS))
+    return Bins(full, tau(spread, len(arrays.arrays), arrays.cap, cell.failure))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -75,21 +75,21 @@ def tau(spread: Fraction, count: int, cap: int, failure: Fraction) -> int:
         return ceiling(decimal(spread) * ((decimal(2 * count / failure)).ln() / (2 * cap)).sqrt())
 
 
-def likely_error(found: Outlook, arrays: Arrays, of: CellParameters) -> float:
-    """The error that is likely for these arrays, in parts of the range."""
-    chosen_from = bins(arrays, of)
-    return error_forecast.levy(found, 2 * chosen_from.tau / chosen_from.full, chosen_from.count, of.epsilon)
+def likely_error(expected: Outlook, arrays: Arrays, cell: CellParameters) -> float:
+    """The likely error for these arrays, in parts of the range."""
+    chosen_from = bins(arrays, cell)
+    return error_forecast.levy(expected, 2 * chosen_from.tau / chosen_from.full, chosen_from.count, cell.epsilon)
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The error that is likely for these counts, in units of the range, as error_forecast.py assumes it."""
-    arrays = arranged(counts, of)
-    return likely_error(outlook(counts, arrays, of), arrays, of) * float(of.grid.high - of.grid.low)
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The likely error for these counts, in units of the range, as error_forecast.py assumes it."""
+    arrays = arranged(counts, cell)
+    return likely_error(outlook(counts, arrays, cell), arrays, cell) * float(cell.grid.high - cell.grid.low)
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
-    """The interval, then the mean of what is clipped to it."""
-    arrays = arranged([len(user) for user in users], of)
-    means, chosen_from = arrays.means(users), bins(arrays, of)
-    index = median_bin(means, chosen_from.full, chosen_from.count, of.epsilon, draws.words("interval"))
-    return clipping.release(means, *chosen_from.interval(index), of.epsilon / 2, arrays, of, draws, "levy")
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+    """The mean of what is clipped to the chosen interval."""
+    arrays = arranged([len(user) for user in users], cell)
+    means, chosen_from = arrays.means(users), bins(arrays, cell)
+    index = median_bin(means, chosen_from.full, chosen_from.count, cell.epsilon, draws.words("interval"))
+    return clipping.release(means, *chosen_from.interval(index), cell.epsilon / 2, arrays, cell, draws, "levy")

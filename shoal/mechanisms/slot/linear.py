@@ -26,7 +26,7 @@ from shoal.mechanisms.statistic import Estimate
 
 @dataclass(frozen=True)
 class Weighting:
-    """What counts of each user, and how much; a function of public counts.
+    """The samples of each user that count, and their weights; a function of public counts.
 
     >>> halves = Weighting(kept=[2, 1], weights=[1, 2], mechanism="two users, a half each")
     >>> halves.weight, halves.heaviest, halves.error([2, 1], 0, Fraction(1))
@@ -39,20 +39,20 @@ class Weighting:
 
     @cached_property
     def weight(self) -> int:
-        """W."""
+        """W, the weight of all samples together."""
         return sum(map(int.__mul__, self.weights, self.kept))
 
     @cached_property
     def heaviest(self) -> int:
-        """The most that a user weighs."""
+        """The greatest weight of one user."""
         return max(map(int.__mul__, self.weights, self.kept))
 
     def total(self, users: Users) -> int:
-        """T."""
+        """T, the weighted sum of the samples."""
         return sum(w * sum(user[:k]) for user, k, w in zip(users, self.kept, self.weights, strict=True))
 
     def bias(self, counts: Counts, dropped: int) -> Fraction:
-        """How far the weighted mean can be from the mean of all samples, in parts of the range: half an L1 distance."""
+        """The most the weighted mean can be off the mean of all samples, in parts of the range: half an L1 distance."""
         samples = sum(counts) + dropped
         above = sum(k * max(0, w * samples - self.weight) for k, w in zip(self.kept, self.weights, strict=True))
         return Fraction(above, self.weight * samples)
@@ -62,25 +62,25 @@ class Weighting:
         return self.bias(counts, dropped) + self.heaviest / (epsilon * self.weight)
 
 
-def release(weighting: Weighting, users: Users, of: CellParameters, draws: Draws) -> Estimate:
+def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The weighted mean with noise."""
-    scale = weighting.heaviest * of.grid.steps / of.epsilon
+    scale = weighting.heaviest * cell.grid.steps / cell.epsilon
     noisy = weighting.total(users) + draws.laplace("mean", scale)
-    found = noised(of.grid, noisy, weighting.weight, scale, of.grid.steps if of.clamps else None)
+    noisy_mean = noised(cell.grid, noisy, weighting.weight, scale, cell.grid.steps if cell.clamps else None)
     return cell_estimate(
-        found.value, found.noise_sd, found.low, found.high, sum(weighting.kept),
-        predicted_error(weighting, [len(user) for user in users], of), weighting.mechanism,
+        noisy_mean.value, noisy_mean.noise_sd, noisy_mean.low, noisy_mean.high, sum(weighting.kept),
+        predicted_error(weighting, [len(user) for user in users], cell), weighting.mechanism,
     )  # fmt: skip
 
 
-def predicted_error(weighting: Weighting, counts: Counts, of: CellParameters) -> float:
-    """What `release` states as the error, in units of the range: it needs no values."""
-    return of.grid.width_value(of.grid.steps * weighting.error(counts, of.dropped, of.epsilon))
+def predicted_error(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
+    """The error that `release` states, in units of the range: it needs no values."""
+    return cell.grid.width_value(cell.grid.steps * weighting.error(counts, cell.dropped, cell.epsilon))
 
 
 def noised(grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None) -> Estimate:
-    """The quotient noisy / weight with error bars of one draw; its value in 0 .. `most` grid steps, if that is set."""
-    found = estimate(grid, noisy, weight, ((scale, 1),))
+    """The quotient noisy / weight with error bars of one draw, clamped to 0 .. `most` grid steps if that is set."""
+    unclamped = estimate(grid, noisy, weight, ((scale, 1),))
     if most is None:
-        return found
-    return replace(found, value=grid.mean_value(min(max(noisy, 0), most * weight), weight))
+        return unclamped
+    return replace(unclamped, value=grid.mean_value(min(max(noisy, 0), most * weight), weight))

@@ -33,17 +33,17 @@ from shoal.mechanisms.slot.worst_error import (
 from shoal.mechanisms.statistic import Estimate
 
 
-def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
+def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """Mean and variance of the samples that count, in units of the range and in such units squared."""
     counts = [len(user) for user in users]
-    most = cap(counts, of)
+    most = cap(counts, cell)
     values = [user[:most] for user in users]
     kept = sum(map(len, values))
-    grid, squares = of.grid, squared(of.grid)
-    (first, second), (narrow, wide) = sums(values), scales(kept, most, of)
+    grid, squares = cell.grid, squared(cell.grid)
+    (first, second), (narrow, wide) = sums(values), scales(kept, most, cell)
     first += draws.laplace("mean", narrow)
     second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
-    highest, widest = (grid.steps, Fraction(squares.steps, 4)) if of.clamps else (None, None)
+    highest, widest = (grid.steps, Fraction(squares.steps, 4)) if cell.clamps else (None, None)
     mean, variance = noised(grid, first, kept, narrow, highest), noised(squares, second, kept**2, wide, widest)
     return cell_estimate(
         value=_pair(mean.value, variance.value),
@@ -51,22 +51,22 @@ def release(users: Users, of: CellParameters, draws: Draws) -> Estimate:
         low=_pair(mean.low, variance.low),
         high=_pair(mean.high, variance.high),
         samples=kept,
-        error=_pair(*errors(kept, most, sum(counts) + of.dropped, of)),
+        error=_pair(*errors(kept, most, sum(counts) + cell.dropped, cell)),
         mechanism=f"mean and variance, up to {most} of a user's samples",
     )
 
 
-def predicted_error(counts: Counts, of: CellParameters) -> float:
-    """The sum of both worst expected errors, in units of the range and in their squares: what "optimal" is about."""
-    most = cap(counts, of)
-    kept, samples = sum(min(count, most) for count in counts), sum(counts) + of.dropped
-    return float(mean_and_variance_error(kept, most, samples, of.epsilon, of.grid.high - of.grid.low))
+def predicted_error(counts: Counts, cell: CellParameters) -> float:
+    """The sum of both worst expected errors, in units of the range and its square: "optimal" makes it least."""
+    most = cap(counts, cell)
+    kept, samples = sum(min(count, most) for count in counts), sum(counts) + cell.dropped
+    return float(mean_and_variance_error(kept, most, samples, cell.epsilon, cell.grid.high - cell.grid.low))
 
 
-def cap(counts: Counts, of: CellParameters) -> int:
-    """The samples of a user that count."""
-    width = of.grid.high - of.grid.low
-    return contribution_cap(counts, of, partial(mean_and_variance_error, epsilon=of.epsilon, width=width))
+def cap(counts: Counts, cell: CellParameters) -> int:
+    """The number of a user's samples that count."""
+    width = cell.grid.high - cell.grid.low
+    return contribution_cap(counts, cell, partial(mean_and_variance_error, epsilon=cell.epsilon, width=width))
 
 
 def sums(users: Users) -> tuple[int, int]:
@@ -79,15 +79,15 @@ def sums(users: Users) -> tuple[int, int]:
     return total, samples * sum(sum(map(mul, user, user)) for user in users) - total**2
 
 
-def scales(kept: int, most: int, of: CellParameters) -> tuple[Fraction, Fraction]:
-    """Of the noise on N1 and on N2."""
-    steps, half = of.grid.steps, of.epsilon / 2
+def scales(kept: int, most: int, cell: CellParameters) -> tuple[Fraction, Fraction]:
+    """The scales of the noise on N1 and on N2."""
+    steps, half = cell.grid.steps, cell.epsilon / 2
     return steps * most / half, steps**2 * variance_sensitivity(kept, most) / half
 
 
-def errors(kept: int, most: int, samples: int, of: CellParameters) -> tuple[float, float]:
-    """The worst expected errors of mean and variance, in units of the range and in such units squared."""
-    half, grid, squares = of.epsilon / 2, of.grid, squared(of.grid)
+def errors(kept: int, most: int, samples: int, cell: CellParameters) -> tuple[float, float]:
+    """The worst expected errors of mean and variance, in units of the range and of its square."""
+    half, grid, squares = cell.epsilon / 2, cell.grid, squared(cell.grid)
     mean, variance = mean_error(kept, most, samples, half), variance_error(kept, most, samples, half)
     return grid.width_value(grid.steps * mean), squares.width_value(squares.steps * variance)
 

@@ -16,7 +16,7 @@ from shoal.mechanisms import check
 
 @dataclass(slots=True)
 class Array:
-    """Which users lie in it, by position, and how many samples they put in together."""
+    """The users in an array, by position, and how many samples they put in together."""
 
     users: list[int]
     fill: int

@@ -48,26 +48,26 @@ def dependent(count: int, epsilon: Fraction) -> Fraction:
 
 
 def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, draws: Draws) -> tuple[int, int]:
-    """[a, b] from the q and 1 - q quantiles, each for epsilon; in steps of 2**-16 of the grid's."""
+    """[a, b] from the q and 1 - q quantiles, each for epsilon; in 2**-16 of the grid's steps."""
     cells = [min(mean >> BITS, steps - 1) for mean in means]
-    one = choose(cells, steps, q, epsilon, draws.words("quantile", 0))
-    other = choose(cells, steps, 1 - q, epsilon, draws.words("quantile", 1))
-    return min(one, other) << BITS, (max(one, other) + 1) << BITS
+    lower = choose(cells, steps, q, epsilon, draws.words("quantile", 0))
+    upper = choose(cells, steps, 1 - q, epsilon, draws.words("quantile", 1))
+    return min(lower, upper) << BITS, (max(lower, upper) + 1) << BITS
 
 
-def release(users: Users, of: CellParameters, draws: Draws, at: Lower, name: str) -> Estimate:
-    """The interval, then the mean of what is clipped to it."""
-    arrays = arranged([len(user) for user in users], of)
-    means, q = arrays.means(users), at(len(arrays.arrays), of.epsilon)
-    low, high = interval(means, of.grid.steps, q, of.epsilon / 4, draws)
-    return clipping.release(means, low, high, of.epsilon / 2, arrays, of, draws, name)
+def release(users: Users, cell: CellParameters, draws: Draws, at: Lower, name: str) -> Estimate:
+    """The mean of what is clipped to the interval between the two quantiles."""
+    arrays = arranged([len(user) for user in users], cell)
+    means, q = arrays.means(users), at(len(arrays.arrays), cell.epsilon)
+    low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)
+    return clipping.release(means, low, high, cell.epsilon / 2, arrays, cell, draws, name)
 
 
-def likely_error(found: Outlook, of: CellParameters, at: Lower) -> float:
-    """The error that is likely for these arrays, in parts of the range."""
-    return error_forecast.quantile(found, at(found.count, of.epsilon), of.epsilon)
+def likely_error(expected: Outlook, cell: CellParameters, at: Lower) -> float:
+    """The likely error for these arrays, in parts of the range."""
+    return error_forecast.quantile(expected, at(expected.count, cell.epsilon), cell.epsilon)
 
 
-def predicted_error(counts: Counts, of: CellParameters, at: Lower) -> float:
-    """The error that is likely for these counts, in units of the range, as error_forecast.py assumes it."""
-    return likely_error(outlook(counts, arranged(counts, of), of), of, at) * float(of.grid.high - of.grid.low)
+def predicted_error(counts: Counts, cell: CellParameters, at: Lower) -> float:
+    """The likely error for these counts, in units of the range, as error_forecast.py assumes it."""
+    return likely_error(outlook(counts, arranged(counts, cell), cell), cell, at) * float(cell.grid.high - cell.grid.low)

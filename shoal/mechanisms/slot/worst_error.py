@@ -16,7 +16,7 @@ from fractions import Fraction
 
 
 def mean_error(kept: int, most: int, samples: int, epsilon: Fraction) -> Fraction:
-    """E of a mean alone, in parts of the range: `kept` of `samples` samples, at most `most` of them of one user.
+    """E of a mean alone, in parts of the range: `kept` of `samples` samples, at most `most` of one user.
 
     >>> mean_error(kept=6, most=2, samples=8, epsilon=Fraction(1))
     Fraction(7, 12)
@@ -57,7 +57,7 @@ def _variance(kept: int, most: int, samples: int, epsilon: Fraction) -> int:
 
 
 def variance_bias(kept: int, samples: int) -> int:
-    """samples**2 times what left out samples can do to a variance, in parts of the squared range.
+    """samples**2 times what leaving samples out can do to a variance, in parts of the squared range.
 
     >>> variance_bias(5, 6), variance_bias(3, 6), variance_bias(1, 5), variance_bias(6, 6)
     (5, 9, 6, 0)

@@ -106,8 +106,6 @@ class RunningSum:
         """The two releases whose difference is the sum over the last `length` of steps 1 .. end.
 
         Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
-
-        Steps that `last` leaves out were skipped: they hold nothing, and the release before them tells the same.
         """
         start, end = _ends(end, length, last)
         if start == end:
