@@ -12,35 +12,35 @@ Exact = int | Fraction
 
 
 def positive(**values: Exact) -> None:
-    """Each value is greater than 0."""
+    """Refuse values that are not greater than 0."""
     for name, value in exact(values):
         if value <= 0:
             raise ValueError(f"{name} must be greater than 0, not {value}")
 
 
 def not_negative(**values: Exact) -> None:
-    """Each value is 0 or more."""
+    """Refuse values below 0."""
     for name, value in exact(values):
         if value < 0:
             raise ValueError(f"{name} must be 0 or more, not {value}")
 
 
 def below(limit: int, **values: int) -> None:
-    """Each value lies in 0 .. limit - 1."""
+    """Refuse values outside 0 .. limit - 1."""
     for name, value in exact(values):
         if not 0 <= value < limit:
             raise ValueError(f"{name} must be at least 0 and below {limit}, not {value}")
 
 
 def probability(**values: Exact) -> None:
-    """Each value lies strictly between 0 and 1."""
+    """Refuse values that do not lie strictly between 0 and 1."""
     for name, value in exact(values):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, not {value}")
 
 
 def exact(values: Mapping[str, Exact]) -> list[tuple[str, Exact]]:
-    """The names and values, none of them a float: a float rounds, and rounding decides privacy.
+    """The names and values, of which none may be a float: a float rounds, and rounding decides privacy.
 
     >>> positive(epsilon=0.1)
     Traceback (most recent call last):

@@ -27,12 +27,12 @@ def power(base: Fraction | int, exponent: Fraction) -> Fraction:
 
 
 def most(value: Fraction) -> Fraction:
-    """What a number that was computed so cannot be above."""
+    """An upper bound on the exact value of a number that was computed so."""
     return value * (1 + _SLACK)
 
 
 def rounding_up() -> AbstractContextManager[Context]:
-    """The context in which the constants are computed."""
+    """The context in which constants are computed."""
     return localcontext(_CEILING)
 
 
@@ -42,7 +42,7 @@ def decimal(value: Fraction | int) -> Decimal:
 
 
 def ceiling(value: Decimal) -> int:
-    """An integer that is at least the exact value of what was computed.
+    """An integer no less than the exact value of what was computed.
 
     >>> with rounding_up():
     ...     ceiling(decimal(2).sqrt() * 10**6)

@@ -41,7 +41,7 @@ def noise_sd(scales: Scales) -> float:
 
 @lru_cache(maxsize=1 << 14)
 def noise_quantile(scales: Scales) -> float:
-    """The number that the size of such a sum stays below with probability 0.95.
+    """The bound below which the size of such a sum stays with probability 0.95.
 
     >>> noise_quantile(((Fraction(10), 1),)), six_digits(10 * math.log(20))
     (29.9573, 29.9573)
@@ -56,7 +56,7 @@ def noise_quantile(scales: Scales) -> float:
 
 
 def estimate(grid: Grid, total: int, samples: int, scales: Scales, ends: tuple[float, float] | None = None) -> Estimate:
-    """The mean of `samples` samples with noisy sum `total`, clamped to `ends`; error bars of noise of these scales."""
+    """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""
     value = grid.mean_value(total, samples)
     half = grid.width_value(noise_quantile(scales)) / samples
     sd = grid.width_value(noise_sd(scales)) / samples
@@ -82,14 +82,14 @@ def _quantile(scales: list[tuple[float, int]]) -> float:
 
 
 def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.zeros(len(frequencies))
+    log_phi: NDArray[np.float64] = np.zeros(len(frequencies))
     for scale, count in scales:
-        found = found - count * np.log1p((scale * frequencies) ** 2)
-    return found
+        log_phi = log_phi - count * np.log1p((scale * frequencies) ** 2)
+    return log_phi
 
 
 def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:
-    """Newton's method, from the left: the distribution of |X| is concave there, so each step stays left of the root."""
+    """Newton's method from the left: the distribution of |X| is concave there, so each step stays left of the root."""
     step = x
     while step > 1e-8 * x:
         angles = frequencies * x

@@ -19,7 +19,7 @@ ANYWHERE = ""  # the cell of what has neither coordinates nor a group
 
 
 def cell_reader(cell: CellSection | None, group: str | None, reading: int = FIRST) -> Reader:
-    """What finds an event's cell.
+    """The function that finds an event's cell.
 
     >>> read = cell_reader(CellSection(h3=8, lat="lat", lon="lon"), None)
     >>> read({"lat": 52.5, "lon": 13.4}, b"")
@@ -46,22 +46,22 @@ def _hexagons(cell: CellSection, reading: int) -> Reader:
     return read
 
 
-def _number(found: Any) -> Any:
-    """A number that stands in a text, as every cell of a CSV does; all else as it is."""
-    if found.__class__ is not str:
-        return found
-    number = json_number(found)
-    return found if number is None else float(number)
+def _number(field: Any) -> Any:
+    """A number that stands in a text, as every field of a CSV does; anything else as it is."""
+    if field.__class__ is not str:
+        return field
+    number = json_number(field)
+    return field if number is None else float(number)
 
 
-def _degrees(found: Any, most: int, role: str) -> int | float:
+def _degrees(field: Any, most: int, role: str) -> int | float:
     """A coordinate: a JSON number between -most and most.
 
     Raises:
-        Refused: missing, no number, or none that is on Earth.
+        Refused: it is missing, not a number, or not on Earth.
     """
-    kind = found.__class__
-    if (kind is not float and kind is not int) or not -most <= found <= most:
-        raise Refused(f"no-{role}" if found is MISSING else f"bad-{role}")
-    degrees: int | float = found
+    kind = field.__class__
+    if (kind is not float and kind is not int) or not -most <= field <= most:
+        raise Refused(f"no-{role}" if field is MISSING else f"bad-{role}")
+    degrees: int | float = field
     return degrees

@@ -10,7 +10,7 @@ FIRST = bytes(32)  # what stands before the first release of a group
 
 
 def chain(previous: bytes, release: bytes) -> bytes:
-    """Digest of a release and of all that its group published before it.
+    """The digest of a release and of all that its group published before it.
 
     >>> chain(chain(FIRST, b"one"), b"two").hex()[:16]
     'b9f0cc527d38ea48'
@@ -19,7 +19,7 @@ def chain(previous: bytes, release: bytes) -> bytes:
 
 
 def parameters_digest(parameters: str) -> str:
-    """Digest, in hexadecimal, of a metric version's parameters as the text that the ledger keeps.
+    """The digest, in hexadecimal, of a metric version's parameters as the text that the ledger keeps.
 
     >>> parameters_digest("{}")[:16]
     '44136fa355b3678a'

@@ -45,7 +45,7 @@ class Message:
     partials: dict[str, list[Partial]] = field(default_factory=dict)  # by the same; one for each tick
 
     def encode(self) -> bytes:
-        """JSON with one-letter keys: contributions are the bulk of what shoal writes."""
+        """JSON with one-letter keys, since contributions are the bulk of what shoal writes."""
         return orjson.dumps(
             {
                 "t": self.topic, "p": self.partition, "n": self.number, "o": self.offset, "w": self.wall,
@@ -55,15 +55,15 @@ class Message:
 
     @classmethod
     def decode(cls, raw: bytes) -> "Message":
-        """The message again; its rows are lists where they were tuples."""
-        found = orjson.loads(raw)
+        """The message again, with lists where its rows were tuples."""
+        wire = orjson.loads(raw)
         return cls(
-            found["t"], found["p"], found["n"], found["o"], found["w"], found["m"], found["i"], found["c"], found["s"]
+            wire["t"], wire["p"], wire["n"], wire["o"], wire["w"], wire["m"], wire["i"], wire["c"], wire["s"]
         )  # fmt: skip
 
 
 def record_key(metric: str, group: str | None) -> str:
-    """The record key of a metric's group: `metric|group`, `metric|` without one."""
+    """The record key of a metric's group: `metric|group`, or `metric|` without a group."""
     return f"{metric}|{group or ''}"
 
 
@@ -93,8 +93,8 @@ def activation_bytes(
 ) -> bytes:
     """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior.
 
-    Of a value with several coordinates prior and samples are lists with one for each (null and 0 where the level does
-    not count), and epsilon is for all.
+    For a value with several coordinates, prior and samples are lists with an entry for each (null and 0 where the level
+    does not count), and epsilon is for all.
     """
     return orjson.dumps(
         {
@@ -105,7 +105,7 @@ def activation_bytes(
 
 
 def dead_letter_bytes(reason: str, metric: str, topic: str, partition: int, offset: int, raw: bytes | None) -> bytes:
-    """A refused record with its reason and origin; at most 64 KiB of it, then its length and SHA-256 too."""
+    """A refused record with its reason and origin; beyond 64 KiB, only its beginning, length and SHA-256."""
     fields: dict[str, Any] = {
         "reason": reason, "metric": metric, "topic": topic, "partition": partition, "offset": offset,
         "record": None if raw is None else raw[:MAX_DEAD_LETTER_BYTES].decode("utf-8", "replace"),

@@ -36,22 +36,20 @@ NAMES = {
 
 
 class Exact(TypeDecorator[Fraction]):
-    """A fraction, kept as exact text; a float would round what is charged."""
+    """A fraction kept as exact text; a float would round what is charged."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: Fraction | None, dialect: Dialect) -> str | None:
-        """To the database."""
         return None if value is None else exact_text(value)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Fraction | None:
-        """From the database."""
         return None if value is None else Fraction(value)
 
 
 def escape(label: str) -> str:
-    r"""JSON strings may hold NUL and PostgreSQL's may not, so it is written \0, and a backslash \\.
+    r"""Escape NUL, which JSON strings may hold and PostgreSQL's may not, as \0, and a backslash as \\.
 
     >>> print(escape("a\\b\0c"), unescape(escape("a\\b\0c")) == "a\\b\0c")
     a\\b\0c True
@@ -60,7 +58,7 @@ def escape(label: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """What `escape` was given."""
+    """The text that `escape` was given."""
     return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
 
 
@@ -71,11 +69,9 @@ class Label(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """To the database."""
         return None if value is None else escape(value)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
-        """From the database."""
         return None if value is None else unescape(value)
 
 
@@ -87,7 +83,7 @@ class Table(DeclarativeBase):
 
 
 class Log(Table):
-    """The log itself, one row. Its random id is what a key file is bound to."""
+    """The log itself, in one row, with the random id to which a key file is bound."""
 
     __tablename__ = "log"
     __table_args__ = (CheckConstraint("one = 1", name="one"),)
@@ -98,7 +94,7 @@ class Log(Table):
 
 
 class Budget(Table):
-    """The population's budget, one row, from the first registration on."""
+    """The population's budget, in one row, from the first registration on."""
 
     __tablename__ = "budget"
     __table_args__ = (CheckConstraint("one = 1", name="one"),)
@@ -110,7 +106,7 @@ class Budget(Table):
 
 
 class BudgetChange(Table):
-    """What the budget became and when; the last row equals the budget."""
+    """What the budget became, and when; the last row equals the budget."""
 
     __tablename__ = "budget_change"
 
@@ -145,7 +141,7 @@ class MetricVersion(Table):
 
 
 class PartitionCount(Table):
-    """Partitions of a topic as an app first met it; with others, users would hash elsewhere and start again."""
+    """The partitions of a topic when an app first met it; with others, users would hash elsewhere and start again."""
 
     __tablename__ = "partition_count"
 
@@ -160,7 +156,7 @@ def _of_a_version() -> ForeignKeyConstraint:
 
 
 class Owner(Table):
-    """Who alone may add to a version's stream, and how much of it the log has. Every version has its row."""
+    """The only one that may add to a version's stream, and how much of the stream the log has; one row per version."""
 
     __tablename__ = "owner"
     __table_args__ = (_of_a_version(), CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))

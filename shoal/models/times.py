@@ -82,7 +82,7 @@ def time_of_field_text(text: str) -> int | None:
 
 
 def time_of_text(text: str) -> int | None:
-    """Microseconds of an ISO 8601 text; None if it is none. Fractions beyond microseconds are cut off.
+    """Microseconds of an ISO 8601 text, or None if it is not one. Fractions beyond microseconds are cut off.
 
     >>> time_of_text("1970-01-01T00:00:01.5Z"), time_of_text("1970-01-02"), time_of_text("yesterday")
     (1500000, 86400000000, None)
@@ -102,7 +102,7 @@ def valid(time: int) -> int | None:
 
 
 def end_of_tick(time: int, every: int) -> int:
-    """When the tick of such a length that holds this time ends.
+    """The end of the tick, of length `every`, that holds this time.
 
     >>> end_of_tick(59, 60), end_of_tick(60, 60)
     (60, 120)

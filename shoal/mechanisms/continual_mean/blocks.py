@@ -15,7 +15,7 @@ NONE = -1
 
 
 def closes(samples: int) -> int:
-    """The level of the block that a unit's sample of this number (from 1) closes, or NONE.
+    """The level of the block that a unit's sample with this number (from 1) closes, or NONE.
 
     >>> [closes(j) for j in range(1, 10)]
     [0, 1, -1, 2, -1, -1, -1, 3, -1]
@@ -24,7 +24,7 @@ def closes(samples: int) -> int:
 
 
 def weight(level: int) -> int:
-    """w_l: samples in a block of the level.
+    """w_l, the number of samples in a block of the level.
 
     >>> [weight(level) for level in range(5)]
     [1, 1, 2, 4, 8]
@@ -45,7 +45,7 @@ _WEIGHTS = tuple(map(weight, range(COUNT_BITS)))
 
 
 def samples_in(counts: Iterable[int]) -> int:
-    """In so many blocks of each level.
+    """The samples in this many blocks of each level.
 
     >>> samples_in([3, 2, 1])
     7
@@ -68,7 +68,6 @@ class BlockBounder:
     parts: int = 0
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
         count = (account & COUNT_MASK) + 1
         if count > self.max_contributions:
             raise over_cap()

@@ -31,7 +31,7 @@ LARGEST_SUM = 1 << 63  # sums of a unit's samples stay below it: they travel as 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All that is public about one level."""
+    """All public parameters of one level."""
 
     index: int
     weight: int  # w_l
@@ -42,18 +42,18 @@ class Level:
 
     @property
     def array_size(self) -> int:
-        """Samples in an array of the level's prior."""
+        """The number of samples in an array of the level's prior."""
         return 1 << (self.index - 1)
 
 
 def scales_of(levels: Sequence[Level], counts: Sequence[int]) -> Scales:
-    """What the noise of all levels together consists of, with so many blocks in each."""
-    return tuple(one for level, count in zip(levels, counts, strict=False) for one in level.tree.scales(count))
+    """The scales of the draws that make up the noise of all levels, with this many blocks in each."""
+    return tuple(scale for level, count in zip(levels, counts, strict=False) for scale in level.tree.scales(count))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMean(MeanParameters):
-    """The public constants of a mean on blocks; an algorithm on blocks is a subclass."""
+    """The public constants of a mean over blocks; an algorithm over blocks is a subclass."""
 
     sigma: Fraction | None = None  # of subgaussian data, in units of the range; None: samples lie in the range
 
@@ -71,7 +71,7 @@ class BlockMean(MeanParameters):
         return max(1, blocks.top_level(self.max_contributions))
 
     def closed(self, pattern: Pattern, tau: float) -> list[int]:
-        """How many blocks of each level units have closed."""
+        """The number of blocks of each level that units have closed."""
         return [pattern.reached(1 << level, tau) for level in range(self.max_contributions.bit_length())]
 
     @property
@@ -99,19 +99,22 @@ class BlockMean(MeanParameters):
 
     @property
     def projections(self) -> int:
-        """How many of a unit's blocks the deviations allow for: L, as printed; all where levels 0 and 1 may clip."""
+        """The number of a unit's blocks that the deviations allow for.
+
+        That is L, as printed in the paper, or all blocks where levels 0 and 1 may clip.
+        """
         return self.top if self.sigma is None else self.top + 1
 
     def deviation(self, weight: int, projections: int, failure: Fraction) -> Decimal:
-        """sqrt(w / 2 * ln(2 n p / failure)) in spreads: how far from its mean a block of that weight is at most.
+        """sqrt(w / 2 * ln(2 n p / failure)) in spreads: the most that a block of weight w is off its mean.
 
-        But for failure, that is, over p blocks of each of n units. For bounded data it is Hoeffding's bound; times
-        2 sigma it is sigma * sqrt(2 w ln(2 n p / failure)).
+        It holds, except with probability `failure`, for p blocks of each of n units. For bounded data it is Hoeffding's
+        bound; times 2 sigma it is sigma * sqrt(2 w ln(2 n p / failure)).
         """
         return (decimal(2 * self.users * projections / failure).ln() * weight / 2).sqrt()
 
     def interval(self, weight: int, position: Fraction, half_width: int) -> tuple[int, int]:
-        """The interval of exactly 2 * half_width steps around a block whose mean lies at a position in the range."""
+        """The interval of exactly 2 * half_width steps around a block whose mean lies at `position` in the range."""
         middle = weight * (self.margin + self.grid.steps * position) // 1
         return middle - half_width, middle + half_width
 
@@ -126,5 +129,4 @@ class LevelKeys:
     level: int
 
     def __call__(self, epoch: int) -> bytes:
-        """The subkey of the epoch's nodes."""
         return derive(self.key, self.group, "tree", "mean", self.coordinate, self.level, epoch)

@@ -39,10 +39,10 @@ WORDS = {
 
 
 def complaint(error: ValidationError, tree: Mapping[str, Any], models: Mapping[str, type[Section]]) -> str:
-    """The first thing that is wrong, with its place and a remedy; `models` are the file's tables by name."""
-    found = error.errors(include_input=False, include_url=False)
+    """The first thing that is wrong, with where it is and a remedy; `models` are the file's tables by name."""
+    errors = error.errors(include_input=False, include_url=False)
     # A misspelt key is both unknown and missing: the unknown one says more.
-    first = min(found, key=lambda one: one["type"] != "extra_forbidden")
+    first = min(errors, key=lambda problem: problem["type"] != "extra_forbidden")
     loc: Location = first["loc"]
     where, model = _place(loc, tree, models)
     key = str(loc[-1])
@@ -63,7 +63,7 @@ def _instead(key: str, model: type[Section] | None) -> str:
 
 
 def _of_the_file(loc: Location, tree: Mapping[str, Any]) -> bool:
-    """Whether what is wrong is a table as a whole: missing, or no table."""
+    """Whether a table as a whole is wrong: missing, or not a table."""
     if len(loc) == 1:
         return True
     return loc[0] == "metric" and len(loc) == 2 and not isinstance(tree["metric"][loc[1]], dict)
@@ -93,13 +93,13 @@ def _place(
 
 
 def _key(loc: Location, models: Mapping[str, type[Section]]) -> str:
-    """The key that the place ends in: behind it may stand a number in a list, or an alternative of its type."""
+    """The key that the location ends in; a number in a list, or an alternative of its type, may follow it."""
     known = {key for model in models.values() for key in model.model_fields}
     return next((str(part) for part in reversed(loc[1:]) if part in known), "")
 
 
 def _words(name: str, first: Any) -> str:
-    """What is wrong with a key's value."""
+    """A sentence on what is wrong with a key's value."""
     kind, text = first["type"], str(first["msg"])
     if kind == "string_pattern_mismatch":
         return f"must be made of {NAMES[name]}"

@@ -26,14 +26,14 @@ def field_names(value: Any) -> str | tuple[str, ...]:
         raise ValueError("must be the name of a field, or a list of names")
     if not 2 <= len(value) <= MOST:
         raise ValueError(f"must be one name as text, or a list of 2 to {MOST} names")
-    for one, other in combinations(value, 2):
-        if overlap(one, other):
-            raise ValueError(f"has {one!r} and {other!r}, of which one is or holds the other; name each field once")
+    for field, other in combinations(value, 2):
+        if overlap(field, other):
+            raise ValueError(f"has {field!r} and {other!r}, of which one is or holds the other; name each field once")
     return tuple(value)
 
 
 def ranges(value: Any) -> Range | tuple[Range, ...]:
-    """[low, high], or a list of such.
+    """[low, high], or a list of such pairs.
 
     >>> ranges([0, 1]) == (0, 1), len(ranges([[0, 1], [-5, 5]]))
     (True, 2)
@@ -55,7 +55,7 @@ def _range(value: Any) -> Range:
 
 
 def numbers(value: Any) -> Fraction | tuple[Fraction, ...]:
-    """An exact number, or a list of such.
+    """An exact number, or a list of exact numbers.
 
     >>> numbers("0.5"), numbers([1, "1/3"])
     (Fraction(1, 2), (Fraction(1, 1), Fraction(1, 3)))
@@ -64,31 +64,31 @@ def numbers(value: Any) -> Fraction | tuple[Fraction, ...]:
 
 
 def positive_numbers(value: Any) -> Fraction | tuple[Fraction, ...]:
-    """Likewise, each greater than 0."""
-    found = numbers(value)
-    if any(number <= 0 for number in (found if isinstance(found, tuple) else (found,))):
+    """An exact number, or a list of exact numbers, each greater than 0."""
+    parsed = numbers(value)
+    if any(number <= 0 for number in (parsed if isinstance(parsed, tuple) else (parsed,))):
         raise ValueError("must be greater than 0")
-    return found
+    return parsed
 
 
 def for_each(key: str, value: One | tuple[One, ...], count: int, *, is_list: bool) -> tuple[One, ...]:
-    """A key's value for each of `count` coordinates; with one coordinate it is no list."""
+    """A key's value for each of `count` coordinates; with one coordinate it is not a list."""
     if count == 1 and not is_list:
         return (cast(One, value),)
-    found = cast(tuple[One, ...], value) if is_list else ()
-    if count == 1 or len(found) != count:
+    listed = cast(tuple[One, ...], value) if is_list else ()
+    if count == 1 or len(listed) != count:
         wanted = "one" if count == 1 else f"a list of {count}, one for each value"
         raise ValueError(f"{key} must be {wanted}")
-    return found
+    return listed
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(left: str, right: str) -> bool:
     """Whether two fields are the same, or one lies inside the other.
 
     >>> overlap("a", "a.b"), overlap("a", "ab")
     (True, False)
     """
-    first, second = one.split("."), other.split(".")
+    first, second = left.split("."), right.split(".")
     shorter = min(len(first), len(second))
     return first[:shorter] == second[:shorter]
 

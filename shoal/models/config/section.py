@@ -22,7 +22,7 @@ Duration = Annotated[int, BeforeValidator(_duration)]
 
 
 class Section(BaseModel):
-    """A table of the file: unknown keys are errors, values are frozen, an error never repeats its input."""
+    """A table of the file: unknown keys are errors, values are frozen, and an error never repeats its input."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, hide_input_in_errors=True, arbitrary_types_allowed=True, strict=False
@@ -30,10 +30,10 @@ class Section(BaseModel):
 
 
 def positive_span(value: int) -> int:
-    """A duration that can be a tick, a step or a period.
+    """Check a duration that is to be a tick, a step or a period.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it is not positive, or longer than 36500 days.
     """
     if not 0 < value <= 36_500 * DAY:
         raise ValueError("must be longer than 0s and at most 36500d")

@@ -26,7 +26,7 @@ Below = Callable[[float], float]  # a distribution function, of grid steps
 
 @dataclass(frozen=True)
 class Law:
-    """Of a mean's samples."""
+    """The assumed law of a mean's samples."""
 
     mean: SharpParameters
     spread: Fraction
@@ -49,14 +49,14 @@ class Law:
         return x * x * (3 - 2 * x)
 
     def _means_below(self, size: int) -> Below:
-        """The distribution function of means of so many samples."""
+        """The distribution function of means of `size` samples."""
         sd = self._sample_sd / math.sqrt(size) * math.sqrt(2)
         return lambda step: math.erfc((self._middle - step) / sd) / 2
 
     # ---------------------------------------------------------------- private choices
 
     def clip_width(self, units: int, shares: Shares, noise: Fraction) -> int:
-        """Of the range that units' first samples give, in grid steps."""
+        """The width, in grid steps, of the clip range that the units' first samples give."""
         mean, buckets, below = self.mean, self.mean.buckets, self.samples_below
         ends = buckets.boundaries
         target = clip_range.outside(len(mean.half_widths), mean.group_epsilon * shares.scale)
@@ -72,23 +72,23 @@ class Law:
             low, high = buckets.around(centre, int(half * widening[skewed]))
             return ends[high] - ends[low]
 
-        found = self._ranges(below, outside, units, shares, target)
-        return _quantile(sorted((width(centre, half), odds) for centre, half, odds in found), self.quantile)
+        choices = self._ranges(below, outside, units, shares, target)
+        return _quantile(sorted((width(centre, half), odds) for centre, half, odds in choices), self.quantile)
 
     def first_half_width(self, units: int, shares: Shares) -> int:
-        """Of the means of units' first blocks, in grid steps."""
+        """The half width, in grid steps, of the means of the units' first blocks."""
         mean, below = self.mean, self._means_below(self.mean.shape.weight(0))
         target = choice_target(units, len(mean.half_widths), mean.group_epsilon * shares.scale)
 
         def outside(centre: int, half: int) -> float:
             return below(centre - half) + 1 - below(centre + half)
 
-        found = self._ranges(below, outside, units, shares, target)
-        half = _quantile(sorted((half, odds) for _, half, odds in found), self.quantile)
+        choices = self._ranges(below, outside, units, shares, target)
+        half = _quantile(sorted((half, odds) for _, half, odds in choices), self.quantile)
         return max(int(half * clip_range.widening(Fraction(target, units), BLOCK_NOISE)), mean.least_half_width)
 
     def half_width(self, size: int, units: int, candidates: Sequence[int], epsilon: Fraction, noise: float) -> int:
-        """Of the means of so many samples, around a centre with that much noise."""
+        """The half width, in grid steps, of means of `size` samples around a centre with this much noise."""
         target = choice_target(units, len(candidates), epsilon)
         sd = math.hypot(self._sample_sd / math.sqrt(size), noise) * math.sqrt(2)
         odds = _odds([abs(units * math.erfc(half / sd) - target) for half in candidates], float(epsilon) / 2)
@@ -98,7 +98,7 @@ class Law:
     def _ranges(
         self, below: Below, outside: Callable[[int, int], float], units: int, shares: Shares, target: int
     ) -> Iterator[tuple[int, int, float]]:
-        """(centre, half width before it is widened, how likely)."""
+        """(centre, half width before it is widened, probability) of each choice."""
         ends, halves = self.mean.buckets.boundaries, self.mean.half_widths
         epsilon = float(self.mean.group_epsilon)
         centres = _odds([abs(2 * units * below(end) - units) for end in ends], epsilon * float(shares.centre) / 4)
@@ -107,11 +107,11 @@ class Law:
                 continue
             costs = [abs(units * outside(centre, half) - target) for half in halves]
             odds = _odds(costs, epsilon * float(shares.scale) / 2)
-            yield from ((centre, half, likely * one) for half, one in zip(halves, odds, strict=True))
+            yield from ((centre, half, likely * odd) for half, odd in zip(halves, odds, strict=True))
 
 
 def _odds(costs: Sequence[float], rate: float) -> list[float]:
-    """How likely the exponential mechanism chooses each.
+    """The probabilities with which the exponential mechanism chooses each.
 
     >>> _odds([4, 4, 1e9], 1)
     [0.5, 0.5, 0.0]
@@ -119,11 +119,11 @@ def _odds(costs: Sequence[float], rate: float) -> list[float]:
     least = min(costs)
     odds = [math.exp(-rate * (cost - least)) for cost in costs]
     whole = sum(odds)
-    return [one / whole for one in odds]
+    return [odd / whole for odd in odds]
 
 
 def _quantile(weighted: Sequence[tuple[int, float]], part: float) -> int:
-    """The number at which that part of the weight is reached.
+    """The number at which `part` of the weight is reached.
 
     >>> _quantile([(1, 0.2), (3, 0.4), (9, 0.4)], 0.5)
     3

@@ -25,7 +25,7 @@ LEAST, MOST = 4, 16
 
 @dataclass(frozen=True)
 class Shape:
-    """How a unit's samples are cut, for a cap.
+    """How a unit's samples are cut into singles and blocks, for a cap.
 
     >>> [(Shape(m).singles, Shape(m).alone, Shape(m).blocks) for m in (1, 63, 64, 96, 512, 1024)]
     [(1, 1, 0), (63, 63, 0), (64, 4, 7), (64, 4, 8), (64, 8, 11), (64, 16, 11)]
@@ -39,51 +39,50 @@ class Shape:
 
     @cached_property
     def singles(self) -> int:
-        """S: how many of a unit's samples come one by one."""
+        """S, the number of a unit's samples that come one by one."""
         return min(self.max_contributions, SINGLES)
 
     @cached_property
     def alone(self) -> int:
-        """E: how many of them are in no block."""
+        """E, the number of those that are in no block."""
         m = self.max_contributions
         return m if m < SINGLES else min(MOST, max(LEAST, 1 << m.bit_length() - 7))
 
     @cached_property
     def levels(self) -> int:
-        """Levels below this one are of single samples; from here on each is a block's."""
+        """The first level that belongs to a block; levels below it are of single samples."""
         return (self.singles - 1).bit_length() + 1
 
     @cached_property
     def blocks(self) -> int:
-        """How many blocks the cap has room for."""
+        """The number of blocks that the cap has room for."""
         m = self.max_contributions
         doublings = m.bit_length() - self.alone.bit_length()
         return 2 * doublings - 1 + (m >> m.bit_length() - 2 & 1) if doublings else 0
 
     @property
     def octaves(self) -> int:
-        """The last one may have fewer blocks than the others."""
+        """The number of octaves, of which the last may have fewer blocks than the others."""
         return min(self.blocks, max(1, self.blocks // 2))
 
     def octave(self, number: int) -> range:
-        """Its blocks."""
+        """The blocks of an octave."""
         return range(2 * number + 1 if number else 0, min(2 * number + 3, self.blocks))
 
     def end(self, block: int) -> int:
-        """The number of the sample that closes it."""
+        """The number of the sample that closes a block."""
         return (3 if block % 2 else 2) * self.alone << block // 2
 
     def weight(self, block: int) -> int:
-        """Samples in it."""
         return self.alone << max(0, block - 1) // 2
 
     @cached_property
     def ends(self) -> dict[int, int]:
-        """Number of the sample that closes a block -> the block."""
+        """The block that each closing sample's number closes."""
         return {self.end(block): block for block in range(self.blocks)}
 
     def number(self, block: int) -> int:
-        """Of the contribution that brings it."""
+        """The number of the contribution that brings a block."""
         end = self.end(block)
         return end if end <= self.singles else self.singles + 1 + block
 
@@ -113,7 +112,6 @@ class SharpBounder:
         self._levels = [(count - 1).bit_length() for count in range(shape.singles + 1)]
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
         count = (account & COUNT_MASK) + 1
         if count <= self._alone:
             return count, new_block((count, self._levels[count], 1, value, bisect_right(self._inner, value)))

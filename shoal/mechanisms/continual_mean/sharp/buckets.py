@@ -26,26 +26,25 @@ class Buckets:
     @cached_property
     def boundaries(self) -> tuple[int, ...]:
         """Grid indices from 0 to `steps`, ascending: bucket j holds boundaries[j] <= value < boundaries[j + 1]."""
-        found = {self.steps * j // EQUAL for j in range(EQUAL + 1)}
+        indices = {self.steps * j // EQUAL for j in range(EQUAL + 1)}
         near = self.steps // EQUAL
         while near:
-            found |= {near, near * 3 // 4, self.steps - near, self.steps - near * 3 // 4}
+            indices |= {near, near * 3 // 4, self.steps - near, self.steps - near * 3 // 4}
             near //= 2
-        return tuple(sorted(found))
+        return tuple(sorted(indices))
 
     @cached_property
     def inner(self) -> tuple[int, ...]:
-        """Boundaries between two buckets."""
+        """The boundaries between two buckets."""
         return self.boundaries[1:-1]
 
     @cached_property
     def bits(self) -> int:
-        """That a grid index needs."""
+        """The number of bits that a grid index needs."""
         return self.steps.bit_length()
 
     @property
     def count(self) -> int:
-        """How many buckets."""
         return len(self.boundaries) - 1
 
     def of(self, value: int) -> int:
@@ -69,7 +68,7 @@ class Buckets:
         return total
 
     def around(self, centre: int, half_width: int) -> tuple[int, int]:
-        """Numbers of the boundaries of centre -/+ half_width, rounded outward and cut at the range."""
+        """The numbers of the boundaries of centre -/+ half_width, rounded outward and cut at the range."""
         ends = self.boundaries
         low = bisect_right(ends, max(0, centre - half_width)) - 1
         high = bisect_right(ends, min(self.steps, centre + half_width) - 1)

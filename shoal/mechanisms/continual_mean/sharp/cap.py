@@ -29,7 +29,7 @@ WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units 
 
 
 class Beginning(NamedTuple):
-    """How a group begins: pattern, and what was charged."""
+    """The way in which a group begins: its pattern, and what was charged."""
 
     cap: int  # samples of a unit that count
     firsts: int  # units whose first samples a clip range is chosen from
@@ -39,7 +39,7 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The pattern at the end of a stream.
+    """The expected pattern at the end of a stream.
 
     >>> early = Forecast(units=50, samples=100, users=400, longer=Fraction(8))
     >>> early.mean, [int(early.kept(cap)) for cap in (1, 2, 4, 1000)]
@@ -54,20 +54,20 @@ class Forecast:
 
     @property
     def mean(self) -> Fraction:
-        """mu: samples per unit."""
+        """mu, the mean number of samples per unit."""
         return max(Fraction(1), self.samples * self.longer / max(self.users, self.units))
 
     def kept(self, cap: int) -> Fraction:
-        """S(cap)."""
+        """S(cap), the number of samples within the cap."""
         return max(self.users, self.units) * cap * self.mean / (cap + self.mean)
 
     def noise_sd(self, cap: int, width: Fraction, epsilon: Fraction) -> Fraction:
-        """Standard deviation of the mean's noise, in clip widths, where a unit can move `width` of them in all."""
+        """Standard deviation of the mean's noise, in clip widths, if a unit can move `width` of them in all."""
         return NOISE * self.releases.bit_length() * width / (epsilon * self.kept(cap))
 
 
 def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Fraction) -> int:
-    """Of the caps, that with the least expected squared error of the mean of the first `most` samples of each unit.
+    """The cap with the least expected squared error of the mean of each unit's first `most` samples.
 
     >>> early = Forecast(units=4000, samples=4900, users=25000, longer=Fraction(20))
     >>> [choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, epsilon) for epsilon in (Fraction(1), Fraction(1, 10))]
@@ -88,7 +88,7 @@ def blocks_pay(forecast: Forecast, cap: int, most: int, width: Fraction) -> bool
 
 
 def is_even(mean: Fraction, count: int, units: int, reached: int) -> bool:
-    """Whether clearly more units have `count` samples, at so many on average, than under the law with the long tail.
+    """Whether clearly more units have `count` samples, at this mean, than under the long-tailed law.
 
     Only then will many have all the blocks there are.
 

@@ -19,12 +19,12 @@ BLOCK_NOISE = Fraction(1, 180)  # takes block means to two and a half standard d
 
 
 def choice_target(blocks: int, candidates: int, epsilon: Fraction) -> int:
-    """How many of so many units' blocks a half width is to leave outside."""
+    """How many of `blocks` units' blocks a half width should leave outside."""
     return max(clip_range.outside(candidates, epsilon, clip_range.SURE), blocks // MANY_OUTSIDE)
 
 
 class Choices:
-    """Of one group and coordinate."""
+    """The private choices of one group and coordinate."""
 
     __slots__ = ("_coordinate", "_group", "_key", "_mean")
 
@@ -32,9 +32,9 @@ class Choices:
         self._mean, self._key, self._group, self._coordinate = mean, key, group, coordinate
 
     def range(self, first: Sequence[int], shares: Shares, noise: Fraction) -> tuple[int, int, int]:
-        """Centre in grid steps, and the numbers of two boundaries, from units' first samples per bucket.
+        """The centre in grid steps, and the numbers of two boundaries, from units' first samples per bucket.
 
-        noise: expected of the mean, in clip widths; it tunes how far the range is widened.
+        `noise` is the expected noise of the mean, in clip widths; it tunes how far the range is widened.
         """
         mean, buckets = self._mean, self._mean.buckets
         centre = self._centre(first, shares)
@@ -47,7 +47,7 @@ class Choices:
         return centre, *buckets.around(centre, int(chosen * widening))
 
     def first_blocks(self, totals: Sequence[int], shares: Shares) -> tuple[int, int]:
-        """Centre and half width of the means of units' first blocks, in grid steps."""
+        """The centre and half width of the means of units' first blocks, in grid steps."""
         mean, size = self._mean, self._mean.shape.weight(0)
         counts = [0] * mean.buckets.count
         for total in totals:
@@ -60,12 +60,12 @@ class Choices:
     def half_width(
         self, block: int, totals: Sequence[int], centre: Fraction, candidates: Sequence[int], epsilon: Fraction
     ) -> int:
-        """Half width of the means of one block of each unit, around the centre."""
+        """The half width of the means of one block of each unit, around the centre."""
         shape = self._mean.shape
         size = shape.weight(block)
         target = choice_target(len(totals), len(candidates), epsilon)
         far = [abs(total - size * centre) for total in totals]
-        left = [sum(one > size * half for one in far) for half in candidates]
+        left = [sum(distance > size * half for distance in far) for half in candidates]
         chosen = candidates[clip_range.scale(left, target, epsilon, self._words("scale", shape.levels + block))]
         return int(chosen * clip_range.widening(Fraction(target, len(far)), BLOCK_NOISE))
 

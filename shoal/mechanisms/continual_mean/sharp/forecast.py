@@ -33,7 +33,7 @@ CURVE = 256  # instants, twice, at which contributions are counted, where each h
 
 
 class Start(NamedTuple):
-    """What is chosen when it begins; numbers in grid steps."""
+    """What is chosen when a mean begins; numbers in grid steps."""
 
     tick: int
     beginning: Beginning
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class SharpProspect:
-    """A sharp mean over a pattern."""
+    """What a sharp mean will be like over a pattern."""
 
     mean: SharpParameters
     pattern: Pattern
@@ -53,35 +53,35 @@ class SharpProspect:
     quantile: float = 0.5  # of what the first clip range may come out as
 
     def likely(self, tau: float) -> tuple[float, float] | None:
-        """What the noise's standard deviation lies between in four cases out of five: clip ranges are drawn."""
-        found = [self._narrow_or_wide(quantile / 20).at(tau).noise_sd for quantile in range(1, 20, 2)]
-        known = sorted(one for one in found if one is not None)
+        """The bounds of the noise's standard deviation in four cases out of five: clip ranges are drawn."""
+        deviations = [self._narrow_or_wide(quantile / 20).at(tau).noise_sd for quantile in range(1, 20, 2)]
+        known = sorted(sd for sd in deviations if sd is not None)
         return (known[1], known[-2]) if known else None
 
     def _narrow_or_wide(self, quantile: float) -> "SharpProspect":
-        """The same with another clip range; when it begins has nothing to do with that."""
+        """The same prospect with another clip range, which does not change when it begins."""
         other = replace(self, quantile=quantile)
         vars(other).update(_curve=self._curve, _begun=self._begun)
         return other
 
     def at(self, tau: float) -> Expected:
-        """The release when the part tau of the time is over; before it begins the middle of the range."""
-        tick, of = self._tick(tau), self.pattern.samples(None, tau)
+        """The release when the part tau of the time is over; before it begins, the middle of the range."""
+        tick, samples = self._tick(tau), self.pattern.samples(None, tau)
         if self.start is None or tick < self.start.tick:
             half = self.mean.grid.width_value(Fraction(self.mean.grid.steps, 2))
-            return Expected(0, of, half, half) if of else Expected(0, 0, None, None)
-        return expected(self.mean.grid, self._included(tau, tick, self.opened), of, self._scales(tick))
+            return Expected(0, samples, half, half) if samples else Expected(0, 0, None, None)
+        return expected(self.mean.grid, self._included(tau, tick, self.opened), samples, self._scales(tick))
 
     # ---------------------------------------------------------------- ticks
 
     @cached_property
     def ticks(self) -> int:
-        """Releases in all, those that come before it begins too."""
+        """The number of releases in all, including those before it begins."""
         contributions = self._contributions(1.0)
         return max(1, contributions if self.releases is None else min(self.releases, contributions))
 
     def _contributions(self, tau: float) -> int:
-        """Samples that come one by one, and blocks beyond them."""
+        """The number of samples that come one by one, and of blocks beyond them."""
         shape = self.mean.shape
         beyond = (self._reached(block, tau) for block in range(shape.blocks) if shape.end(block) > shape.singles)
         return self.pattern.samples(shape.singles, tau) + sum(beyond)
@@ -94,16 +94,16 @@ class SharpProspect:
         return taus, [float(self._contributions(tau)) for tau in taus]
 
     def _tick(self, tau: float) -> int:
-        found = float(np.interp(tau, *self._curve)) if self.releases is None else tau * self.ticks
-        return max(1, round(found))
+        tick = float(np.interp(tau, *self._curve)) if self.releases is None else tau * self.ticks
+        return max(1, round(tick))
 
     def _tau(self, tick: int) -> float:
-        """When the tick is complete."""
+        """The part of the time at which the tick is complete."""
         taus, counts = ([0.0, 1.0], [0.0, float(self.ticks)]) if self.releases is not None else self._curve
         return float(np.interp(tick, counts, taus))
 
     def _first(self, tick: int, holds: Callable[[float], bool]) -> int | None:
-        """The first tick, from this one on, at which the condition holds; it does not cease to hold."""
+        """The first tick, from this one on, at which the condition holds; once it holds it keeps holding."""
         high = self.ticks
         if tick > high or not holds(1.0):
             return None
@@ -116,19 +116,22 @@ class SharpProspect:
 
     @cached_property
     def _begun(self) -> tuple[int, Beginning, Forecast] | None:
-        """When and in which way, as the pattern decides; looked for in strides of an eighth, then tick by tick."""
+        """When and in which way it begins, as the pattern decides.
+
+        The search goes in strides of an eighth, then tick by tick.
+        """
         asked = _asked(self.ticks)
-        passed = place = 0
+        passed = index = 0
         while passed < len(asked):
-            if self._begin(asked[place]) is not None:
-                found = (self._begin(tick) for tick in asked[passed : place + 1])
-                return next(one for one in found if one is not None)
-            passed, place = place + 1, min(place + max(1, min(place, FULL) // STRIDES), len(asked) - 1)
+            if self._begin(asked[index]) is not None:
+                decisions = (self._begin(tick) for tick in asked[passed : index + 1])
+                return next(decision for decision in decisions if decision is not None)
+            passed, index = index + 1, min(index + max(1, min(index, FULL) // STRIDES), len(asked) - 1)
         return None
 
     @cached_property
     def start(self) -> Start | None:
-        """None: there are too few units and samples."""
+        """The start, or None if there are too few units and samples."""
         return None if self._begun is None else self._start(*self._begun)
 
     def _begin(self, tick: int) -> tuple[int, Beginning, Forecast] | None:
@@ -139,7 +142,7 @@ class SharpProspect:
         return beginning and (tick, beginning, self.mean.forecast(units, samples, tick))
 
     def _samples(self, tau: float) -> int:
-        """That wait."""
+        """The number of samples that wait."""
         shape = self.mean.shape
         beyond = (block for block in range(shape.blocks) if shape.end(block) > shape.singles)
         return self.pattern.samples(shape.singles, tau) + sum(self._weighted(block, tau) for block in beyond)
@@ -165,7 +168,7 @@ class SharpProspect:
         return Start(tick, beginning, width, 0, 0)
 
     def _start_long(self, tick: int, beginning: Beginning, forecast: Forecast) -> Start:
-        """With octaves, or without if their clips take too little off the noise."""
+        """A start with octaves, or without if their clips take too little off the noise."""
         mean = self.mean
         half = self._law.first_half_width(beginning.longs, mean.shares(beginning))
         block_width = mean.block_width(half)
@@ -174,18 +177,18 @@ class SharpProspect:
         alike = Start(tick, beginning, width, block_width, half)
         unalike = Start(tick, beginning._replace(alike=False, cap=mean.choose_cap(forecast)), width, 0, 0)
         noises = [
-            forecast.noise_sd(one.beginning.cap, Fraction(self._most(one)), mean.counter_share(one.beginning))
-            for one in (unalike, alike)
+            forecast.noise_sd(start.beginning.cap, Fraction(self._most(start)), mean.counter_share(start.beginning))
+            for start in (unalike, alike)
         ]
         return unalike if noises[0] < WORTH * noises[1] else alike
 
     def _most(self, start: Start) -> int:
-        """What a unit can move in all, in grid steps."""
+        """The most, in grid steps, that a unit can move in all."""
         return self.mean.most(start.beginning, start.width, start.block_width)
 
     @cached_property
     def counter(self) -> GrowingBlue:
-        """Its counter, for clip ranges of the expected width."""
+        """The counter for clip ranges of the expected width."""
         assert self.start is not None  # noqa: S101 - asked for after the start
         return self.mean.counter(self._most(self.start), self.start.beginning)
 
@@ -197,7 +200,7 @@ class SharpProspect:
 
     @cached_property
     def opened(self) -> tuple[int, ...]:
-        """For each block that counts as a block, in order, the tick from which it does."""
+        """The tick from which each block that counts as a block does so, in order."""
         if self.start is None:
             return ()
         tick, beginning, shape = self.start.tick, self.start.beginning, self.mean.shape
@@ -214,7 +217,7 @@ class SharpProspect:
         return self.pattern.samples(single, tau) + sum(self._weighted(block, tau) for block in blocks)
 
     def _open_octaves(self, start: Start) -> tuple[int, ...]:
-        """As soon as enough units have their first block of it."""
+        """The ticks at which enough units have their first block of each octave."""
         mean, shape = self.mean, self.mean.shape
         share = mean.shares(start.beginning).octave
         opened = (start.tick,) * len(shape.octave(0))
@@ -235,11 +238,11 @@ class SharpProspect:
         return self._reached(block, tau) >= self.mean.octave_units(self.pattern.reached(1, tau), share)
 
     def _moves(self, octave: range, half: int) -> int:
-        """What its blocks may move around the middle of the range."""
+        """The most that an octave's blocks may move around the middle of the range."""
         return self.mean.shape.weight(octave[0]) * min(2 * half, self.mean.grid.steps) * len(octave)
 
     def _octave_half(self, octave: range, before: int, tick: int, opened: tuple[int, ...]) -> int:
-        """The half width that its blocks' means want."""
+        """The half width that the means of an octave's blocks want."""
         mean, tau = self.mean, self._tau(tick - 1)
         assert self.start is not None  # noqa: S101 - asked for after the start
         epsilon = mean.shares(self.start.beginning).octave * mean.group_epsilon
@@ -257,7 +260,7 @@ class SharpProspect:
 
 
 def _asked(ticks: int) -> list[int]:
-    """The ticks at which the mean decides: all at first, then as many in each doubling.
+    """The ticks at which the mean decides: all at first, then equally many in each doubling.
 
     >>> _asked(1000)[120:130]
     [121, 122, 123, 124, 125, 126, 127, 128, 130, 132]

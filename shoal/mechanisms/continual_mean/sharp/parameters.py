@@ -30,7 +30,7 @@ LARGEST = 1 << 63  # what a contribution carries stays below it: it travels as a
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Parts of a group's epsilon."""
+    """The parts of a group's epsilon."""
 
     centre: Fraction
     scale: Fraction
@@ -43,7 +43,9 @@ SHORT = Shares(Fraction(20, 1000), Fraction(120, 1000), Fraction(0))
 
 
 def shares_of_longs(units: Fraction) -> Shares:
-    """Where first blocks give the clip range, of so many units, times epsilon: the more of them, the less is needed.
+    """The shares where the first blocks of `units` units times epsilon give the clip range.
+
+    The more of them there are, the less is needed.
 
     >>> shares_of_longs(Fraction(1000)) == Shares(Fraction(40, 1000), Fraction(120, 1000), Fraction(3, 80))
     True
@@ -57,7 +59,7 @@ def shares_of_longs(units: Fraction) -> Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class SharpParameters(MeanParameters):
-    """All that is public about a sharp mean."""
+    """All public parameters of a sharp mean."""
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
     each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
@@ -69,22 +71,21 @@ class SharpParameters(MeanParameters):
 
     @cached_property
     def shape(self) -> Shape:
-        """How a unit's samples are cut."""
         return Shape(self.max_contributions)
 
     @property
     def releases(self) -> int:
-        """Expected of a group."""
+        """The expected number of releases of a group."""
         return self.horizon or RELEASES
 
     @cached_property
     def buckets(self) -> Buckets:
-        """Of the single samples."""
+        """The buckets of the single samples."""
         return Buckets(self.grid.steps)
 
     @cached_property
     def half_widths(self) -> tuple[int, ...]:
-        """Candidates of a scale in grid steps, descending; none is 0.
+        """The candidates of a scale in grid steps, descending; none is 0.
 
         >>> from shoal.mechanisms.grid import Grid
         >>> grid = Grid(Fraction(0), Fraction(1), 64)
@@ -98,24 +99,24 @@ class SharpParameters(MeanParameters):
 
     @property
     def least_half_width(self) -> int:
-        """Of first blocks' means: not so narrow that one sample at the other end of the range is cut off.
+        """The least half width of first blocks' means: one sample at the range's other end is not cut off.
 
-        Rare ones may be all there is, and most blocks have none: then no scale of blocks tells of them.
+        Rare such samples may be all there is, and most blocks have none: then no scale of blocks tells of them.
         """
         return -(-self.grid.steps // self.shape.weight(0))
 
     # ---------------------------------------------------------------- what epsilon is spent on
 
     def shares(self, beginning: Beginning) -> Shares:
-        """Of a group's epsilon, for the calls that are made; what they leave is the counter's."""
+        """The shares of a group's epsilon for the calls that are made; what they leave is the counter's."""
         if beginning.longs:
-            found = shares_of_longs(beginning.longs * self.group_epsilon)
-            octave = min(found.octave, OCTAVES / max(1, self.shape.octaves - 1)) if beginning.alike else Fraction(0)
-            return Shares(found.centre, found.scale, octave)
+            shares = shares_of_longs(beginning.longs * self.group_epsilon)
+            octave = min(shares.octave, OCTAVES / max(1, self.shape.octaves - 1)) if beginning.alike else Fraction(0)
+            return Shares(shares.centre, shares.scale, octave)
         return SHORT if beginning.firsts else NOTHING
 
     def counter_share(self, beginning: Beginning) -> Fraction:
-        """What the calls leave."""
+        """The epsilon that the calls leave to the counter."""
         shares = self.shares(beginning)
         return 1 - shares.centre - shares.scale - shares.octave * max(0, self.shape.octaves - 1)
 
@@ -128,7 +129,7 @@ class SharpParameters(MeanParameters):
     def begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
         """Whether and how to begin at a group's release number `ticks`: a function of the pattern.
 
-        units, longs: with a first sample, with a first block.
+        `units` have a first sample, and `longs` a first block.
         """
         seldom = 1 << max(0, ticks.bit_length() - 7)  # 64 to 128 times in each doubling of the ticks is enough
         if not units or ticks % seldom:  # no units: late samples may overtake a unit's first
@@ -144,7 +145,7 @@ class SharpParameters(MeanParameters):
         return self._begin_short(forecast, units, ticks)
 
     def _begin_short(self, forecast: Forecast, units: int, ticks: int) -> Beginning | None:
-        """With single samples, or blocks that are clipped like them."""
+        """A beginning with single samples, or with blocks that are clipped like them."""
         most = self.max_contributions
         risked = RISK * forecast.noise_sd(most, Fraction(most), self.group_epsilon)
         least = max(self.least_units, math.ceil(self._outside / min(risked, Fraction(9, 20))))
@@ -159,37 +160,37 @@ class SharpParameters(MeanParameters):
 
     @cached_property
     def _outside(self) -> int:
-        """How many units a clip range is to leave outside."""
+        """The number of units that a clip range should leave outside."""
         return clip_range.outside(len(self.half_widths), self.group_epsilon * SHORT.scale)
 
     @cached_property
     def least_units(self) -> int:
-        """With fewer units than this a centre would be a random number."""
+        """The number of units below which a centre would be a random number."""
         return -(-28 // (self.group_epsilon * SHORT.centre))
 
     @cached_property
     def least_longs(self) -> int:
-        """With fewer first blocks a scale would be."""
+        """The number of first blocks below which a scale would be a random number."""
         epsilon = self.group_epsilon * shares_of_longs(Fraction(1)).scale
         return max(-(-33 // epsilon), clip_range.values_needed(len(self.half_widths), epsilon, clip_range.SURE))
 
     @cached_property
     def ready_units(self) -> int:
-        """How many units are waited for: until a rank error no longer matters, or half of those expected are there."""
+        """How many units to wait for: until a rank error no longer matters, or half of those expected are there."""
         enough = -(-4000 // self.group_epsilon)
         return max(self.least_units, min(enough, self.users // 2 or enough))
 
     @cached_property
     def ready_samples(self) -> int:
-        """How many samples are waited for, if units stay away: unclipped noise would be a fifth of the range."""
+        """How many samples to wait for if units stay away: unclipped noise would be a fifth of the range."""
         return -(-150 * self.max_contributions // self.group_epsilon)
 
     @property
     def patience(self) -> int:
-        """How many releases are waited for enough units; twice as many for units or blocks at all.
+        """How many releases to wait for enough units; twice as many for units or blocks at all.
 
-        A release per contribution tells no time. Then it is until units have a quarter or half of a sample each, or if
-        they may have many, until even ones would have their first blocks.
+        A release per contribution does not tell the time. Then it is until units have a quarter or half of a sample
+        each, or, if they may have many, until even ones would have their first blocks.
         """
         part = Fraction(1)
         if self.each:
@@ -197,7 +198,7 @@ class SharpParameters(MeanParameters):
         return math.ceil(self.releases * part / 16)
 
     def wanted_longs(self, units: int) -> int:
-        """How many units' first blocks are waited for, of `units` there are."""
+        """How many units' first blocks to wait for, of `units` there are."""
         return max(self.least_longs, min(-(-4500 // self.group_epsilon), units * 3 // 4))
 
     def octave_units(self, units: int, octave: Fraction) -> int:
@@ -207,16 +208,16 @@ class SharpParameters(MeanParameters):
         return max(least, min(-(-40 // epsilon), units * 3 // 4))
 
     def forecast(self, units: int, samples: int, ticks: int) -> Forecast:
-        """By what has come up to a group's release number `ticks`."""
+        """The forecast from what has come up to a group's release number `ticks`."""
         return Forecast(units, samples, self.users, max(Fraction(1), Fraction(self.releases, ticks)), self.releases)
 
     def choose_cap(self, forecast: Forecast) -> int:
-        """How much of each unit counts, if each sample costs the same."""
+        """The cap that counts if every sample costs the same."""
         return choose_cap(forecast, self.caps, self.max_contributions, self.group_epsilon)
 
     @cached_property
     def caps(self) -> tuple[int, ...]:
-        """Those there are to choose from, ascending: powers of two of single samples, and the ends of blocks.
+        """The caps to choose from, ascending: powers of two of single samples, and the ends of blocks.
 
         >>> from shoal.mechanisms.grid import Grid
         >>> grid = Grid(Fraction(0), Fraction(1), 64)
@@ -233,24 +234,24 @@ class SharpParameters(MeanParameters):
 
     @cached_property
     def _width_in_blocks(self) -> Fraction:
-        """What a unit can move in all with blocks, in clip widths."""
+        """The most that a unit can move in all with blocks, in clip widths."""
         return self.shape.alone + Fraction(self.block_budget(self.grid.steps), self.grid.steps)
 
     def block_budget(self, width: int, blocks: int | None = None) -> int:
-        """What a unit's first blocks, or all, may move in grid steps, by octave.
+        """The most that a unit's first `blocks` blocks, or all, may move in grid steps, by octave.
 
-        width: what a single sample may move, and what the mean of a first block may, times the root of its weight.
+        `width` is what a single sample may move, and what the mean of a first block may, times the root of its weight.
         """
         with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
             return sum(self._moves(block, width) for block in range(self.shape.blocks if blocks is None else blocks))
 
     def block_width(self, half: int) -> int:
-        """What a first block's mean may move, times the root of its weight, where it is clipped to that half width."""
+        """What a first block's mean may move, times the root of its weight, if clipped to that half width."""
         with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
             return int((2 * half * Decimal(self.shape.weight(0)).sqrt()).to_integral_value())
 
     def most(self, beginning: Beginning, single: int, block_width: int) -> int:
-        """C: what a unit can move in all, in grid steps, where a single sample may move `single`."""
+        """C, the most that a unit can move in all, in grid steps, if a single sample may move `single`."""
         if not beginning.alike:
             return single * beginning.cap
         return single * self.shape.alone + self.block_budget(block_width)
