@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.effort import tries
 from tests.support.kafka import Kafka
 from tests.support.postgres import Postgres
 
 # Derandomised: a run in CI is the run at the desk. No deadline: the machine may be busy, and that is no fault.
-settings.register_profile("shoal", derandomize=True, deadline=None)
+settings.register_profile("shoal", derandomize=True, deadline=None, max_examples=tries(100))
 settings.load_profile("shoal")
 
 

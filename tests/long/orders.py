@@ -2,7 +2,8 @@
 
 from hypothesis import settings
 
+from tests.support.effort import tries
 from tests.support.orders import Orders
 
 TestManyOrders = Orders.TestCase
-TestManyOrders.settings = settings(max_examples=300, stateful_step_count=20)
+TestManyOrders.settings = settings(max_examples=tries(300), stateful_step_count=20)

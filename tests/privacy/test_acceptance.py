@@ -7,7 +7,7 @@ rest. Whatever one of them refuses and the other takes would publish that a valu
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.input.event_file import EventFile
@@ -18,6 +18,7 @@ from shoal.stream.survey import Survey
 from shoal.stream.topic import plan_topic
 from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
+from tests.support.effort import examples
 
 # By both readings: m0 and m1 are of versions registered before there was a second one.
 BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
@@ -173,7 +174,7 @@ documents = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(documents, st.lists(st.tuples(st.integers(0, 200), scraps), max_size=2), st.sampled_from(SPELLINGS))
 def test_no_number_decides_whether_any_record_at_all_is_accepted(document, errors, spelling):
     # given a record of random structure, with a number somewhere in it, and random damage

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -24,6 +24,7 @@ from tests.privacy.hosted import Hosted, compiled
 from tests.privacy.observing import CONFIGS, SHARP, Row, neighbours, without_totals
 from tests.privacy.test_neighbours import schedules
 from tests.stream.simulation import STAMP, config
+from tests.support.effort import examples
 
 ENDS = ["0", "1", "64", "-1e9", "1e400", "-1e400", "0.5", "1e-400", "9" * 400]
 END = b"2000-01-01T00:00:00Z"
@@ -55,7 +56,7 @@ def hosted(cfg: Config, rows, schedule, sources=1, homes=1):
     return worker
 
 
-@settings(max_examples=14)
+@examples(14)
 @given(
     st.sampled_from(CONFIGS), neighbours(st.one_of(st.sampled_from(ENDS), st.sampled_from(["0.1", "0.9"]))),
     st.sampled_from([1, 3]), st.sampled_from([1, 2]), schedules,
@@ -65,7 +66,7 @@ def test_a_worker_shows_nothing_of_values(cfg, pair, sources, homes, schedule):
     assert first.seen == second.seen
 
 
-@settings(max_examples=3)
+@examples(3)
 @given(st.sampled_from(SHARP), neighbours(st.sampled_from(ENDS), least=40, size=60), schedules)
 def test_nor_does_one_that_chose_a_clip_range(cfg, pair, schedule):
     with (

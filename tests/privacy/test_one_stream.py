@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -30,6 +30,7 @@ from shoal.stream import file_run
 from shoal.stream.topic import plan_topic
 from tests.privacy.observing import Row, raws, watch_file
 from tests.stream.simulation import config
+from tests.support.effort import examples
 
 CONFIG = """
 [audit]
@@ -121,7 +122,7 @@ def test_a_second_input_with_other_values_publishes_nothing_new_anywhere(folder,
     refused(folder, AuditError, "two values", other, *end)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 8), st.integers(1, 5), st.booleans())
 def test_a_continued_input_is_one_stream(tmp_path_factory, cut, chunk, grouped):
     # given a run over all events at once

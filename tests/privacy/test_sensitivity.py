@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
@@ -30,6 +30,7 @@ from shoal.stream.group import GroupState
 from shoal.stream.topic import Metric, plan_topic
 from tests.privacy.observing import Neighbours, Row, Watched, neighbours, raws, watch_file
 from tests.stream.simulation import SECRET, config
+from tests.support.effort import examples
 
 GRID = 16  # of the configurations here
 
@@ -67,7 +68,7 @@ def actual_scale(scale: Fraction) -> Fraction:
 # ---------------------------------------------------------------- naive
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(st.sampled_from(NAIVE), neighbours())
 def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
     # given the same key over two neighbours
@@ -149,7 +150,7 @@ class Heads:
             return watch_file(cfg, raws(rows))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.sampled_from(FULL), neighbours(size=80))
 def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move(cfg, pair: Neighbours):
     # given a run, and its neighbour's in which the priors came out the same
@@ -190,7 +191,7 @@ SHARING = [
 steps = st.integers(0, GRID).map(lambda index: str(index / GRID))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(SHARING), neighbours(steps, size=60, least=20, users=MANY))
 def test_each_prior_sees_each_user_in_one_array(cfg, pair):
     # given many users with few samples each, so that arrays hold several of them, and one who changes all values
@@ -228,7 +229,7 @@ GIVEN = [
 ]
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(st.sampled_from(GIVEN), neighbours(size=80))
 def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: Neighbours):
     mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
@@ -259,7 +260,7 @@ JOINT = [
 ]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.sampled_from(JOINT), neighbours(size=80))
 def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pair: Neighbours):
     mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section

@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
@@ -11,6 +11,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.state_mark import MARK
 from tests.privacy.observing import WatchedCluster
 from tests.stream.simulation import STAMP, Cluster, config, rows_of
+from tests.support.effort import examples
 
 CFG = config(
     {"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "max_contributions": 2}, {"max_contributions": 4}
@@ -61,7 +62,7 @@ def test_a_changelog_that_lost_a_user_is_refused(data):
         restored({key: value for key, value in changelog.items() if key not in lost})
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_size=60), st.integers(1, 9))
 def test_counts_and_groups_survive_any_restart_and_are_nobody_elses(pairs, every):
     # given odd ids as users and groups, one partition, and a crash after every few events

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
@@ -22,6 +22,7 @@ from shoal.stream.state_mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
+from tests.support.effort import examples
 
 GROUPS = {"group": "g", "max_groups_per_user": 2}
 EVENTS = {"unit": "event", "max_contributions": None}
@@ -91,7 +92,7 @@ def streams(draw: st.DrawFn, size: int = 40) -> list[Event]:
     return sorted(draw(st.lists(one, min_size=1, max_size=size)), key=lambda event: event.time // spread)
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(st.sampled_from(list(CONFIGS.values())), streams(), st.data(), schedules)
 def test_nor_does_any_in_longer_streams_through_restarts_and_drops(cfg, events, data, schedule):
     unit, most = bounds(cfg)
@@ -129,7 +130,7 @@ def pattern(stage: Stage) -> dict[str, object]:
     return seen.pattern()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.sampled_from(list(CONFIGS.values())), neighbours(), schedules)
 def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neighbours, schedule):
     # given all values of a user changed, in all spellings of numbers: more than any unit's
@@ -138,7 +139,7 @@ def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neigh
     assert pattern(first) == pattern(second)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(list(CONFIGS.values())), neighbours(), st.sampled_from([1, 3]))
 def test_nor_do_releases_and_the_state_behind_them(cfg, pair: Neighbours, sources):
     assert watch_file(cfg, raws(pair.first)).pattern() == watch_file(cfg, raws(pair.second)).pattern()

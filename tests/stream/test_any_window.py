@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Step, Stepped
@@ -20,6 +20,7 @@ from shoal.models.errors import InputError
 from shoal.models.times import iso, time_of_text
 from shoal.stream.any_window import History, seen, stated, tells_windows
 from tests.stream.simulation import config, event, run_file
+from tests.support.effort import examples
 
 STEP = 5_000_000
 SURE = "1000000000000"  # epsilon: so much that there is no noise
@@ -65,7 +66,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows, st.sampled_from(KINDS), st.sampled_from(["sum", "count", "mean"]), st.sampled_from([1, 3, 10**6]))
 def test_every_window_has_the_statistic_of_what_came_in_it(rows, kind, statistic, max_gap):
     # given events in two groups with silences, in which groups rest, and so much epsilon that there is no noise

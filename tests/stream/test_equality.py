@@ -3,11 +3,12 @@
 The oracle is the file run over the same events. Sources are in time order within each partition.
 """
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
 from tests.stream.simulation import Cluster, config, event, run_file
+from tests.support.effort import examples
 
 USERS = [f"user{index}" for index in range(6)]
 events_in_order = st.lists(
@@ -75,7 +76,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(CONFIGS), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3, 8]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events, and what a run over them as one file releases
@@ -95,7 +96,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
 cuts = st.lists(st.integers(1, 3), min_size=20, max_size=30)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(events_in_order, st.lists(st.integers(0, 3), min_size=60, max_size=60), st.sampled_from([1, 2, 8]), cuts)
 def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, amounts):
     # given events, each of which may come a little late
@@ -115,7 +116,7 @@ def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, amo
     assert all(home.machine is None or home.machine.counters["woke_late"] == 0 for home in cluster.homes)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(events_in_order, st.sampled_from(["naive", "full", "sharp"]), actions)
 def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm, schedule):
     cfg = config(

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
@@ -13,6 +13,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.release import ReleasePartition
 from tests.stream.simulation import Cluster, config, event
+from tests.support.effort import examples
 
 MESSAGE = Message(
     "events", 2, 5, 77, 1_000, {"t|0": 4}, True, {"m/1|": [(1, "ab", 1, 0, 1, 5)]}, {"m/1|": [(0, [0, 1, 2])]}
@@ -39,13 +40,13 @@ def test_a_message_is_read_whatever_its_key() -> None:
         assert (message.encode(), strays) == (MESSAGE.encode(), 0)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.none() | st.binary() | json.map(orjson.dumps), st.none() | st.binary(max_size=4).map(lambda key: key + b"|x"))
 def test_anything_else_is_left_out_and_counted(value: bytes | None, key: bytes | None) -> None:
     assert read(value, key) == (None, 1)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from("tpnowmics"), leaves)
 def test_a_message_with_a_field_of_another_kind_is_none(field: str, value: object) -> None:
     fields = orjson.loads(MESSAGE.encode())

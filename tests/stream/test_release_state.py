@@ -4,7 +4,7 @@ from functools import cache
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
@@ -15,6 +15,7 @@ from shoal.stream.state_mark import FORMAT, MARK
 from shoal.stream.tick_queue import CHUNK, ROW
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event
+from tests.support.effort import examples
 
 # What waits in rows, in chunks of cells, and in samples of slots; what releasers keep; what is closed in pieces.
 CFG = config(
@@ -122,7 +123,7 @@ def test_a_state_without_its_mark_is_refused() -> None:
         restored(state)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(lost=st.data())
 def test_an_older_versions_mark_is_taken_once_and_its_heads_are_counted_all_the_same(lost: st.DataObject) -> None:
     # given a state as versions before this one wrote it

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
@@ -17,6 +17,7 @@ from shoal.stream.parameters import parameters_of
 from tests.stream.simulation import Cluster, config, event, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules
+from tests.support.effort import examples
 
 SURE = 10**9  # epsilon: so much that noise hardly is any
 Place = tuple[int, str, str]  # slot's first second, user's pseudonym, cell
@@ -102,7 +103,7 @@ def in_words(rows: list[Event], unit: dict[str, Any]) -> Counter[tuple[int, str]
     return found
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(people, st.sampled_from(UNITS), schedules)
 def test_caps_hold_for_units_slots_and_cells_whatever_happens_to_the_worker(rows, unit, schedule):
     # given events, some of which are late
@@ -262,7 +263,7 @@ CONFIGS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(CONFIGS[:4]), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events, and what a run over them as one file releases

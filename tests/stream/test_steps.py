@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
@@ -17,6 +17,7 @@ from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
+from tests.support.effort import examples
 
 SURE = "1000000000"  # epsilon: so much that noise hardly is any
 WINDOW = {"kind": "window", "length": "15s"}
@@ -60,7 +61,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows, st.sampled_from(DECAYS[:4] + DECAYS[5:]), st.sampled_from(["sum", "count", "mean"]))
 def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, decay, statistic):
     # given events in two groups, and so much epsilon that noise is nothing
@@ -164,7 +165,7 @@ CONFIGS = [
 ]
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(st.sampled_from(CONFIGS), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events with long silences, and what a run over them as one file releases

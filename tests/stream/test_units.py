@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
@@ -13,6 +13,7 @@ from shoal.stream.state_mark import MARK
 from tests.stream.simulation import STAMP, Cluster, config, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules, sums
+from tests.support.effort import examples
 
 PERIOD = {"unit": "user-10s"}
 GROUPS = {"group": "g", "max_groups_per_user": 2}
@@ -242,7 +243,7 @@ configs = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(configs, events, schedules)
 def test_restarts_and_drops_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
     # given what one transaction makes of a stream
@@ -276,7 +277,7 @@ RELEASED = [
 ]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sampled_from(RELEASED), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     found = encode(rows)

@@ -5,7 +5,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
@@ -16,6 +16,7 @@ from shoal.mechanisms.continual_mean.naive import Naive, NaiveReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
+from tests.support.effort import examples
 
 STEPS = 16
 UNITS = 6
@@ -84,7 +85,7 @@ def capped(rows: list[tuple[int, int, int]], m: int) -> list[Sample]:
     return samples
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows=SAMPLES, unit=st.integers(0, UNITS - 1), flip=st.booleans())
 @pytest.mark.parametrize("users", [1, 4])
 def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
@@ -116,7 +117,7 @@ def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
         assert all(times == 1 for times in moved.values())
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rows=SAMPLES, unit=st.integers(0, UNITS - 1))
 def test_neighbours_of_the_naive_mean_differ_by_the_unit_s_samples(rows: list[tuple[int, int, int]], unit: int) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
@@ -16,6 +16,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.selection.median import bins, costs
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, lowest, mean, play
+from tests.support.effort import examples
 
 UNITS = 6
 
@@ -139,7 +140,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows=ROWS, unit=st.integers(0, UNITS - 1), other_value=st.sampled_from([-600, 0, 16, 600]))
 @example(rows=[(at, at % 3, -600) for at in range(24)], unit=0, other_value=600)
 def test_neighbours_however_far_outside_differ_by_no_more_than_the_noise_is_for(

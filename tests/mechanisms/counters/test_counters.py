@@ -31,6 +31,7 @@ from tests.mechanisms.counters.counter_cases import (
     linear,
 )
 from tests.mechanisms.mechanism_cases import Draws, epoch_key
+from tests.support.effort import tries
 
 
 @cache
@@ -119,7 +120,7 @@ class CounterLaws(CasesOf):
 
     # ---------------------------------------------------------------- exactness
 
-    @settings(inherited, max_examples=8)
+    @settings(inherited, max_examples=tries(8))
     @given(data=st.data())
     def test_moving_the_draws_by_the_nodes_moves_the_noise_by_the_sums(self, case: Case, data: st.DataObject) -> None:
         """r(z + R d) = r(z) + A d, exactly, for all integers: r is what is really added."""
@@ -140,7 +141,7 @@ class CounterLaws(CasesOf):
             assert one[t] == rounded(*y.as_integer_ratio())
 
     @given(visits=st.lists(st.integers(0, 60), min_size=1, max_size=12))
-    @settings(inherited, max_examples=8)
+    @settings(inherited, max_examples=tries(8))
     def test_noise_is_a_function_of_key_and_t(self, case: Case, visits: list[int]) -> None:
         counter = case.counter(2, Fraction(1, 3))
         assert [counter.noise(t) for t in visits] == [case.counter(2, Fraction(1, 3)).noise(t) for t in visits]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.counters.square_root import SquareRoot, SquareRootCounter, draws, prefixes
@@ -16,6 +16,7 @@ from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.privacy.zcdp import largest_rho
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
+from tests.support.effort import examples
 
 Matrix = list[list[int]]
 ONE, TINY = Fraction(1), Fraction(1, 10**6)
@@ -64,7 +65,7 @@ NUMBERS = st.integers(-(1 << 70), 1 << 70)
 
 
 @both
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_noise_moves_with_the_elements(unit_columns: bool, data: st.DataObject) -> None:
     """r(z + R d) = r(z) + A d for all integers: so a release is a function of R x + z, and costs what that costs."""
@@ -77,7 +78,7 @@ def test_noise_moves_with_the_elements(unit_columns: bool, data: st.DataObject) 
 
 
 @both
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_noise_is_what_the_matrix_takes_nearest_to_the_draws(unit_columns: bool, data: st.DataObject) -> None:
     root = Root.of(data.draw(st.integers(1, 40)), unit_columns=unit_columns)

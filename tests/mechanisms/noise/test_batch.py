@@ -4,20 +4,21 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise import batch, keyed
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from tests.mechanisms.mechanism_cases import KEY, chi_square
+from tests.support.effort import examples
 
 SCALES = st.fractions(Fraction(1, 3), 100) | st.builds(
     lambda bits, part: (1 << bits) * part, st.integers(0, 85), st.fractions(1, 2)
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scale=SCALES, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300))
 @example(scale=Fraction(10), subkey=KEY, start=keyed.MAX_INDEX - 5000, count=5000)
 @example(scale=Fraction(1 << 40), subkey=KEY, start=7, count=batch.CHUNK + 40)
@@ -50,7 +51,7 @@ def awkward_words(draw: st.DrawFn) -> list[int]:
     return draw(st.lists(st.sampled_from(pool) | st.integers(0, (1 << 64) - 1), min_size=1, max_size=48))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(scale=SCALES, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
 def test_words_that_tie_change_nothing(scale: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteLaplace(scale, KEY)

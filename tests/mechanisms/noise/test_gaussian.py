@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import opendp.prelude as dp
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise import batch, gaussian, keyed
@@ -18,6 +18,7 @@ from shoal.mechanisms.privacy.zcdp import _FLOOR, gaussian_sigma2, largest_rho, 
 from tests.mechanisms.mechanism_cases import KEY, chi_square
 from tests.mechanisms.noise.test_batch import Crafted, awkward_words
 from tests.mechanisms.noise.test_keyed import Counting, kolmogorov
+from tests.support.effort import examples
 
 DRAWS = 20_000
 FACTORS = (Fraction(1), Fraction(7, 10), Fraction(13, 10))  # of sigma
@@ -26,7 +27,7 @@ SIGMA2 = st.fractions(Fraction(1, 9), 100) | st.builds(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     sigma2=SIGMA2, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300)
 )
@@ -39,7 +40,7 @@ def test_a_block_is_its_draws_one_by_one(sigma2: Fraction, subkey: bytes, start:
     assert all(type(value) is int for value in block)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(sigma2=SIGMA2, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
 def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteGaussian(sigma2, KEY)
@@ -51,7 +52,7 @@ def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int], few: i
     assert block == [noise.draw(index) for index in range(3, 8)]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(sigma2=SIGMA2.filter(lambda sigma2: sigma2 >= Fraction(1, 2)), y=st.fractions(0, 30))
 def test_bounds_on_exponents_hold(sigma2: Fraction, y: Fraction) -> None:
     """The exponent of a proposal, exactly, is between the integers that decide."""
@@ -193,7 +194,7 @@ def test_opendp_finds_no_more_than_was_claimed(epsilon: Fraction, delta: Fractio
     st.fractions(Fraction(1, 10**12), Fraction(99, 100)),
     st.decimals("1e-9", "1e9", places=9),
 )
-@settings(max_examples=50)
+@examples(50)
 def test_no_order_of_the_conversion_is_better_by_much(epsilon: Fraction, delta: Fraction, beta: Decimal) -> None:
     rho = largest_rho(epsilon, delta)
     other = rho_at(beta, *(Decimal(x.numerator) / x.denominator for x in (epsilon, delta)))

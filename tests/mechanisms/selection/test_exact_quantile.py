@@ -8,14 +8,15 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.exact_quantile import choose, exp, nearest, pick, powers, runs, weights
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.effort import examples
 
-few = settings(max_examples=30)
+few = examples(30)
 CELLS, COUNT = 5, 3
 QS = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), Fraction(1)]
 VALUES = st.lists(st.integers(0, 40), min_size=1, max_size=12)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
@@ -18,8 +18,9 @@ from shoal.mechanisms.slot.cell import Cap, CellParameters
 from shoal.mechanisms.slot.clipping import arranged
 from shoal.mechanisms.slot.error_forecast import Outlook, clamped, mismatch, outlook, quantile, size
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, STEPS, cells, draws, parameters
+from tests.support.effort import examples
 
-few = settings(max_examples=30)
+few = examples(30)
 CAPS: list[Cap] = [1, 3, "median", "optimal"]
 FIVE = ["baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile"]
 

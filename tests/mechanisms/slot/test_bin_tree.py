@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.mechanisms.slot.bin_tree import BinTree, Shape, branching, prefix_variance, shapes, tree_for
+from tests.support.effort import examples
 
 Matrix = NDArray[np.float64]
 TREES = [(2, (2,)), (6, (2, 4)), (5, (2, 4)), (9, (2, 3, 2)), (7, (2, 2, 2)), (16, (4, 4)), (13, (4, 5)), (3, (2, 2))]
@@ -53,7 +54,7 @@ def test_shapes_cover_the_bins_and_none_is_larger_than_it_must_be(bins: int) -> 
     assert set(factorisations(bins)) <= set(shapes(bins))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(2, 2000))
 def test_the_shares_are_all_of_epsilon_and_no_more(bins: int) -> None:
     shares = tree_for(bins).shares
@@ -114,7 +115,7 @@ def test_without_noise_the_estimate_is_exact(bins: int, shape: Shape) -> None:
     assert tree.estimate(sums, sum(histogram)) == pytest.approx(histogram)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(2, 40), st.data())
 def test_a_sample_that_moves_moves_two_nodes_of_each_level_at_most(bins: int, data: st.DataObject) -> None:
     tree = tree_for(bins)

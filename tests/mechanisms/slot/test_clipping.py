@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
@@ -33,9 +33,10 @@ from tests.mechanisms.slot.cell_cases import (
     farthest_neighbours,
     parameters,
 )
+from tests.support.effort import examples
 
 ONE = 1 << BITS
-few = settings(max_examples=30)
+few = examples(30)
 MODULES = [levy, fixed_quantile, epsilon_quantile]
 every = pytest.mark.parametrize("module", MODULES, ids=["levy", "fixed-quantile", "epsilon-quantile"])
 CAPS: list[Cap] = [1, 2, 3, "median", "optimal"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
@@ -29,6 +29,7 @@ from shoal.mechanisms.slot.few_users import (
 from shoal.mechanisms.slot.few_users_point import PointChoice
 from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.effort import examples
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
 
@@ -230,7 +231,7 @@ def test_one_user_moves_the_average_by_no_more_than_its_noise_is_for(
     assert part.width / scales[0] + spent[0] == of.epsilon
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.integers(0, GRID.steps), min_size=1, max_size=5), st.integers(1, 3))
 def test_a_user_is_its_mean_to_the_nearest_step(samples: list[int], parts: int) -> None:
     (mean,) = few_users._means([samples], parts)

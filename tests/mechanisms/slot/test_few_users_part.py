@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.slot.cell import CellParameters
@@ -22,6 +22,7 @@ from shoal.mechanisms.slot.few_users import (
 )
 from shoal.mechanisms.slot.few_users_point import PointChoice
 from tests.mechanisms.slot.test_few_users import GRID, cell, draws, speeds
+from tests.support.effort import examples
 
 MADE = [(release, "few-users"), (release_with_prior, "few-users-prior")]
 COUNTS = st.lists(st.one_of(st.integers(1, 6), st.integers(1, 300)), min_size=1, max_size=40)
@@ -62,7 +63,7 @@ def test_those_who_come_often_find_a_nearer_point() -> None:
     assert part_for_average(counts, of).least == 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.data())
 def test_a_neighbour_has_the_same_part(counts: list[int], data: Any) -> None:
     """All that is published but the value and the place of its interval, and all that noise goes by, is the same."""

@@ -8,12 +8,13 @@ from fractions import Fraction
 from itertools import chain, repeat
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.slot.few_users_point import PointChoice, exp_enclosed, is_below_exp, stretches, wide_uniform
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.effort import examples
 
 Law = dict[int | None, float]
 NUMBERS = st.lists(st.integers(-6, 20), min_size=1, max_size=9)
@@ -172,7 +173,7 @@ def test_a_wide_uniform_number_is_the_leading_bits(below: int) -> None:
     assert drawn == (below - 1 if below == 1 << bits else 0)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.fractions(0, 30, max_denominator=1000), st.sampled_from([1, 10, 64, 128, 300]))
 def test_powers_are_enclosed(exponent: Fraction, bits: int) -> None:
     least, most = exp_enclosed(exponent, bits)

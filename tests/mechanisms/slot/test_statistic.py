@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
@@ -17,6 +17,7 @@ from shoal.mechanisms.slot.allotment import result_of
 from shoal.mechanisms.slot.cell import Draws
 from shoal.mechanisms.slot.statistic import CellRelease, Slotted, gather
 from shoal.mechanisms.statistic import Contribution
+from tests.support.effort import examples
 
 GRID = Grid(Fraction(0), Fraction(65), 1 << 12)
 KEY = bytes(range(32))
@@ -52,7 +53,7 @@ def released(of: Slotted, users, slot=7, key=KEY, after=None) -> list[CellReleas
     return [found for found in of.cells(key, slot, contributions(users), after) if found is not None]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(kinds, slots)
 def test_each_cell_is_released_once_in_the_order_of_names(kind, users):
     found = released(slotted(kind), users)
@@ -62,7 +63,7 @@ def test_each_cell_is_released_once_in_the_order_of_names(kind, users):
         assert one.users or one.estimate.value is None
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(kinds, slots, st.integers(1, 4), st.integers(1, 5))
 def test_a_users_shares_are_no_more_than_a_slot_has(kind, users, most, count):
     of = slotted(kind, max_cells=most, max_slots=count)
@@ -77,7 +78,7 @@ def test_a_users_shares_are_no_more_than_a_slot_has(kind, users, most, count):
         assert sum(epsilons[cell] for cell in kept) <= of.epsilon / count
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(kinds, slots, st.data())
 def test_a_closing_goes_on_behind_any_cell(kind, users, data):
     of = slotted(kind)
@@ -86,7 +87,7 @@ def test_a_closing_goes_on_behind_any_cell(kind, users, data):
     assert released(of, users, after=found[count - 1].cell) == found[count:]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(slots, st.lists(st.integers(1, 4), min_size=1, max_size=60))
 def test_pieces_of_a_users_samples_make_the_same_slot(users, sizes):
     whole, rows, cut = contributions(users), [], iter(sizes * 200)
@@ -156,7 +157,7 @@ def test_a_caller_is_given_back_now_and_then():
     assert found[:15] == [None] * 15
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(KINDS), slots, st.data())
 def test_a_neighbour_sees_the_same_pattern(kind, users, data):
     """Of what follows from a clip range that was charged, its width may differ; and few users may be no release."""

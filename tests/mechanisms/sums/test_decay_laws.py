@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise import laplace
@@ -34,6 +34,7 @@ from tests.mechanisms.sums.decay_cases import (
     release,
     sum_classes,
 )
+from tests.support.effort import examples
 
 
 def test_every_decayed_sum_is_here() -> None:
@@ -46,7 +47,7 @@ def test_every_decayed_sum_is_here() -> None:
 
 
 @every_case
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_what_is_released_is_a_function_of_noised_numbers(case: Case, data: st.DataObject) -> None:
     """Steps x + d with draws z, or steps x with draws z + R d: the same releases, bit for bit, for all integers.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean.sharp import Sharp
@@ -29,6 +29,7 @@ from tests.mechanisms.continual_mean.sharp.sharp_cases import (
     rounds,
 )
 from tests.mechanisms.mechanism_cases import Sample, by_tick, contributions, json_able, merged
+from tests.support.effort import examples
 
 CHOICES = st.lists(st.integers(0, 200), min_size=1, max_size=8)
 
@@ -70,7 +71,7 @@ def test_a_crash_after_any_tick_changes_nothing(
     assert whole.activations == broken.activations
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(CASES), bursts(), CHOICES, st.integers(0, 1 << 20))
 def test_so_do_crashes_after_some(parameters: Sharp, rows: list[Burst], choices: list[int], restarts: int) -> None:
     whole, broken = Run(parameters, choices), Run(parameters, choices)
@@ -125,7 +126,7 @@ def test_kept_blocks_have_their_own_sums_and_weights() -> None:
 class TestWithinATick:
     """Everything that decides happens when a tick is complete."""
 
-    @settings(max_examples=40)
+    @examples(40)
     @given(st.sampled_from(CASES), bursts(), CHOICES, st.randoms(use_true_random=False))
     def test_order_does_not_matter(
         self, parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random
@@ -136,7 +137,7 @@ class TestWithinATick:
             mixed.tick(shuffled.sample(tick, len(tick)))
             assert self._same(sorted_, mixed)
 
-    @settings(max_examples=40)
+    @examples(40)
     @given(st.sampled_from(CASES), bursts(), CHOICES, st.randoms(use_true_random=False))
     def test_summing_over_units_does_not_either(
         self, parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random
@@ -166,7 +167,7 @@ class TestWithinATick:
         return one.activations == other.activations
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from([LONG, EVEN, OFTEN, FIRSTS]), bursts(), CHOICES, st.randoms(use_true_random=False))
 def test_late_contributions_count_when_they_come(
     parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean.sharp.bounder import LEAST, MOST, SINGLES, Shape, SharpBounder
@@ -12,6 +12,7 @@ from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
 from shoal.mechanisms.statistic import Block
 from tests.mechanisms.continual_mean.sharp.sharp_cases import sharp
 from tests.mechanisms.mechanism_cases import Sample, contributions
+from tests.support.effort import examples
 
 CAPS = [
     *range(1, 10),
@@ -108,7 +109,7 @@ def plain(shape: Shape, buckets: Buckets, values: list[int]) -> list[Block]:
     return found
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     st.sampled_from(CAPS) | st.integers(1, 1100),
     st.sampled_from([1, 3, 64, 1 << 20, 1 << 32]),
