@@ -1,14 +1,16 @@
 # Only make and Python 3.11 or newer are needed; everything else, Kafka included, is installed into .venv.
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# What a pipe's first command says counts.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-PARTS := kafka agents mathematics
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
 
-.PHONY: help install demo demo-geo test tests-of-kafka tests-of-agents tests-of-mathematics tests-of-the-rest check lint doctest fix lock clean
+.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix lock clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -74,29 +76,34 @@ doctest: install
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
 	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs=4 --keep-going $(PARTS:%=tests-of-%) tests-of-the-rest
+	$(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
 	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
-# At once: the tests with workers and brokers mostly wait, the others compute, and step back for them. What each says is
-# shown when it ends, but for the last.
-KAFKA_TESTS := tests/kafka
-AGENT_TESTS := tests/agents tests/cli/test_demo.py tests/cli/test_kafka_commands.py
-MATHEMATICS_TESTS := tests/mechanisms tests/benchmarks/test_yardsticks.py
-PYTEST := $(BIN)/coverage run -m pytest --doctest-modules
+# At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
+# and so do the brokers and tables that its tests share.
+PYTEST := -m pytest --quiet --numprocesses=2 --dist=loadfile
+COVERED := $(BIN)/coverage run $(PYTEST)
 
-tests-of-kafka: TESTS = $(KAFKA_TESTS)
-tests-of-agents: TESTS = $(AGENT_TESTS)
-tests-of-mathematics: TESTS = $(MATHEMATICS_TESTS)
-tests-of-mathematics: PYTEST := nice -n 10 $(PYTEST)
-$(PARTS:%=tests-of-%): tests-of-%:
-	$(PYTEST) $(TESTS) >.coverage-$*-tests 2>&1; status=$$?; cat .coverage-$*-tests; rm .coverage-$*-tests; exit $$status
+test-stories:
+	@$(COVERED) -m kafka tests | sed -u 's/^/brokers: /'
 
-tests-of-the-rest:
-	nice -n 10 $(PYTEST) --ignore=shoal/migrations $(patsubst %,--ignore=%,$(KAFKA_TESTS) $(AGENT_TESTS) $(MATHEMATICS_TESTS)) \
-		shoal benchmarks tests
+test-laws:
+	@nice -n 10 $(COVERED) -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal tests | sed -u 's/^/others:  /'
+
+# The tests of a folder, `make quick P=mechanisms/slots`, or all that need no broker, with little effort.
+quick: install
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy $(SOURCES)
+	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -m 'not kafka and not slow and not long' $(if $(P),tests/$(P),tests)
+QUICK_EFFORT := 0.2
+
+# Everything that takes long, with a line for each part; ARGS='laws mutants': only these.
+test-long: install
+	$(BIN)/python -m tests.long $(ARGS)
 
 # What takes long, in files that plain pytest does not collect.
 # Three brokers under workers, killed, frozen and restarted; three with TLS and rights; other versions of Kafka; compaction.

@@ -14,6 +14,16 @@ from tests.support.postgres import Postgres
 settings.register_profile("shoal", derandomize=True, deadline=None, max_examples=tries(100))
 settings.load_profile("shoal")
 
+STORIES = Path(__file__).parent / "kafka"
+BROKERS = {"kafka", "demo", "shown", "half_way"}  # fixtures
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for a broker is marked so, and so is every story of tests/kafka."""
+    for item in items:
+        if BROKERS.intersection(getattr(item, "fixturenames", ())) or STORIES in item.path.parents:
+            item.add_marker("kafka")
+
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Kafka]:

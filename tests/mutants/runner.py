@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.witness import REPORT
+from tests.support.effort import LONG, VARIABLE
 
 LIMIT = 600  # seconds that the tests of one mutant may take
 NOTHING: dict[str, Any] = {"collected": [], "passed": [], "modules": {}}
@@ -68,7 +69,7 @@ def run_tests(folder: Path, tests: Iterable[str], *options: str) -> dict[str, An
         try:
             done = subprocess.run(
                 [*PYTEST, f"--basetemp={work}/tmp", *options, *(f"tests/{one}" for one in tests)],
-                cwd=folder, env=mine | {"PYTHONPATH": str(folder), REPORT: str(written)},
+                cwd=folder, env=mine | {"PYTHONPATH": str(folder), REPORT: str(written), VARIABLE: str(LONG)},
                 capture_output=True, text=True, timeout=LIMIT, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -1,13 +1,15 @@
 """How much the tests try: what a test says is for `make test`, and an effort multiplies it.
 
-`SHOAL_TEST_EFFORT` is 1 unless it is set. `make quick` sets less, `make test-long` more.
+`SHOAL_TEST_EFFORT` is 1 unless it is set. `make quick` sets less; `make test-long` and mutants are run with `LONG`.
 """
 
 import os
 
 from hypothesis import settings
 
-EFFORT = float(os.environ.get("SHOAL_TEST_EFFORT", "1"))
+VARIABLE = "SHOAL_TEST_EFFORT"
+EFFORT = float(os.environ.get(VARIABLE, "1"))
+LONG = 5.0
 FEWEST = 3  # so little effort that a law is no longer tried does not exist
 
 

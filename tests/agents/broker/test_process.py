@@ -15,6 +15,8 @@ from shoal.agents.broker.process import FREE_PORTS, Broker, free_port
 from shoal.models.errors import KafkaError
 from tests.support.kafka import Kafka, Record
 
+pytestmark = pytest.mark.kafka
+
 MAY_1997 = 862444800000  # milliseconds
 FOREGROUND = "import sys, typer; from shoal.agents.cli.broker import broker; sys.exit(typer.run(broker))"
 
