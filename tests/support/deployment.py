@@ -8,7 +8,6 @@ workers holds what the oracle's holds: releases, hash chains and activations.
 import asyncio
 import json
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,8 +30,9 @@ from shoal.models.records import CLOCK_HEADER
 from shoal.models.tables import Activation, Release
 from shoal.models.times import iso
 from shoal.stream.file_run import Line
+from tests.support import nursery
 from tests.support.kafka import Brokers
-from tests.support.workers import SHOAL, Worker, tails, wait_until
+from tests.support.workers import Worker, tails, wait_until
 
 USUAL_METRIC: dict[str, Any] = {
     "topic": "events", "user": "who", "value": "x", "time": "at", "statistic": "mean", "range": [0, 100],
@@ -271,7 +271,7 @@ class Oracle:
         self.folder = deployment.folder / "oracle"
         self.folder.mkdir()
         self._deployment = deployment
-        self._runs: list[subprocess.Popen[bytes]] = []
+        self._runs: list[nursery.Process] = []
 
     def run(self, events: Iterable[bytes], topic: str = "events", *, until_end: bool = True) -> None:
         """Start it; it runs beside the workers. Without an end, the last tick stays open."""
@@ -282,9 +282,8 @@ class Oracle:
         (self.folder / f"{topic}.jsonl").write_bytes(b"".join(event + b"\n" for event in events))
         names = ["--input", f"{topic}.jsonl", "--output", f"{topic}.releases", "--topic", self._deployment.topic(topic)]
         names += ["--dead-letters", f"{topic}.refused"] + ([] if until_end else ["--open"])
-        command = [str(SHOAL), "run", "shoal.toml", *names]
         with (self.folder / "log").open("ab") as log:
-            self._runs.append(subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log))
+            self._runs.append(nursery.start("run", "shoal.toml", *names, output=log, cwd=self.folder))
 
     def forget(self) -> None:
         """Begin anew: another file, another log."""

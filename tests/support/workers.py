@@ -4,20 +4,28 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-SHOAL = Path(sys.executable).with_name("shoal")
+from tests.support import nursery
+
 LEAVES_WITHIN = 20.0  # seconds from SIGTERM to exit, as promised
 
 
 def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as a script would."""
-    command = [str(SHOAL), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = nursery.start(*arguments, output=output, errors=errors, cwd=cwd)
+        try:
+            process.wait(120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        said = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode() for file in (output, errors)]
+    return subprocess.CompletedProcess(process.args, process.wait(), *said)
 
 
 def wait_until(done: Callable[[], Any], limit: float, else_say: Callable[[], str], every: float = 0.05) -> None:
@@ -35,9 +43,7 @@ class Worker:
         self.log, self.instance = log, instance
         name = [] if instance is None else ["--instance", instance]
         with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [str(SHOAL), "worker", str(config), *name], stdout=output, stderr=subprocess.STDOUT, env=os.environ
-            )
+            self.process = nursery.start("worker", config, *name, output=output)
 
     # -- what it says
 

@@ -1,0 +1,149 @@
+"""Processes of `shoal` that begin with its modules imported: the most of a start is paid once, not by each of them.
+
+A nursery is a process with one thread that has imported everything and does nothing. It forks whoever is asked for;
+from then on that is a process like any other, with its own arguments, folder, environment and outputs, which may be
+killed, frozen and measured. What `shoal` itself does before its modules are there, other tests see.
+"""
+
+import atexit
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+LENGTH = 1 << 20  # of a request at most
+
+
+class Process:
+    """What tests use of `subprocess.Popen`."""
+
+    def __init__(self, command: Sequence[str], connection: socket.socket, pid: int) -> None:
+        self.args, self.pid = command, pid
+        self.returncode: int | None = None
+        self._connection = connection
+
+    def poll(self) -> int | None:
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            with self._connection as connection:
+                self.returncode = int(connection.recv(16))
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(*arguments: object, output: IO[bytes], errors: IO[bytes] | None = None, cwd: Path | None = None) -> Process:
+    """Start `shoal` with these arguments; both outputs go to one file unless there are two."""
+    command = ["shoal", *map(str, arguments)]
+    request = {"argv": command, "cwd": str(cwd or Path.cwd()), "environment": dict(os.environ)}
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(_address())
+    outputs = [output.fileno(), (errors or output).fileno()]
+    socket.send_fds(connection, [json.dumps(request).encode()], outputs)
+    return Process(command, connection, int(connection.recv(16)))
+
+
+@functools.cache
+def _address() -> str:
+    """Of this process's nursery, which ends with it."""
+    folder = tempfile.TemporaryDirectory(prefix="shoal-nursery-")
+    address = f"{folder.name}/socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
+        nursery = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+
+    def end() -> None:
+        nursery.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return address
+
+
+# ---------------------------------------------------------------- in the nursery
+
+
+def serve(listener: socket.socket) -> list[str]:
+    """Fork for everyone who asks, and tell how they ended. It returns in the child alone, with its arguments."""
+    living: dict[int, socket.socket] = {}
+    bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(ringer)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which ends the nursery
+    while True:
+        ready, _, _ = select.select([listener, bell, sys.stdin], [], [])
+        if sys.stdin in ready:
+            sys.exit()
+        if bell in ready:
+            os.read(bell, 4096)
+            _tell_who_ended(living)
+        if listener in ready:
+            connection, _ = listener.accept()
+            text, outputs, _, _ = socket.recv_fds(connection, LENGTH, 2)
+            pid = os.fork()
+            if not pid:
+                signal.set_wakeup_fd(-1)
+                for number in (bell, ringer):
+                    os.close(number)
+                for each in (listener, connection, *living.values()):
+                    each.close()
+                return _become(json.loads(text), outputs)
+            for output in outputs:
+                os.close(output)
+            living[pid] = connection
+            connection.sendall(str(pid).encode())
+
+
+def _tell_who_ended(living: dict[int, socket.socket]) -> None:
+    while living:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with living.pop(pid) as connection:
+            connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(request: dict[str, Any], outputs: Sequence[int]) -> list[str]:
+    """Give a child what the caller of a new process would have given it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, output in enumerate(outputs, 1):
+        os.dup2(output, number)
+        os.close(output)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    arguments: list[str] = request["argv"]
+    return arguments
+
+
+if __name__ == "__main__":
+    from shoal.agents.cli import main as _everything  # noqa: F401  what takes so long
+    from shoal.agents.cli.entry import main
+
+    with socket.socket(fileno=int(sys.argv[1])) as _listener:
+        sys.argv = serve(_listener)
+    main()
