@@ -18,8 +18,10 @@ help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
+	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
-	@echo 'make check     the quick part of it: all but tests and coverage'
+	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
+	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
@@ -88,24 +90,25 @@ PYTEST := -m pytest --quiet --numprocesses=2 --dist=loadfile
 COVERED := $(BIN)/coverage run $(PYTEST)
 
 test-stories:
-	@$(COVERED) -m kafka tests | sed -u 's/^/brokers: /'
+	@$(COVERED) -m 'kafka and not long' tests | sed -u 's/^/brokers: /'
 
 test-laws:
 	@nice -n 10 $(COVERED) -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal tests | sed -u 's/^/others:  /'
 
-# The tests of a folder, `make quick P=mechanisms/slots`, or all that need no broker, with little effort.
+QUICK_EFFORT := 0.2
+
+# The tests of a folder, `make quick P=mechanisms/slot`, or all that need no broker, with little effort.
 quick: install
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy $(SOURCES)
 	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -m 'not kafka and not slow and not long' $(if $(P),tests/$(P),tests)
-QUICK_EFFORT := 0.2
 
-# Everything that takes long, with a line for each part; ARGS='laws mutants': only these.
+# What takes long, in files and marks that plain pytest does not collect. All of it, with a line for each part;
+# ARGS="laws mutants": only these.
 test-long: install
 	$(BIN)/python -m tests.long $(ARGS)
 
-# What takes long, in files that plain pytest does not collect.
 # Three brokers under workers, killed, frozen and restarted; three with TLS and rights; other versions of Kafka; compaction.
 test-cluster: install
 	$(BIN)/python -m pytest -s $(ARGS) tests/long/cluster_*.py
@@ -163,4 +166,4 @@ lock:
 	$(MAKE) install
 
 clean:
-	rm -rf .venv build dist *.egg-info .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist *.egg-info .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long
