@@ -85,15 +85,17 @@ test: lint
 	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
-# and so do the brokers and tables that its tests share.
-PYTEST := -m pytest --quiet --numprocesses=2 --dist=loadfile
+# and so do the brokers and tables that its tests share; the longest stories come first.
+PYTEST := -m pytest --quiet --dist=loadfile
 COVERED := $(BIN)/coverage run $(PYTEST)
+WITH_BROKERS := tests/kafka tests/agents tests/cli tests/test_releases_page.py
 
 test-stories:
-	@$(COVERED) -m 'kafka and not long' tests | sed -u 's/^/brokers: /'
+	@$(COVERED) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
 
 test-laws:
-	@nice -n 10 $(COVERED) -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal tests | sed -u 's/^/others:  /'
+	@nice -n 10 $(COVERED) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal tests \
+		| sed -u 's/^/others:  /'
 
 QUICK_EFFORT := 0.2
 
@@ -102,7 +104,7 @@ quick: install
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy $(SOURCES)
-	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -m 'not kafka and not slow and not long' $(if $(P),tests/$(P),tests)
+	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not slow and not long' $(if $(P),tests/$(P),tests)
 
 # What takes long, in files and marks that plain pytest does not collect. All of it, with a line for each part;
 # ARGS="laws mutants": only these.

@@ -11,18 +11,27 @@ from tests.support.kafka import Kafka
 from tests.support.postgres import Postgres
 
 # Derandomised: a run in CI is the run at the desk. No deadline: the machine may be busy, and that is no fault.
-settings.register_profile("shoal", derandomize=True, deadline=None, max_examples=tries(100))
+settings.register_profile("shoal", derandomize=True, deadline=None, max_examples=tries(40))
 settings.load_profile("shoal")
 
-STORIES = Path(__file__).parent / "kafka"
+HERE = Path(__file__).parent
 BROKERS = {"kafka", "demo", "shown", "half_way"}  # fixtures
+# Where `make test` looks for tests with a broker: all the others are not even imported beside them.
+WITH_BROKERS = [HERE / name for name in ("kafka", "agents", "cli", "test_releases_page.py")]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a broker is marked so, and so is every story of tests/kafka."""
+    """Whoever asks for a broker is marked so, and so is every story of tests/kafka.
+
+    Raises:
+        UsageError: it is where `make test` does not look for it.
+    """
     for item in items:
-        if BROKERS.intersection(getattr(item, "fixturenames", ())) or STORIES in item.path.parents:
+        places = [item.path, *item.path.parents]
+        if BROKERS.intersection(getattr(item, "fixturenames", ())) or WITH_BROKERS[0] in places:
             item.add_marker("kafka")
+        if item.get_closest_marker("kafka") and not set(WITH_BROKERS).intersection(places):
+            raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
 
 
 @pytest.fixture(scope="session")

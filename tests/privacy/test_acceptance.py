@@ -174,7 +174,7 @@ documents = st.recursive(
 )
 
 
-@examples(400)
+@examples(100)
 @given(documents, st.lists(st.tuples(st.integers(0, 200), scraps), max_size=2), st.sampled_from(SPELLINGS))
 def test_no_number_decides_whether_any_record_at_all_is_accepted(document, errors, spelling):
     # given a record of random structure, with a number somewhere in it, and random damage

@@ -56,7 +56,7 @@ def hosted(cfg: Config, rows, schedule, sources=1, homes=1):
     return worker
 
 
-@examples(14)
+@examples(6)
 @given(
     st.sampled_from(CONFIGS), neighbours(st.one_of(st.sampled_from(ENDS), st.sampled_from(["0.1", "0.9"]))),
     st.sampled_from([1, 3]), st.sampled_from([1, 2]), schedules,

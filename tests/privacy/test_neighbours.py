@@ -28,14 +28,14 @@ schedules = st.lists(
 )
 
 
-@examples(120)
+@examples(30)
 @given(st.sampled_from(CONFIGS), pairs)
 def test_a_file_run_shows_nothing_of_values_but_charged_numbers(cfg, pair):
     first, second = watch_file(cfg, raws(pair.first)), watch_file(cfg, raws(pair.second))
     assert first.pattern() == second.pattern()
 
 
-@examples(80)
+@examples(20)
 @given(st.sampled_from(CONFIGS), pairs, st.sampled_from([1, 3]), st.sampled_from([1, 4]), schedules)
 def test_a_cluster_that_crashes_shows_nothing_of_values_but_charged_numbers(cfg, pair, sources, homes, schedule):
     first, second = (run_cluster(cfg, rows, sources, homes, schedule) for rows in (pair.first, pair.second))
@@ -57,7 +57,7 @@ def one_clip_range():
         yield
 
 
-@examples(60)
+@examples(15)
 @given(cfg=st.sampled_from(SHARP), pair=busy)
 @pytest.mark.usefixtures("one_clip_range")
 def test_given_its_clip_range_sharp_shows_nothing_of_values_but_charged_numbers(cfg, pair):
@@ -65,7 +65,7 @@ def test_given_its_clip_range_sharp_shows_nothing_of_values_but_charged_numbers(
     assert first.pattern() == second.pattern()
 
 
-@examples(60)
+@examples(15)
 @given(cfg=st.sampled_from(SHARP), pair=busy, sources=st.sampled_from([1, 3]), schedule=schedules)
 @pytest.mark.usefixtures("one_clip_range")
 def test_given_its_clip_range_nor_does_a_cluster(cfg, pair, sources, schedule):
@@ -84,7 +84,7 @@ def run_cluster(cfg, rows, sources, homes, schedule):
     return cluster.watched()
 
 
-@examples(40)
+@examples(10)
 @given(st.sampled_from(CONFIGS[:3]), neighbours(st.sampled_from(["0", "1", "0.5"])), st.integers(0, 3))
 def test_where_all_values_are_equal_the_general_path_is_taken(cfg, pair, flat):
     # given a stream whose values are all alike, and one where a user's are not

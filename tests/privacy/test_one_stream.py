@@ -122,7 +122,7 @@ def test_a_second_input_with_other_values_publishes_nothing_new_anywhere(folder,
     refused(folder, AuditError, "two values", other, *end)
 
 
-@examples(15)
+@examples(6)
 @given(st.integers(0, 8), st.integers(1, 5), st.booleans())
 def test_a_continued_input_is_one_stream(tmp_path_factory, cut, chunk, grouped):
     # given a run over all events at once

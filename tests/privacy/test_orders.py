@@ -6,4 +6,4 @@ from tests.support.effort import tries
 from tests.support.orders import Orders
 
 TestOrders = Orders.TestCase
-TestOrders.settings = settings(max_examples=tries(8), stateful_step_count=10)
+TestOrders.settings = settings(max_examples=tries(4), stateful_step_count=10)

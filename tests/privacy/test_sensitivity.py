@@ -68,7 +68,7 @@ def actual_scale(scale: Fraction) -> Fraction:
 # ---------------------------------------------------------------- naive
 
 
-@examples(120)
+@examples(30)
 @given(st.sampled_from(NAIVE), neighbours())
 def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
     # given the same key over two neighbours
@@ -150,7 +150,7 @@ class Heads:
             return watch_file(cfg, raws(rows))
 
 
-@examples(100)
+@examples(25)
 @given(st.sampled_from(FULL), neighbours(size=80))
 def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move(cfg, pair: Neighbours):
     # given a run, and its neighbour's in which the priors came out the same
@@ -191,7 +191,7 @@ SHARING = [
 steps = st.integers(0, GRID).map(lambda index: str(index / GRID))
 
 
-@examples(60)
+@examples(15)
 @given(st.sampled_from(SHARING), neighbours(steps, size=60, least=20, users=MANY))
 def test_each_prior_sees_each_user_in_one_array(cfg, pair):
     # given many users with few samples each, so that arrays hold several of them, and one who changes all values
@@ -229,7 +229,7 @@ GIVEN = [
 ]
 
 
-@examples(120)
+@examples(30)
 @given(st.sampled_from(GIVEN), neighbours(size=80))
 def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: Neighbours):
     mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
@@ -260,7 +260,7 @@ JOINT = [
 ]
 
 
-@examples(80)
+@examples(20)
 @given(st.sampled_from(JOINT), neighbours(size=80))
 def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pair: Neighbours):
     mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section

@@ -66,14 +66,14 @@ def most(cfg: Config) -> Fraction:
     return cfg.metric[0].epsilon * (1 + Fraction(1, 10**12))  # shares are floats where they are published
 
 
-@examples(150)
+@examples(38)
 @given(configs, st.one_of(pairs, lonely), st.integers(0, 2))
 def test_in_a_file_run_a_unit_moves_no_more_than_it_may(cfg, pair, which):
     pair = of_one_unit(pair, PERIODS[cfg.metric[0].unit], which)
     assert spent(run_file(cfg, raws(pair.first)), run_file(cfg, raws(pair.second))) <= most(cfg)
 
 
-@examples(150)
+@examples(38)
 @given(configs, st.one_of(pairs, lonely), st.integers(0, 2), st.sampled_from([1, 3]), schedules)
 def test_nor_where_partitions_fall_idle_and_wake_too_late(cfg, pair, which, sources, schedule):
     pair = of_one_unit(pair, PERIODS[cfg.metric[0].unit], which)
@@ -104,7 +104,7 @@ def run_cluster(cfg: Config, rows: Any, sources: int, schedule: Any) -> list[byt
 def test_these_streams_reach_units_that_spend_all_they_have():
     reached: dict[str, Fraction] = defaultdict(Fraction)
 
-    @settings(max_examples=tries(60), database=None)
+    @settings(max_examples=tries(15), database=None)
     @given(configs, lonely)
     def look(cfg: Config, pair: Neighbours) -> None:
         name = str(cfg.metric[0].unit)

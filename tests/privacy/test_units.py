@@ -92,7 +92,7 @@ def streams(draw: st.DrawFn, size: int = 40) -> list[Event]:
     return sorted(draw(st.lists(one, min_size=1, max_size=size)), key=lambda event: event.time // spread)
 
 
-@examples(250)
+@examples(63)
 @given(st.sampled_from(list(CONFIGS.values())), streams(), st.data(), schedules)
 def test_nor_does_any_in_longer_streams_through_restarts_and_drops(cfg, events, data, schedule):
     unit, most = bounds(cfg)
@@ -130,7 +130,7 @@ def pattern(stage: Stage) -> dict[str, object]:
     return seen.pattern()
 
 
-@examples(100)
+@examples(25)
 @given(st.sampled_from(list(CONFIGS.values())), neighbours(), schedules)
 def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neighbours, schedule):
     # given all values of a user changed, in all spellings of numbers: more than any unit's
@@ -139,7 +139,7 @@ def test_what_bound_does_shows_nothing_of_values_but_exact_sums(cfg, pair: Neigh
     assert pattern(first) == pattern(second)
 
 
-@examples(60)
+@examples(15)
 @given(st.sampled_from(list(CONFIGS.values())), neighbours(), st.sampled_from([1, 3]))
 def test_nor_do_releases_and_the_state_behind_them(cfg, pair: Neighbours, sources):
     assert watch_file(cfg, raws(pair.first)).pattern() == watch_file(cfg, raws(pair.second)).pattern()

@@ -66,7 +66,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@examples(60)
+@examples(15)
 @given(rows, st.sampled_from(KINDS), st.sampled_from(["sum", "count", "mean"]), st.sampled_from([1, 3, 10**6]))
 def test_every_window_has_the_statistic_of_what_came_in_it(rows, kind, statistic, max_gap):
     # given events in two groups with silences, in which groups rest, and so much epsilon that there is no noise

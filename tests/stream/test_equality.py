@@ -76,7 +76,7 @@ actions = st.lists(
 )
 
 
-@examples(150)
+@examples(38)
 @given(st.sampled_from(CONFIGS), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3, 8]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events, and what a run over them as one file releases
@@ -96,7 +96,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
 cuts = st.lists(st.integers(1, 3), min_size=20, max_size=30)
 
 
-@examples(60)
+@examples(15)
 @given(events_in_order, st.lists(st.integers(0, 3), min_size=60, max_size=60), st.sampled_from([1, 2, 8]), cuts)
 def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, amounts):
     # given events, each of which may come a little late
@@ -116,7 +116,7 @@ def test_disorder_within_the_lateness_changes_no_byte(rows, jitter, sources, amo
     assert all(home.machine is None or home.machine.counters["woke_late"] == 0 for home in cluster.homes)
 
 
-@examples(60)
+@examples(15)
 @given(events_in_order, st.sampled_from(["naive", "full", "sharp"]), actions)
 def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm, schedule):
     cfg = config(

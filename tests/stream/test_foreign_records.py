@@ -40,13 +40,13 @@ def test_a_message_is_read_whatever_its_key() -> None:
         assert (message.encode(), strays) == (MESSAGE.encode(), 0)
 
 
-@examples(60)
+@examples(15)
 @given(st.none() | st.binary() | json.map(orjson.dumps), st.none() | st.binary(max_size=4).map(lambda key: key + b"|x"))
 def test_anything_else_is_left_out_and_counted(value: bytes | None, key: bytes | None) -> None:
     assert read(value, key) == (None, 1)
 
 
-@examples(60)
+@examples(15)
 @given(st.sampled_from("tpnowmics"), leaves)
 def test_a_message_with_a_field_of_another_kind_is_none(field: str, value: object) -> None:
     fields = orjson.loads(MESSAGE.encode())

@@ -123,7 +123,7 @@ def test_a_state_without_its_mark_is_refused() -> None:
         restored(state)
 
 
-@examples(30)
+@examples(8)
 @given(lost=st.data())
 def test_an_older_versions_mark_is_taken_once_and_its_heads_are_counted_all_the_same(lost: st.DataObject) -> None:
     # given a state as versions before this one wrote it

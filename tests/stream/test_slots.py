@@ -103,7 +103,7 @@ def in_words(rows: list[Event], unit: dict[str, Any]) -> Counter[tuple[int, str]
     return found
 
 
-@examples(150)
+@examples(38)
 @given(people, st.sampled_from(UNITS), schedules)
 def test_caps_hold_for_units_slots_and_cells_whatever_happens_to_the_worker(rows, unit, schedule):
     # given events, some of which are late
@@ -263,7 +263,7 @@ CONFIGS = [
 ]  # fmt: skip
 
 
-@examples(150)
+@examples(38)
 @given(st.sampled_from(CONFIGS[:4]), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events, and what a run over them as one file releases

@@ -61,7 +61,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@examples(60)
+@examples(15)
 @given(rows, st.sampled_from(DECAYS[:4] + DECAYS[5:]), st.sampled_from(["sum", "count", "mean"]))
 def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, decay, statistic):
     # given events in two groups, and so much epsilon that noise is nothing
@@ -165,7 +165,7 @@ CONFIGS = [
 ]
 
 
-@examples(120)
+@examples(30)
 @given(st.sampled_from(CONFIGS), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events with long silences, and what a run over them as one file releases

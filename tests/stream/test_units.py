@@ -243,7 +243,7 @@ configs = st.sampled_from([
 ])  # fmt: skip
 
 
-@examples(150)
+@examples(38)
 @given(configs, events, schedules)
 def test_restarts_and_drops_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
     # given what one transaction makes of a stream
@@ -277,7 +277,7 @@ RELEASED = [
 ]
 
 
-@examples(50)
+@examples(13)
 @given(st.sampled_from(RELEASED), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     found = encode(rows)

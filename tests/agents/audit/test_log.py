@@ -143,7 +143,7 @@ def test_activations_are_kept_once(ledger: Ledger) -> None:
     assert [tuple(row) for row in rows] == [(level, "20.0", "1970-01-01T00:00:00Z") for level in range(3)]
 
 
-@settings(max_examples=tries(15), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=tries(6), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_any_interleaving_with_repeats_ends_in_the_same_rows(ledger: Ledger, data: st.DataObject) -> None:
     """The stream delivers from some earlier offset again, in batches of any size; the log does not show it."""

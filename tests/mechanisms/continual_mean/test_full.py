@@ -85,7 +85,7 @@ def capped(rows: list[tuple[int, int, int]], m: int) -> list[Sample]:
     return samples
 
 
-@examples(60)
+@examples(30)
 @given(rows=SAMPLES, unit=st.integers(0, UNITS - 1), flip=st.booleans())
 @pytest.mark.parametrize("users", [1, 4])
 def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
@@ -117,7 +117,7 @@ def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
         assert all(times == 1 for times in moved.values())
 
 
-@examples(30)
+@examples(15)
 @given(rows=SAMPLES, unit=st.integers(0, UNITS - 1))
 def test_neighbours_of_the_naive_mean_differ_by_the_unit_s_samples(rows: list[tuple[int, int, int]], unit: int) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -140,7 +140,7 @@ ROWS = st.lists(
 )
 
 
-@examples(60)
+@examples(30)
 @given(rows=ROWS, unit=st.integers(0, UNITS - 1), other_value=st.sampled_from([-600, 0, 16, 600]))
 @example(rows=[(at, at % 3, -600) for at in range(24)], unit=0, other_value=600)
 def test_neighbours_however_far_outside_differ_by_no_more_than_the_noise_is_for(

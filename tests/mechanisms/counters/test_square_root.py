@@ -65,7 +65,7 @@ NUMBERS = st.integers(-(1 << 70), 1 << 70)
 
 
 @both
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_noise_moves_with_the_elements(unit_columns: bool, data: st.DataObject) -> None:
     """r(z + R d) = r(z) + A d for all integers: so a release is a function of R x + z, and costs what that costs."""
@@ -78,7 +78,7 @@ def test_noise_moves_with_the_elements(unit_columns: bool, data: st.DataObject) 
 
 
 @both
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_noise_is_what_the_matrix_takes_nearest_to_the_draws(unit_columns: bool, data: st.DataObject) -> None:
     root = Root.of(data.draw(st.integers(1, 40)), unit_columns=unit_columns)

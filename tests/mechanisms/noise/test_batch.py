@@ -18,7 +18,7 @@ SCALES = st.fractions(Fraction(1, 3), 100) | st.builds(
 )
 
 
-@examples(40)
+@examples(20)
 @given(scale=SCALES, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300))
 @example(scale=Fraction(10), subkey=KEY, start=keyed.MAX_INDEX - 5000, count=5000)
 @example(scale=Fraction(1 << 40), subkey=KEY, start=7, count=batch.CHUNK + 40)
@@ -51,7 +51,7 @@ def awkward_words(draw: st.DrawFn) -> list[int]:
     return draw(st.lists(st.sampled_from(pool) | st.integers(0, (1 << 64) - 1), min_size=1, max_size=48))
 
 
-@examples(300)
+@examples(150)
 @given(scale=SCALES, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
 def test_words_that_tie_change_nothing(scale: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteLaplace(scale, KEY)

@@ -27,7 +27,7 @@ SIGMA2 = st.fractions(Fraction(1, 9), 100) | st.builds(
 )
 
 
-@examples(40)
+@examples(20)
 @given(
     sigma2=SIGMA2, subkey=st.binary(min_size=32, max_size=32), start=st.integers(0, 10**6), count=st.integers(0, 300)
 )
@@ -40,7 +40,7 @@ def test_a_block_is_its_draws_one_by_one(sigma2: Fraction, subkey: bytes, start:
     assert all(type(value) is int for value in block)
 
 
-@examples(300)
+@examples(150)
 @given(sigma2=SIGMA2, made=awkward_words(), few=st.sampled_from([0, 2]), very_few=st.integers(0, 2))
 def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int], few: int, very_few: int) -> None:
     noise = DiscreteGaussian(sigma2, KEY)
@@ -52,7 +52,7 @@ def test_words_that_tie_change_nothing(sigma2: Fraction, made: list[int], few: i
     assert block == [noise.draw(index) for index in range(3, 8)]
 
 
-@examples(200)
+@examples(100)
 @given(sigma2=SIGMA2.filter(lambda sigma2: sigma2 >= Fraction(1, 2)), y=st.fractions(0, 30))
 def test_bounds_on_exponents_hold(sigma2: Fraction, y: Fraction) -> None:
     """The exponent of a proposal, exactly, is between the integers that decide."""
@@ -194,7 +194,7 @@ def test_opendp_finds_no_more_than_was_claimed(epsilon: Fraction, delta: Fractio
     st.fractions(Fraction(1, 10**12), Fraction(99, 100)),
     st.decimals("1e-9", "1e9", places=9),
 )
-@examples(50)
+@examples(25)
 def test_no_order_of_the_conversion_is_better_by_much(epsilon: Fraction, delta: Fraction, beta: Decimal) -> None:
     rho = largest_rho(epsilon, delta)
     other = rho_at(beta, *(Decimal(x.numerator) / x.denominator for x in (epsilon, delta)))

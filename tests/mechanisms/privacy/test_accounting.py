@@ -122,7 +122,7 @@ def chains(draw: st.DrawFn) -> list[list[Fraction]]:
     return [[Fraction(one, sum(law)) for one in law] for law in weights]
 
 
-@examples(60)
+@examples(30)
 @given(chains(), st.fractions(Fraction(101, 100), 2, max_denominator=100))
 def test_no_chain_of_neighbours_loses_more_than_its_group(laws: list[list[Fraction]], odds: Fraction) -> None:
     steps = len(laws) - 1
@@ -152,7 +152,7 @@ def test_losses_add_up_exactly_in_any_order(parts: list[Loss]) -> None:
     assert (total.epsilon, total.delta) == (sum(one.epsilon for one in parts), sum(one.delta for one in parts))
 
 
-@examples(50)
+@examples(25)
 @given(st.lists(losses, min_size=1, max_size=8), deltas)
 def test_advanced_composition_is_its_formula_and_a_little_more(parts: list[Loss], delta: Fraction) -> None:
     with localcontext(DIGITS):
@@ -246,7 +246,7 @@ def test_the_simple_conversion_of_rho_and_the_better_one() -> None:
     assert Concentrated(Fraction(0)).loss(TINY) == Concentrated(Fraction(0)).simple_loss(TINY) == Loss(0 * ONE, TINY)
 
 
-@examples(20)
+@examples(10)
 @given(st.fractions(Fraction(1, 10**12), 50), st.fractions(Fraction(1, 10**12), Fraction(99, 100)))
 def test_rho_costs_no_more_than_by_the_simple_conversion(rho: Fraction, delta: Fraction) -> None:
     better, simple = Concentrated(rho).loss(delta), Concentrated(rho).simple_loss(delta)
@@ -256,7 +256,7 @@ def test_rho_costs_no_more_than_by_the_simple_conversion(rho: Fraction, delta: F
     assert formula <= simple.epsilon <= formula * CLOSE
 
 
-@examples(20)
+@examples(10)
 @given(st.fractions(Fraction(1, 10**6), 50), st.fractions(Fraction(1, 10**12), Fraction(1, 3)))
 def test_epsilon_of_rho_undoes_rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> None:
     back = smallest_epsilon(largest_rho(epsilon, delta), delta)

@@ -16,7 +16,7 @@ from shoal.mechanisms.selection.exact_quantile import choose, exp, nearest, pick
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples
 
-few = examples(30)
+few = examples(15)
 CELLS, COUNT = 5, 3
 QS = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), Fraction(1)]
 VALUES = st.lists(st.integers(0, 40), min_size=1, max_size=12)

@@ -20,7 +20,7 @@ from shoal.mechanisms.slot.error_forecast import Outlook, clamped, mismatch, out
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, STEPS, cells, draws, parameters
 from tests.support.effort import examples
 
-few = examples(30)
+few = examples(15)
 CAPS: list[Cap] = [1, 3, "median", "optimal"]
 FIVE = ["baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile"]
 

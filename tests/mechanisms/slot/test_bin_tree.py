@@ -54,7 +54,7 @@ def test_shapes_cover_the_bins_and_none_is_larger_than_it_must_be(bins: int) -> 
     assert set(factorisations(bins)) <= set(shapes(bins))
 
 
-@examples(40)
+@examples(20)
 @given(st.integers(2, 2000))
 def test_the_shares_are_all_of_epsilon_and_no_more(bins: int) -> None:
     shares = tree_for(bins).shares
@@ -115,7 +115,7 @@ def test_without_noise_the_estimate_is_exact(bins: int, shape: Shape) -> None:
     assert tree.estimate(sums, sum(histogram)) == pytest.approx(histogram)
 
 
-@examples(25)
+@examples(13)
 @given(st.integers(2, 40), st.data())
 def test_a_sample_that_moves_moves_two_nodes_of_each_level_at_most(bins: int, data: st.DataObject) -> None:
     tree = tree_for(bins)

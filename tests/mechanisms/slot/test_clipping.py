@@ -36,7 +36,7 @@ from tests.mechanisms.slot.cell_cases import (
 from tests.support.effort import examples
 
 ONE = 1 << BITS
-few = examples(30)
+few = examples(15)
 MODULES = [levy, fixed_quantile, epsilon_quantile]
 every = pytest.mark.parametrize("module", MODULES, ids=["levy", "fixed-quantile", "epsilon-quantile"])
 CAPS: list[Cap] = [1, 2, 3, "median", "optimal"]

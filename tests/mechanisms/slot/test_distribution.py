@@ -84,7 +84,7 @@ def test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_jus
     assert of.epsilon * Fraction(999_990, 1_000_000) <= worst <= of.epsilon
 
 
-@examples(40)
+@examples(20)
 @given(st.integers(2, 1000), st.integers(1, 50), st.fractions(Fraction(1, 10**6), 50))
 def test_the_levels_use_no_more_than_epsilon(bins: int, most: int, epsilon: Fraction) -> None:
     used = sum(2 * most / DiscreteLaplace(scale, KEY).scale for scale in scales(tree_for(bins), most, epsilon))
@@ -187,7 +187,7 @@ def test_a_single_draw_has_the_widest_quantile_for_its_deviation() -> None:
         assert noise_quantile(scales) <= QUANTILE * sd * (1 + 1e-5)
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=5))
 def test_isotonic_regression_is_the_nearest_that_never_falls(values: list[int]) -> None:
     """Brute force: the nearest is constant on some consecutive pieces, with the mean of each."""
@@ -247,7 +247,7 @@ def test_what_makes_no_sense_is_refused(change: dict[str, Any], said: str) -> No
         predicted_error([3], cell(**change))
 
 
-@examples(40)
+@examples(20)
 @given(st.integers(0, 4096), st.integers(2, 100))
 def test_a_bin_holds_the_samples_between_its_edges(index: int, bins: int) -> None:
     (place,) = [i for i, n in enumerate(histogram([[index]], cell(bins=bins), 1)) if n]

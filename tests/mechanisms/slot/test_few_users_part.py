@@ -63,7 +63,7 @@ def test_those_who_come_often_find_a_nearer_point() -> None:
     assert part_for_average(counts, of).least == 1
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.data())
 def test_a_neighbour_has_the_same_part(counts: list[int], data: Any) -> None:
     """All that is published but the value and the place of its interval, and all that noise goes by, is the same."""

@@ -173,7 +173,7 @@ def test_a_wide_uniform_number_is_the_leading_bits(below: int) -> None:
     assert drawn == (below - 1 if below == 1 << bits else 0)
 
 
-@examples(30)
+@examples(15)
 @given(st.fractions(0, 30, max_denominator=1000), st.sampled_from([1, 10, 64, 128, 300]))
 def test_powers_are_enclosed(exponent: Fraction, bits: int) -> None:
     least, most = exp_enclosed(exponent, bits)

@@ -53,7 +53,7 @@ def released(of: Slotted, users, slot=7, key=KEY, after=None) -> list[CellReleas
     return [found for found in of.cells(key, slot, contributions(users), after) if found is not None]
 
 
-@examples(200)
+@examples(100)
 @given(kinds, slots)
 def test_each_cell_is_released_once_in_the_order_of_names(kind, users):
     found = released(slotted(kind), users)
@@ -63,7 +63,7 @@ def test_each_cell_is_released_once_in_the_order_of_names(kind, users):
         assert one.users or one.estimate.value is None
 
 
-@examples(150)
+@examples(75)
 @given(kinds, slots, st.integers(1, 4), st.integers(1, 5))
 def test_a_users_shares_are_no_more_than_a_slot_has(kind, users, most, count):
     of = slotted(kind, max_cells=most, max_slots=count)
@@ -78,7 +78,7 @@ def test_a_users_shares_are_no_more_than_a_slot_has(kind, users, most, count):
         assert sum(epsilons[cell] for cell in kept) <= of.epsilon / count
 
 
-@examples(100)
+@examples(50)
 @given(kinds, slots, st.data())
 def test_a_closing_goes_on_behind_any_cell(kind, users, data):
     of = slotted(kind)
@@ -87,7 +87,7 @@ def test_a_closing_goes_on_behind_any_cell(kind, users, data):
     assert released(of, users, after=found[count - 1].cell) == found[count:]
 
 
-@examples(100)
+@examples(50)
 @given(slots, st.lists(st.integers(1, 4), min_size=1, max_size=60))
 def test_pieces_of_a_users_samples_make_the_same_slot(users, sizes):
     whole, rows, cut = contributions(users), [], iter(sizes * 200)
@@ -157,7 +157,7 @@ def test_a_caller_is_given_back_now_and_then():
     assert found[:15] == [None] * 15
 
 
-@examples(60)
+@examples(30)
 @given(st.sampled_from(KINDS), slots, st.data())
 def test_a_neighbour_sees_the_same_pattern(kind, users, data):
     """Of what follows from a clip range that was charged, its width may differ; and few users may be no release."""

@@ -46,7 +46,7 @@ CHOSEN = [[0], [60, 0, 7, 7], [60, 12, 3, 7], [60, 20, 1], [0, 8, 0, 0, 0, 0, 0,
 class TestNeighbours:
     """Two streams that differ in one unit's values, in which all charged outputs happen to be the same."""
 
-    @examples(160)
+    @examples(80)
     @given(
         st.sampled_from(CASES),
         bursts(),
@@ -240,7 +240,7 @@ class TestReleases:
         assert {(e.value, e.noise_sd, e.low, e.high, e.samples) for e in estimates if e} == {(1.0, 2.0, -1.0, 3.0, 0)}
         assert releaser.bounds is None
 
-    @examples(80)
+    @examples(40)
     @given(st.sampled_from(CASES), bursts(), VALUES, CHOICES | st.sampled_from(CHOSEN))
     def test_a_release_is_the_clipped_sum_and_the_noise_of_its_place(
         self, parameters: Sharp, rows: list[Burst], values: list[int], choices: list[int]
@@ -306,7 +306,7 @@ class TestReleases:
             total += (estimate.value - parameters.grid.mean_value(Fraction(mean), 1)) / estimate.noise_sd
         assert abs(total) <= 4 * sqrt(400)
 
-    @examples(80)
+    @examples(40)
     @given(st.sampled_from(CASES), bursts(), VALUES, CHOICES | st.sampled_from(CHOSEN))
     def test_the_bias_is_within_its_bound(
         self, parameters: Sharp, rows: list[Burst], values: list[int], choices: list[int]

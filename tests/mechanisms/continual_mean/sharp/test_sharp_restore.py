@@ -71,7 +71,7 @@ def test_a_crash_after_any_tick_changes_nothing(
     assert whole.activations == broken.activations
 
 
-@examples(60)
+@examples(30)
 @given(st.sampled_from(CASES), bursts(), CHOICES, st.integers(0, 1 << 20))
 def test_so_do_crashes_after_some(parameters: Sharp, rows: list[Burst], choices: list[int], restarts: int) -> None:
     whole, broken = Run(parameters, choices), Run(parameters, choices)
@@ -126,7 +126,7 @@ def test_kept_blocks_have_their_own_sums_and_weights() -> None:
 class TestWithinATick:
     """Everything that decides happens when a tick is complete."""
 
-    @examples(40)
+    @examples(20)
     @given(st.sampled_from(CASES), bursts(), CHOICES, st.randoms(use_true_random=False))
     def test_order_does_not_matter(
         self, parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random
@@ -137,7 +137,7 @@ class TestWithinATick:
             mixed.tick(shuffled.sample(tick, len(tick)))
             assert self._same(sorted_, mixed)
 
-    @examples(40)
+    @examples(20)
     @given(st.sampled_from(CASES), bursts(), CHOICES, st.randoms(use_true_random=False))
     def test_summing_over_units_does_not_either(
         self, parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random
@@ -167,7 +167,7 @@ class TestWithinATick:
         return one.activations == other.activations
 
 
-@examples(60)
+@examples(30)
 @given(st.sampled_from([LONG, EVEN, OFTEN, FIRSTS]), bursts(), CHOICES, st.randoms(use_true_random=False))
 def test_late_contributions_count_when_they_come(
     parameters: Sharp, rows: list[Burst], choices: list[int], shuffled: random.Random

@@ -109,7 +109,7 @@ def plain(shape: Shape, buckets: Buckets, values: list[int]) -> list[Block]:
     return found
 
 
-@examples(150)
+@examples(75)
 @given(
     st.sampled_from(CAPS) | st.integers(1, 1100),
     st.sampled_from([1, 3, 64, 1 << 20, 1 << 32]),
