@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 import zlib
 from collections import Counter
@@ -19,8 +16,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from shoal.agents.kafka.topic_ids import STATE_KEY
 from tests.kafka.toy_machine import MARK, ONE, PAIR
+from tests.support import nursery
 
-HERE = Path(__file__).parent
 T = TypeVar("T")
 
 
@@ -192,10 +189,8 @@ class Worker:
 
     def __init__(self, options: dict[str, Any], log: Path) -> None:
         self.log = log
-        environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent), "PYTHONUNBUFFERED": "1"}
         with log.open("ab") as output:
-            command = [sys.executable, str(HERE / "toy_worker.py"), json.dumps(options)]
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+            self.process = nursery.start(json.dumps(options), output=output, module="tests.kafka.toy_worker")
 
     @property
     def text(self) -> str:
@@ -206,20 +201,20 @@ class Worker:
         owned: list[str] = json.loads(lines[-1][5:].replace("'", '"')) if lines else []
         return owned
 
-    def wait(self, until: Callable[["Worker"], bool], limit: float = 30.0) -> None:
+    def wait(self, until: Callable[["Worker"], bool], limit: float = 120.0) -> None:
         end = time.monotonic() + limit
         while not until(self):
             assert self.process.poll() is None, f"worker ended with {self.process.returncode}:\n{self.text[-3000:]}"
             assert time.monotonic() < end, self.text[-3000:]
             time.sleep(0.05)
 
-    def wait_owns(self, count: int = 1, limit: float = 30.0) -> None:
+    def wait_owns(self, count: int = 1, limit: float = 120.0) -> None:
         self.wait(lambda worker: len(worker.owned()) >= count, limit)
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def ends(self, limit: float = 25.0) -> int:
+    def ends(self, limit: float = 90.0) -> int:
         return self.process.wait(limit)
 
     def __enter__(self) -> Self:

@@ -49,7 +49,7 @@ def test_a_worker_that_gave_transactions_up_goes_on_in_the_same_process(tmp_path
             # when the broker goes away before the commit, then what was given up is taken over anew
             broker.kill()
             worker.signal(signal.SIGCONT)
-            worker.wait(lambda w: "gave_up" in w.text, 60)
+            worker.wait(lambda w: "gave_up" in w.text)
             broker.start()
             app.produce(20_000, seed=2)
             app.wait_drained()
@@ -77,7 +77,7 @@ def test_a_worker_waits_for_a_broker_that_does_not_answer(tmp_path: Path) -> Non
             # when it answers again, then the worker that waited for it begins
             worker.wait(lambda w: "brokers_unready" in w.text)
             broker.thaw()
-            worker.wait_owns(4, 60)
+            worker.wait_owns(4)
             assert worker.text.count("brokers_unready") == 1
             # and when the same happens in the midst of its work, then it goes on
             app.produce(30_000, seed=2)
@@ -120,7 +120,7 @@ def test_the_stream_does_not_wait_for_the_audit_log(kafka: Kafka, tmp_path: Path
         # and when the log is back, it gets every release once and in order
         missing.unlink()
         releases = run(read_all(app.brokers, f"{name}.releases"))
-        worker.wait(lambda _: audited(logs) >= sum(map(len, releases.values())), 40)
+        worker.wait(lambda _: audited(logs) >= sum(map(len, releases.values())))
         worker.signal(signal.SIGTERM)
         assert worker.ends() == 0
         assert worker.text.count("audit_log_away") == 1

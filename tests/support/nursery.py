@@ -7,6 +7,7 @@ killed, frozen and measured. What `shoal` itself does before its modules are the
 
 import atexit
 import functools
+import importlib
 import json
 import os
 import select
@@ -19,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+ROOT = Path(__file__).parents[2]
+SHOAL = "shoal.agents.cli.entry"
 LENGTH = 1 << 20  # of a request at most
 
 
@@ -52,10 +55,16 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
-def start(*arguments: object, output: IO[bytes], errors: IO[bytes] | None = None, cwd: Path | None = None) -> Process:
-    """Start `shoal` with these arguments; both outputs go to one file unless there are two."""
+def start(
+    *arguments: object,
+    output: IO[bytes],
+    errors: IO[bytes] | None = None,
+    cwd: Path | None = None,
+    module: str = SHOAL,
+) -> Process:
+    """Start `shoal`, or the `main` of another module; both outputs go to one file unless there are two."""
     command = ["shoal", *map(str, arguments)]
-    request = {"argv": command, "cwd": str(cwd or Path.cwd()), "environment": dict(os.environ)}
+    request = {"module": module, "argv": command, "cwd": str(cwd or Path.cwd()), "environment": dict(os.environ)}
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(_address())
     outputs = [output.fileno(), (errors or output).fileno()]
@@ -72,7 +81,7 @@ def _address() -> str:
         listener.bind(address)
         listener.listen()
         command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
-        nursery = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+        nursery = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT)
 
     def end() -> None:
         nursery.communicate()
@@ -85,8 +94,8 @@ def _address() -> str:
 # ---------------------------------------------------------------- in the nursery
 
 
-def serve(listener: socket.socket) -> list[str]:
-    """Fork for everyone who asks, and tell how they ended. It returns in the child alone, with its arguments."""
+def serve(listener: socket.socket) -> str:
+    """Fork for everyone who asks, and tell how they ended. It returns in the child alone: its module."""
     living: dict[int, socket.socket] = {}
     bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -125,7 +134,7 @@ def _tell_who_ended(living: dict[int, socket.socket]) -> None:
             connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(request: dict[str, Any], outputs: Sequence[int]) -> list[str]:
+def _become(request: dict[str, Any], outputs: Sequence[int]) -> str:
     """Give a child what the caller of a new process would have given it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -136,14 +145,13 @@ def _become(request: dict[str, Any], outputs: Sequence[int]) -> list[str]:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    arguments: list[str] = request["argv"]
-    return arguments
+    sys.argv = request["argv"]
+    return str(request["module"])
 
 
 if __name__ == "__main__":
-    from shoal.agents.cli import main as _everything  # noqa: F401  what takes so long
-    from shoal.agents.cli.entry import main
-
+    for _module in (SHOAL, "shoal.agents.cli.main"):  # of which the second takes so long
+        importlib.import_module(_module)
     with socket.socket(fileno=int(sys.argv[1])) as _listener:
-        sys.argv = serve(_listener)
-    main()
+        _chosen = serve(_listener)
+    sys.exit(importlib.import_module(_chosen).main())
