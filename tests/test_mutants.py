@@ -77,6 +77,7 @@ def test_a_mutant_that_no_longer_fits_is_an_error(change: dict[str, Any]) -> Non
         dataclasses.replace(HALVED, **change).check()
 
 
+@pytest.mark.slow
 def test_the_checkout_is_left_alone(pristine: Path, tmp_path: Path) -> None:
     before = (ROOT / HALVED.source).read_bytes()
     assert try_mutant(HALVED, pristine, tmp_path / "copy").outcome == CAUGHT

@@ -32,6 +32,7 @@ SEEDS = {
 LARGEST = {"full": 0.5}  # half of epsilon is for first estimates, which one value seldom moves as far as it may
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_configuration_of_a_family_tells_more_than_its_epsilon(family):
     found = [audit(case_of(family, seed), seed) for seed in SEEDS[family]]

@@ -312,6 +312,7 @@ def test_pseudonyms_differ_between_metrics_and_say_nothing_without_the_key(users
 # ---------------------------------------------------------------- the same bytes everywhere
 
 
+@pytest.mark.slow
 def test_the_order_of_hashes_changes_no_byte(folder):
     rows = [Row(f"user{n % 7}", f"0.{n}", n // 3, "abcdefg"[n % 5]) for n in range(150)]
     (folder / "in.jsonl").write_bytes(b"".join(raw + b"\n" for raw in raws(rows)))

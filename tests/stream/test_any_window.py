@@ -159,6 +159,7 @@ def test_patent_windows_are_sums_of_their_cover_and_where_nothing_was_released_o
             assert found.noise_sd == pytest.approx(spread, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 def test_the_noise_of_windows_has_the_spread_that_is_stated(algorithm):
     """In each of many groups, whose noise is independent: steps 1 to 11 and 16 to 24, with a rest between."""

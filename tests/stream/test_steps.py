@@ -194,6 +194,7 @@ def test_what_a_crash_restores_is_small(monkeypatch):
 # ---------------------------------------------------------------- long silences
 
 
+@pytest.mark.slow
 def test_a_first_event_in_1970_is_followed_by_all_steps_until_today_in_pieces():
     steps = 25_000
     # given a group that began at the epoch, and one that begins today

@@ -76,6 +76,7 @@ def test_the_mismatch_is_the_variance_of_a_difference_of_means(counts: list[int]
     assert found.mismatch == mismatch(counts, kept, shares, error_forecast.WITHIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "epsilon"), [(1, 1), (2, 1), (5, 1), (30, 2), (200, 5), (200, 1)])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 2)])
 def test_the_error_of_quantiles_is_as_simulated(
@@ -190,6 +191,7 @@ def errors(users: list[list[int]], of: CellParameters) -> dict[tuple[str, Cap], 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [0.0, 0.05])
 @pytest.mark.parametrize(
     ("counts", "epsilon"),

@@ -79,6 +79,7 @@ def test_a_release_fails_as_often_as_the_law_says(users: int, likely: bool) -> N
     assert likely is (users < users_needed(of.epsilon, of.delta, of.failure))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "mean"), [(40, 0.7), (60, 29.5)])
 def test_a_release_is_as_near_as_claimed(n: int, mean: float) -> None:
     of = cell(sigma=Fraction(2), failure=Fraction(1, 20))
@@ -176,6 +177,7 @@ def test_without_a_delta_it_is_refused(make: Any) -> None:
         make(*arguments)
 
 
+@pytest.mark.slow
 def test_an_average_of_means_is_n_times_as_near_as_a_point() -> None:
     of, n = cell(sigma=Fraction(2), epsilon=Fraction(2)), 200
     errors = []

@@ -89,6 +89,7 @@ def test_less_garbage_would_break_it() -> None:
     assert hockey_stick(one, other, 1.0) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "radius", "epsilon", "delta"),
     [
