@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support import nursery
 from tests.support.effort import tries
 from tests.support.kafka import Kafka
 from tests.support.postgres import Postgres
@@ -32,6 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kafka")
         if item.get_closest_marker("kafka") and not set(WITH_BROKERS).intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
+
+
+def pytest_sessionfinish() -> None:
+    nursery.close()
 
 
 @pytest.fixture(scope="session")

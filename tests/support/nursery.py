@@ -5,7 +5,6 @@ from then on that is a process like any other, with its own arguments, folder, e
 killed, frozen and measured. What `shoal` itself does before its modules are there, other tests see.
 """
 
-import atexit
 import functools
 import importlib
 import json
@@ -22,7 +21,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 SHOAL = "shoal.agents.cli.entry"
-LENGTH = 1 << 20  # of a request at most
+LENGTH, END = 1 << 20, b"\n"  # of a part of a request at most; of a request
 
 
 class Process:
@@ -44,7 +43,7 @@ class Process:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             with self._connection as connection:
-                self.returncode = int(connection.recv(16))
+                self.returncode = _number(connection)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -66,29 +65,48 @@ def start(
     command = ["shoal", *map(str, arguments)]
     request = {"module": module, "argv": command, "cwd": str(cwd or Path.cwd()), "environment": dict(os.environ)}
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(_address())
+    connection.connect(_nursery().address)
     outputs = [output.fileno(), (errors or output).fileno()]
-    socket.send_fds(connection, [json.dumps(request).encode()], outputs)
-    return Process(command, connection, int(connection.recv(16)))
+    socket.send_fds(connection, [json.dumps(request).encode() + END], outputs)
+    return Process(command, connection, _number(connection))
+
+
+def _number(connection: socket.socket) -> int:
+    """The next thing that the nursery says of a process: its id, and later its status."""
+    said = connection.recv(16)
+    if not said:
+        raise RuntimeError("the nursery of processes has ended; its last words are above")
+    return int(said)
+
+
+class Nursery:
+    """The nursery of this process."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="shoal-nursery-")
+        self.address = f"{self._folder.name}/socket"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen()
+            command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT)
+
+    def close(self) -> None:
+        """End it, and wait until it has written down what it measured."""
+        self._process.communicate()
+        self._folder.cleanup()
 
 
 @functools.cache
-def _address() -> str:
-    """Of this process's nursery, which ends with it."""
-    folder = tempfile.TemporaryDirectory(prefix="shoal-nursery-")
-    address = f"{folder.name}/socket"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
-        listener.listen()
-        command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
-        nursery = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT)
+def _nursery() -> Nursery:
+    return Nursery()
 
-    def end() -> None:
-        nursery.communicate()
-        folder.cleanup()
 
-    atexit.register(end)
-    return address
+def close() -> None:
+    """End the nursery of this process, if there is one."""
+    if _nursery.cache_info().currsize:
+        _nursery().close()
+        _nursery.cache_clear()
 
 
 # ---------------------------------------------------------------- in the nursery
@@ -97,7 +115,8 @@ def _address() -> str:
 def serve(listener: socket.socket) -> str:
     """Fork for everyone who asks, and tell how they ended. It returns in the child alone: its module."""
     living: dict[int, socket.socket] = {}
-    bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    bell, ringer = os.pipe()
+    os.set_blocking(ringer, False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.set_wakeup_fd(ringer)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which ends the nursery
@@ -111,6 +130,8 @@ def serve(listener: socket.socket) -> str:
         if listener in ready:
             connection, _ = listener.accept()
             text, outputs, _, _ = socket.recv_fds(connection, LENGTH, 2)
+            while not text.endswith(END):
+                text += connection.recv(LENGTH)
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
