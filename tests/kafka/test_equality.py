@@ -18,8 +18,10 @@ METRICS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("partitions", [1, 8])
+@pytest.mark.parametrize(
+    ("partitions", "workers"),
+    [(1, 1), (8, 3), pytest.param(1, 3, marks=pytest.mark.long), pytest.param(8, 1, marks=pytest.mark.long)],
+)
 def test_partitions_and_workers_change_no_byte(kafka: Kafka, tmp_path: Path, partitions: int, workers: int) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": partitions}, partitions=partitions) as shoals:
         # given two weeks of events, and what `shoal run` makes of them

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.kafka_tools import Toy, read_all, run
+from tests.support.effort import tries
 from tests.support.kafka import Kafka
 
 TWO_TOPICS = {"clicks": 8, "taps": 3}
+KILLS = tries(4)
 
 
 def toy(kafka: Kafka, sources: dict[str, int], partitions: int = 8, **settings: object) -> Toy:
@@ -29,17 +31,17 @@ def feed(app: Toy, events: int, pause: float, users: int = 5_000) -> threading.T
 def test_workers_killed_at_random_moments_change_nothing(kafka: Kafka, tmp_path: Path) -> None:
     # given events that keep coming, and a static member, whose place is free at once
     app = toy(kafka, {"clicks": 4}, partitions=4, instance="one")
-    feeding = feed(app, events=120_000, pause=0.25)
+    feeding = feed(app, events=16_000 * KILLS, pause=0.25)
     chance = random.Random(7)
-    # when seven workers die one after the other, some of them while they take over
-    for number in range(7):
+    # when workers die one after the other, some of them while they take over
+    for number in range(KILLS):
         with app.worker(tmp_path / f"{number}.log") as worker:
             if number % 3:
                 worker.wait_owns(8)
             time.sleep(chance.choice([chance.uniform(0, 0.4), chance.uniform(0, 1.5)]))
             worker.signal(signal.SIGKILL)
             worker.ends()
-    # then the eighth ends up exactly where one undisturbed worker would
+    # then the last one ends up exactly where one undisturbed worker would
     with app.worker(tmp_path / "last.log") as worker:
         feeding.join()
         app.wait_drained()
