@@ -22,7 +22,7 @@ class Mutant:
     breach: str  # what it stands for
     tests: tuple[str, ...]  # pytest ids, from tests/: the smallest selection that must fail
     otherwise: str = ""  # what is said where no assertion but, say, a guard of the code ends the test
-    quick: bool = False  # one of the few of its family that every run of CI tries
+    quick: bool = False  # one of the few of its family that `make mutants ARGS=--quick` tries
 
     @property
     def source(self) -> Path:
