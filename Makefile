@@ -94,7 +94,7 @@ test-stories:
 	@$(COVERED) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
 
 test-laws:
-	@nice -n 10 $(COVERED) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal tests \
+	@nice -n 10 $(COVERED) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
 		| sed -u 's/^/others:  /'
 
 QUICK_EFFORT := 0.2

@@ -39,47 +39,6 @@ def linear_of(case: Case) -> Linear:
     return linear(case)
 
 
-@every_case
-def test_cases_reach_over_several_epochs(case: Case) -> None:
-    assert case.tree().locate(case.length)[0] >= 2
-
-
-# ---------------------------------------------------------------- privacy
-
-
-@pytest.mark.slow
-@every_case
-def test_noise_times_nodes_is_the_prefix_sums(case: Case) -> None:
-    """L R = A: so a change of the elements is a change of the draws, by R of it."""
-    found = linear_of(case)
-    common = lcm(*(coefficient.denominator for row in found.noise for coefficient in row))
-    noise = np.array([[int(coefficient * common) for coefficient in row] for row in found.noise], dtype=np.object_)
-    product = noise @ np.array(found.nodes, dtype=np.object_)
-    assert (product == common * np.tril(np.ones_like(product))).all()
-
-
-@every_case
-@pytest.mark.parametrize(("width", "epsilon"), [(1, Fraction(1)), (7, Fraction(2, 3))])
-def test_the_worst_element_costs_epsilon_exactly(case: Case, width: int, epsilon: Fraction) -> None:
-    found, tree = linear_of(case), case.tree(width, epsilon)
-    scale = scales_of(case, width, epsilon)
-    losses = [
-        sum(width / scale[name] for name, held in zip(found.names, found.nodes, strict=True) if held[s])
-        for s in range(case.length)
-    ]
-    assert max(losses) == epsilon
-    # and as the tree says, kind by kind, for each epoch
-    if hasattr(tree, "l1_sensitivity"):
-        assert tree.l1_sensitivity == tree.sensitivities(0)[0][0]
-    for epoch in range(tree.locate(case.length)[0] + 1):
-        stated = tree.sensitivities(epoch)
-        assert sum(sensitivity / b for sensitivity, b in stated) <= epsilon
-        places = [s for s in range(case.length) if tree.locate(s + 1)[0] == epoch]
-        for sensitivity, b in stated:
-            nodes = [held for name, held in zip(found.names, found.nodes, strict=True) if scale[name] == b]
-            assert max(sum(held[s] for held in nodes) for s in places) * width <= sensitivity
-
-
 def scales_of(case: Case, width: int, epsilon: Fraction) -> dict[tuple[bytes, int], Fraction]:
     """The scale of each draw, as the sampler got it."""
     injected = Injected()
@@ -90,58 +49,6 @@ def scales_of(case: Case, width: int, epsilon: Fraction) -> dict[tuple[bytes, in
     for scales in injected.scales.values():
         assert len(scales) == 1, "two scales under one subkey would share bits"
     return {name: next(iter(injected.scales[name[0]])) for name in injected.asked}
-
-
-@one_of_each
-def test_a_unit_with_several_elements_costs_no_more(case: Case) -> None:
-    """All placements of a unit's 3 elements, over epochs and within one, and all changes of them by 1."""
-    found, tree = linear_of(case), case.tree(width=3)
-    scale = scales_of(case, 3, Fraction(1))
-    common = lcm(*(b.numerator for b in scale.values()))
-    weights = np.array([int(common / scale[name]) for name in found.names], dtype=np.int64)
-    nodes = np.array(found.nodes, dtype=np.int64)
-    worst = 0
-    for change in itertools.product((-1, 1), repeat=3):
-        for places in itertools.combinations_with_replacement(range(min(case.length, 24)), 3):
-            moved = sum((c * nodes[:, p] for c, p in zip(change, places, strict=True)), np.zeros_like(weights))
-            worst = max(worst, int(np.abs(moved) @ weights))
-    assert Fraction(worst, common) == tree.epsilon
-
-
-@every_case
-def test_noise_of_a_new_epoch_is_new(case: Case) -> None:
-    """An element is in nodes of its epoch alone, and nothing of that epoch was drawn before: no tree is extended."""
-    found, tree = linear_of(case), case.tree()
-    homes = [{tree.locate(s + 1)[0] for s, holds in enumerate(held) if holds} for held in found.nodes]
-    assert all(len(epochs) <= 1 for epochs in homes)
-    for t, row in enumerate(found.noise, start=1):
-        for coefficient, epochs in zip(row, homes, strict=True):
-            assert not coefficient or not epochs or max(epochs) <= tree.locate(t)[0]
-
-
-# ---------------------------------------------------------------- exactness
-
-
-@pytest.mark.slow
-@every_case
-@examples(8)
-@given(data=st.data())
-def test_moving_the_draws_by_the_nodes_moves_the_noise_by_the_sums(case: Case, data: st.DataObject) -> None:
-    """r(z + R d) = r(z) + A d, exactly, for all integers: r is what is really added."""
-    found = linear_of(case)
-    size = data.draw(st.sampled_from([3, 10**3, 10**18, 10**25]))
-    draws = data.draw(st.randoms(use_true_random=False))
-    z = [draws.randint(-size, size) for _ in found.names]
-    d = [draws.randint(-size, size) for _ in range(case.length)]
-    moved = [
-        zj + sum(di for di, held in zip(d, row, strict=True) if held) for zj, row in zip(z, found.nodes, strict=True)
-    ]
-    one, other = noise_with(case, found, z), noise_with(case, found, moved)
-    assert [b - a for a, b in zip(one, other, strict=True)] == list(itertools.accumulate(d))
-    # and r(z) is L z, rounded once
-    for t, row in enumerate(found.noise):
-        y = sum((coefficient * zj for coefficient, zj in zip(row, z, strict=True)), start=Fraction(0))
-        assert one[t] == rounded(*y.as_integer_ratio())
 
 
 def noise_with(case: Case, found: Linear, z: list[int]) -> list[int]:
@@ -160,6 +67,7 @@ class CounterLaws(CasesOf):
 
     # ---------------------------------------------------------------- privacy
 
+    @pytest.mark.slow
     def test_noise_times_nodes_is_the_prefix_sums(self, case: Case) -> None:
         """L R = A: so a change of the elements is a change of the draws, by R of it."""
         found = linear_of(case)
@@ -213,6 +121,7 @@ class CounterLaws(CasesOf):
 
     # ---------------------------------------------------------------- exactness
 
+    @pytest.mark.slow
     @settings(inherited, max_examples=tries(8))
     @given(data=st.data())
     def test_moving_the_draws_by_the_nodes_moves_the_noise_by_the_sums(self, case: Case, data: st.DataObject) -> None:
