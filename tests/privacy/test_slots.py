@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shoal.models.config.file import Config
 from tests.privacy.observing import Neighbours, WatchedCluster, neighbours, raws
 from tests.stream.simulation import config, run_file
-from tests.support.effort import examples, tries
+from tests.support.effort import examples
 
 SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3, "epsilon": 30}
 PERIODS = {"user-slot": 5, "user-10s": 10, "user-20s": 20, "user": 10**9}
@@ -104,7 +104,7 @@ def run_cluster(cfg: Config, rows: Any, sources: int, schedule: Any) -> list[byt
 def test_these_streams_reach_units_that_spend_all_they_have():
     reached: dict[str, Fraction] = defaultdict(Fraction)
 
-    @settings(max_examples=tries(60), database=None)  # as many as it takes, whatever the effort
+    @settings(max_examples=60, database=None)
     @given(configs, lonely)
     def look(cfg: Config, pair: Neighbours) -> None:
         name = str(cfg.metric[0].unit)
