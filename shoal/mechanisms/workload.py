@@ -7,7 +7,10 @@ Pattern      tau is the part of the time that is over, 0 .. 1. A user who gives 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+Spec = Any  # the keys of a metric, as `shoal.models.config.metric.MetricSection` has them; another may stand in
+YEAR = 365  # ticks or steps, where nothing says how long it will last
 FINE = 4  # classes of a skewed pattern in each halving of its users
 BIAS = Fraction(1, 30)  # of the range, where everything is left out
 
@@ -82,3 +85,41 @@ def bias(left_out: float, width: float) -> float:
     1.0
     """
     return float(BIAS) * left_out * left_out * width
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Users who give samples at constant rates, all of them from the start to the end."""
+
+    users: int  # of all groups together
+    samples: float | None  # of a user, on average, in all groups together; None: as many as may count
+    over: int | None  # microseconds; None: the metric's horizon, or a year of ticks
+    skewed: bool = False
+    spread: Fraction = Fraction(1)  # part of the range that values lie in
+    groups: int | None = None  # over which the users are evenly spread; None: all are in one
+    cells: int | None = None  # of a slot; None: as many as count of a user
+
+    @property
+    def law(self) -> str:
+        """How samples are shared among users."""
+        return "skewed" if self.skewed else "even"
+
+    def pattern(self, users: int, samples: float) -> Pattern:
+        """So many users who give so many samples each, on average."""
+        return (Pattern.skewed if self.skewed else Pattern.even)(users, samples)
+
+    def count(self, spec: Spec) -> int:
+        """Over how many groups of a metric the users spread."""
+        return 1 if spec.group is None else self.groups or 1
+
+    def groups_of_a_user(self, spec: Spec) -> int:
+        """In how many groups every user is: in as many as count."""
+        return min(self.count(spec), int(spec.max_groups_per_user))
+
+    def in_a_group(self, spec: Spec, samples: float) -> tuple[int, float, tuple[int, int] | None]:
+        """(users of one group, samples of each there, number of groups and users of them all; None: there is one)."""
+        count = self.count(spec)
+        if count == 1:
+            return self.users, samples, None
+        each = self.groups_of_a_user(spec)
+        return max(1, round(self.users * each / count)), samples / each, (count, self.users)

@@ -121,7 +121,7 @@ def plan_topic(
 ) -> TopicPlan:
     """Compile one topic's metrics."""
     sections = config.metrics_of(topic)
-    clocks = _clocks(sections)
+    clocks = clocks_of(sections)
     by_identity = {
         (clock.path, clock.lateness, clock.drops_late, clock.max_ahead, clock.reading): clock.index for clock in clocks
     }
@@ -145,7 +145,8 @@ def _clock_identity(section: MetricSection) -> ClockIdentity:
     return section.time, section.lateness, section.late == "drop", section.max_ahead, section.reading
 
 
-def _clocks(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+def clocks_of(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+    """The clocks of metrics: those that agree share one."""
     cadences: dict[ClockIdentity, set[int]] = {}
     for section in sections:
         found = cadences.setdefault(_clock_identity(section), set())

@@ -2,7 +2,6 @@
 
 import math
 from datetime import datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.agents.plan.mean import plan_metric
-from shoal.agents.plan.mean_view import recommended
-from shoal.agents.plan.observed import NOT_PRIVATE, read_values
-from shoal.agents.plan.workload import Stated
+from shoal.agents.plan.observed import observed
 from shoal.mechanisms.continual_mean import MEANS
+from shoal.mechanisms.continual_mean.observed import ObservedMean
+from shoal.mechanisms.continual_mean.plan import plans
+from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line
@@ -259,8 +259,9 @@ def test_the_bias_of_real_values_is_what_a_release_without_noise_has(folder: Pat
     prior = "\nprior = 2" if algorithm in ("wishful", "single-tree", "multi-tree") else ""
     config = said(folder, {'"naive"': f'"{algorithm}"{prior}', "epsilon = 1\n": "epsilon = 1000000000\n"})
     section = load(config).metric[0]
-    values = read_values(load(config), section, str(folder / "events.jsonl"), lambda _: None)
-    (last, release) = values.final(section, 0), run(config)[-1]
+    file = observed(load(config), section, str(folder / "events.jsonl"), lambda _: None)
+    last = ObservedMean.of(section, 0, file).final(section)
+    release = run(config)[-1]
     assert last.samples == release["samples"]
     assert last.bias == pytest.approx(release["value"] - 5, abs=1e-3)
 
@@ -330,5 +331,5 @@ def test_a_file_without_events_of_the_metric(folder: Path) -> None:
 
 def test_settings_that_sharp_lacks_are_recommended_with_the_rest(folder: Path) -> None:
     section = load(said(folder, {"users = 40\n": "", '"naive"': '"sharp"'})).metric[0]
-    plan = plan_metric(section, 0, Stated(3000, 4, 100 * DAY, skewed=False, spread=Fraction(1)))
-    assert recommended(plan).endswith(", users 3000, horizon 100d")
+    (plan,) = plans(section, Stated(3000, 4, 100 * DAY))
+    assert plan.recommended.endswith(", users 3000, horizon 100d")

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.agents.plan.observed import NOT_PRIVATE
-from shoal.agents.plan.sums_workload import MOST_STEPS
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.decayed_sum.workload import MOST_STEPS
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.plan import NOT_PRIVATE
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError

@@ -202,7 +202,7 @@ ANSWERS = (
     Mutant(
         name="a key of a plan by another name",
         family="golden",
-        file="agents/plan/mean_view.py",
+        file="mechanisms/continual_mean/plan.py",
         old='"half_the_error": {',
         new='"half_error": {',
         breach="programs that read a plan's JSON end with an error",

@@ -1,37 +1,31 @@
 """`shoal plan`: what the metrics would be like, and with what settings they would be better; nothing is spent."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import orjson
 import typer
-from rich.console import Console, Group
+from rich.console import Console
 
 from shoal.agents.audit.session import registered_readings
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.input.event_file import size_of
-from shoal.agents.plan import mean_view, slot_view, sums_json, sums_view
 from shoal.agents.plan.caveats import of_plan
-from shoal.agents.plan.mean import MetricPlan, Workload, plan_metric, steps
-from shoal.agents.plan.observed import NOT_PRIVATE, read_values
-from shoal.agents.plan.slot import SlotPlan, plan_slots, stages
-from shoal.agents.plan.slot_workload import read_slots, stated_slot
-from shoal.agents.plan.sums import STAGES, StepPlan, plan_steps
-from shoal.agents.plan.sums_workload import Source, Steady, read_file
-from shoal.agents.plan.workload import Stated
+from shoal.agents.plan.observed import observed
+from shoal.agents.plan.planners import PLANNERS
+from shoal.agents.plan.render import rendered
+from shoal.mechanisms.observed import Observed, TooMuch
+from shoal.mechanisms.plan import NOT_PRIVATE, Plan
+from shoal.mechanisms.workload import Stated
 from shoal.models.config.durations import parse_duration
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
 
 MOST_USERS = 2**40
-AnyPlan = MetricPlan | StepPlan | SlotPlan
-Read = TypeVar("Read")
 
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
 Users = Annotated[
@@ -85,25 +79,25 @@ def plan(
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
-    said = load(config)
+    loaded = load(config)
     if values is not None:  # read as what is registered would read them
-        said = said.read_as(registered_readings(said))
-    chosen = _metrics(said, metric)
-    stated = None if values is not None else _stated(users, samples, over, pattern, spread)
+        loaded = loaded.read_as(registered_readings(loaded))
+    chosen = _metrics(loaded, metric)
+    stated = None if values is not None else _stated(users, samples, over, pattern, spread, groups, cells)
     _check_groups(chosen, groups, cells)
     if values is not None:
         _refuse_stated(users, samples, over, pattern, spread, cells, groups)
-        chosen = _of_one_topic(chosen, values)
+        _check_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
-    plans = [one for section in chosen for one in _plans(said, section, stated, values, cells, groups)]
-    warnings = list(dict.fromkeys(text for one in plans for text in of_plan(one)))
+    plans = [plan for section in chosen for plan in _plans(loaded, section, stated, values)]
+    warnings = list(dict.fromkeys(text for plan in plans for text in of_plan(plan)))
     if plot is not None:
         _draw(plans, plot)
     if as_json:
         fields = {
             "private": stated is not None,
             **({} if stated is not None else {"warning": NOT_PRIVATE}),
-            "metrics": [_as_json(one) for one in plans],
+            "metrics": [plan.fields for plan in plans],
             "warnings": warnings,
         }
         print(orjson.dumps(fields).decode(), flush=True)
@@ -111,25 +105,13 @@ def plan(
         _show(plans, warnings, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
 
 
-def _as_json(one: AnyPlan) -> dict[str, Any]:
-    if isinstance(one, SlotPlan):
-        return slot_view.as_json(one)
-    return sums_json.as_json(one) if isinstance(one, StepPlan) else mean_view.as_json(one)
-
-
-def _show(plans: list[AnyPlan], warnings: list[str], console: Console) -> None:
-    for index, one in enumerate(plans):
+def _show(plans: list[Plan], warnings: list[str], console: Console) -> None:
+    for index, plan in enumerate(plans):
         if index:
             console.print()
-        console.print(_tables(one, console.width))
+        console.print(rendered(plan, console.width))
     for text in warnings:
         console.print(f"\nwarning: {text}")
-
-
-def _tables(one: AnyPlan, width: int) -> Group:
-    if isinstance(one, SlotPlan):
-        return slot_view.tables(one, width)
-    return sums_view.tables(one, width) if isinstance(one, StepPlan) else mean_view.tables(one, width)
 
 
 def _metrics(config: Config, name: str | None) -> list[MetricSection]:
@@ -140,7 +122,16 @@ def _metrics(config: Config, name: str | None) -> list[MetricSection]:
     return chosen
 
 
-def _stated(users: int | None, samples: float | None, over: str | None, pattern: str, spread: float) -> Stated:
+def _stated(
+    users: int | None,
+    samples: float | None,
+    over: str | None,
+    pattern: str,
+    spread: float,
+    groups: int | None,
+    cells: int | None,
+) -> Stated:
+    """What is stated; 0 users where each metric has its own number of them."""
     time = None
     if over is not None:
         try:
@@ -149,7 +140,8 @@ def _stated(users: int | None, samples: float | None, over: str | None, pattern:
             raise typer.BadParameter(str(error), param_hint="--over") from None
         if not time:
             raise typer.BadParameter("must be longer than 0s", param_hint="--over")
-    return Stated(users or 0, samples, time, pattern == "skewed", Fraction(spread).limit_denominator(10**6))
+    part = Fraction(spread).limit_denominator(10**6)
+    return Stated(users or 0, samples, time, pattern == "skewed", part, groups, cells)
 
 
 def _refuse_stated(*stated: object) -> None:
@@ -167,69 +159,40 @@ def _check_groups(chosen: list[MetricSection], groups: int | None, cells: int | 
         raise typer.BadParameter(f"no metric has a group: {names}; leave it out", param_hint="--groups")
 
 
-def _of_one_topic(chosen: list[MetricSection], path: str) -> list[MetricSection]:
-    """The metrics that the file is for."""
+def _check_topic(chosen: list[MetricSection], path: str) -> None:
+    """A file is for the metrics of one topic."""
     topics = {section.topic for section in chosen}
     if len(topics) > 1:
         raise ConfigError(f"the metrics read {len(topics)} topics; say for which of them the events are: --metric NAME")
     if path == "-" and len(chosen) > 1:
         raise ConfigError("standard input is read once, and there are several metrics; name one: --metric NAME")
-    return chosen
 
 
-def _plans(
-    config: Config,
-    section: MetricSection,
-    stated: Stated | None,
-    values: str | None,
-    cells: int | None,
-    groups: int | None,
-) -> list[AnyPlan]:
+def _plans(config: Config, section: MetricSection, stated: Stated | None, path: str | None) -> list[Plan]:
     """One for each coordinate."""
-    count = 1 if groups is None or section.group is None else groups
     if stated is not None:
-        stated = replace(_with_users(stated, section), count=count)
-    if section.is_slotted:
-        slots = (
-            _read(read_slots, config, section, values)
-            if stated is None
-            else stated_slot(section, stated, cells if section.group is None else groups or cells)
-        )
-        return [_advancing(section, stages(slots), partial(plan_slots, section, slots))]
-    if section.is_stepped:
-        source: Source = _read(read_file, config, section, values) if stated is None else Steady(stated)
-        return [_advancing(section, STAGES, partial(plan_steps, section, source))]
-    workload: Workload = _read(read_values, config, section, values) if stated is None else stated
-    count = steps(section, workload)
-    makes = [partial(plan_metric, section, coordinate, workload) for coordinate in range(len(section.values))]
-    return [_advancing(section, count, make) for make in makes]
+        return _planned(section, _with_users(stated, section))
+    file = _read(config, section, str(path))
+    try:
+        plans = _planned(section, file)
+    except TooMuch as error:
+        raise InputError(f"{path}: {error}") from None
+    return [replace(plan, late=file.late, events=file.late + len(file.samples)) for plan in plans]
 
 
-def _read(
-    reader: Callable[[Config, MetricSection, str, Callable[[int], None]], Read],
-    config: Config,
-    section: MetricSection,
-    path: str | None,
-) -> Read:
-    """The workload of a file."""
-    with progress(f"reading {path}", size_of(str(path))) as advance:
-        return reader(config, section, str(path), advance)
-
-
-def _advancing(section: MetricSection, count: int, make: Callable[[Callable[[], None]], AnyPlan]) -> AnyPlan:
-    """The plan that is made, with a progress bar."""
-    done = 0
-    with progress(f"planning {section.name}", count) as advance:
-
-        def step() -> None:
-            nonlocal done
-            done += 1
-            advance(done)
-
+def _planned(section: MetricSection, workload: Stated | Observed) -> list[Plan]:
+    with progress(f"planning {section.name}", 100) as advance:
         try:
-            return make(step)
+            return PLANNERS[section.kind].plans(section, workload, lambda part: advance(round(100 * part)))
+        except TooMuch:
+            raise
         except ValueError as error:
             raise ConfigError(f'metric "{section.name}": {error}') from None
+
+
+def _read(config: Config, section: MetricSection, path: str) -> Observed:
+    with progress(f"reading {path}", size_of(path)) as advance:
+        return observed(config, section, path, advance)
 
 
 def _with_users(stated: Stated, section: MetricSection) -> Stated:
@@ -241,24 +204,17 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
             "here, or users = N there",
             param_hint="--users",
         )
-    return Stated(users, stated.samples, stated.over, stated.skewed, stated.spread)
+    return replace(stated, users=users)
 
 
-def _draw(plans: list[AnyPlan], path: Path) -> None:
-    from shoal.agents.plan import (
-        mean_picture,
-        sums_picture,  # half a second of matplotlib
-    )
+def _draw(plans: list[Plan], path: Path) -> None:
+    from shoal.agents.plan.picture import draw  # half a second of matplotlib
 
-    rows = [
-        sums_picture.row(one) if isinstance(one, StepPlan) else mean_picture.row(one)
-        for one in plans
-        if not isinstance(one, SlotPlan)
-    ]
-    if not rows:
+    drawn = [plan for plan in plans if plan.panels]
+    if not drawn:
         raise ConfigError("statistics per slot have no picture; leave out --plot")
     try:
-        mean_picture.draw(rows, path)
+        draw(drawn, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
     say(f"shoal: the picture is in {path}")

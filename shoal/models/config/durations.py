@@ -2,6 +2,10 @@
 
 import re
 
+from shoal.mechanisms.words import exact_duration as format_duration
+
+__all__ = ["format_duration", "parse_duration"]
+
 SECOND = 1_000_000
 _UNITS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
 _FORM = re.compile(r"(\d{1,9})([smhd])")
@@ -23,15 +27,3 @@ def parse_duration(text: str) -> int:
         instead = f"weeks are written in days, {7 * int(week[1])}d" if week else _REMEDY
         raise ValueError(f"{text!r} is not a duration; {instead}")
     return int(match[1]) * _UNITS[match[2]]
-
-
-def format_duration(microseconds: int) -> str:
-    """The shortest text that parses back to the same duration.
-
-    >>> format_duration(7 * 86_400_000_000), format_duration(90_000_000)
-    ('7d', '90s')
-    """
-    for unit in "dhm":
-        if microseconds and microseconds % _UNITS[unit] == 0:
-            return f"{microseconds // _UNITS[unit]}{unit}"
-    return f"{microseconds // SECOND}s"

@@ -1,0 +1,30 @@
+"""Which statistic's plan a metric has: the one place of `shoal plan` that asks."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from shoal.mechanisms.continual_mean import plan as means
+from shoal.mechanisms.continual_mean.statistic import ContinualMean
+from shoal.mechanisms.decayed_sum import plan as sums
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import Kind
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.plan import Noise, Plan
+from shoal.mechanisms.slot import plan as slots
+from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.workload import Spec, Stated
+
+
+class Planner(Protocol):
+    """What each statistic's module `plan` has; both raise ValueError where the mechanism refuses the settings."""
+
+    def plans(self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
+        """The plans of a metric, one of each coordinate; `advance` is told what part of the work is done."""
+        ...
+
+    def final_noise(self, spec: Spec, users: int) -> Noise:
+        """Of a late release, if so many users contribute."""
+        ...
+
+
+PLANNERS: Mapping[Kind, Planner] = {ContinualMean: means, Stepped: sums, Slotted: slots}

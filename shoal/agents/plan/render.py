@@ -1,0 +1,63 @@
+"""A plan for the eye: tables for a terminal of any width."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Drawn
+from rich.text import Text
+
+from shoal.mechanisms.plan import NOT_PRIVATE, Plan, Table
+
+WRAPPED = 16  # characters that a column whose text wraps has at least
+PADDING = 3  # characters around each column; there is one more before the first
+
+
+def rendered(plan: Plan, width: int) -> Group:
+    """All of a plan."""
+    first, *others = plan.tables
+    parts: list[RenderableType] = [] if plan.private else [Text(NOT_PRIVATE, style="bold red")]
+    parts += [Text(plan.title, style="bold"), Text(f"for {plan.workload}"), Text(), *_table(first, width), Text()]
+    parts.append(Text(f"recommended: {plan.recommended}", style="bold"))
+    parts += [Padding(Text(line), (0, 0, 0, 1)) for line in plan.advice]
+    parts.append(Text())
+    for table in others:
+        parts += _table(table, width)
+    return Group(*parts)
+
+
+def _table(table: Table, width: int) -> list[RenderableType]:
+    shown = fitting(table, width)
+    drawn = Drawn(
+        box=box.SIMPLE_HEAD, title=table.title, title_justify="left", title_style="", pad_edge=True, padding=(0, 1)
+    )
+    for place in shown:
+        column = table.columns[place]
+        justify = "left" if column.is_text else "right"
+        drawn.add_column(column.head, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
+    for line in table.lines:
+        drawn.add_row(*(line.cells[place] for place in shown), style="bold" if line.is_bold else "")
+    remarks = Padding(Text("\n".join(table.remarks), style="dim"), (0, 0, 0, 1))
+    return [drawn, remarks] if table.remarks else [drawn]
+
+
+def fitting(table: Table, width: int) -> list[int]:
+    """The columns that there is room for: of those that need not be shown the first ranks.
+
+    >>> from shoal.mechanisms.plan import Column, Line, Table
+    >>> table = Table("", [Column("name"), Column("more", 2), Column("noise", 1)], [Line(["sharp", "x", "0.25"])])
+    >>> fitting(table, 80), fitting(table, 20), fitting(table, 10)
+    ([0, 1, 2], [0, 2], [0])
+    """
+    shown = list(range(len(table.columns)))
+    while 1 + sum(_width(table, place) for place in shown) > width:
+        last = max(shown, key=lambda place: table.columns[place].rank)
+        if not table.columns[last].rank:
+            break
+        shown.remove(last)
+    return shown
+
+
+def _width(table: Table, place: int) -> int:
+    column = table.columns[place]
+    longest = max(len(text) for text in (column.head, *(line.cells[place] for line in table.lines)))
+    return PADDING + (min(longest, WRAPPED) if column.wraps else longest)

@@ -1,0 +1,191 @@
+"""A mean over the events of a file, under any of its settings: its real accounts and releasers run on them.
+
+NOT PRIVATE: it compares with the true mean. One coordinate and one group runs at a time, with noise from a key that is
+thrown away; the bias is the exact sum in the releaser's state without noise, less the truth. No release leaves it.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.mechanisms.continual_mean import blocks
+from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.continual_mean.source import About, Source, is_useful, one_mean, width_of
+from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
+from shoal.mechanisms.observed import Observed, Sample, Sent
+from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
+from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.statistic import Contribution, Releaser
+
+FACTORS = (2.0, 4.0, 8.0)  # of epsilon that are tried for half the error: each is a run over all events
+UNTIMED = 1  # microseconds of a tick, where each contribution has a release
+
+
+class Seen(NamedTuple):
+    """What had come when a tick was complete."""
+
+    events: int
+    at: int
+    truth: float
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedMean:
+    """One group of a file."""
+
+    observed: Observed
+    coordinate: int
+    name: str | None  # of the group
+    by_group: Mapping[str | None, Sequence[Sample]]
+    _outlooks: dict[Spec, Outlook] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, spec: Spec, coordinate: int, observed: Observed) -> "ObservedMean":
+        """The largest group."""
+        # Who is let into which group depends on no algorithm, and the configured one may refuse its settings.
+        groups = observed.by_group(varied(spec, algorithm="naive", prior=None, sigma=None, horizon=None, users=1))
+        return cls(observed, coordinate, by_size(groups)[-1], groups)
+
+    @cached_property
+    def samples(self) -> Sequence[Sample]:
+        """Of this group, in the order of reading."""
+        return self.by_group[self.name]
+
+    def about(self, spec: Spec) -> About:
+        """What the file holds."""
+        values = np.array([self._value(sample, spec) for sample in self.samples])
+        users = len({sample.user for sample in self.samples})
+        sampling = float(values.std()) / math.sqrt(len(values))
+        every = spec.every if isinstance(spec.every, int) else UNTIMED
+        ticks = [sample.effective // every for sample in self.samples]
+        over = (max(ticks) - min(ticks) + 1) * every
+        return About(users, len(values) / users, over, "that of the file", None, sampling)
+
+    def groups(self, spec: Spec) -> GroupsOutlook | None:
+        """Each runs with the same settings, in its own time."""
+        if spec.group is None:
+            return None
+        names = by_size(self.by_group)
+        users = len({sample.user for samples in self.by_group.values() for sample in samples})
+        return GroupsOutlook.of([self._group(spec, name) for name in some(names)], len(names), users, self.name)
+
+    def _group(self, spec: Spec, name: str | None) -> GroupOutlook:
+        group = self
+        if name != self.name:
+            group = ObservedMean(self.observed, self.coordinate, name, self.by_group)
+        about, last = group.about(spec), group.final(spec)
+        return GroupOutlook(name, about.users, about.samples, last.left_out, last.error)
+
+    def outlook(self, spec: Spec) -> Outlook:
+        """What comes of a metric's settings, over time."""
+        if spec not in self._outlooks:
+            self._outlooks[spec] = self._run(spec)
+        return self._outlooks[spec]
+
+    def final(self, spec: Spec) -> Look:
+        """The last of its looks."""
+        return self.outlook(spec).looks[-1]
+
+    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
+        """With more epsilon; more users or time are not in the file."""
+        return [(self, more_epsilon(spec, factor))] if what == "epsilon" and factor in FACTORS else []
+
+    # ---------------------------------------------------------------- a run
+
+    def _run(self, spec: Spec) -> Outlook:
+        try:
+            mean = one_mean(spec, self.coordinate)
+        except ValueError as refused:
+            return Outlook(spec, (), refused=str(refused))
+        releaser = mean.releaser(self.observed.key, b"", self.coordinate)
+        width = width_of(spec, self.coordinate)
+        looks = tuple(self._look(spec, mean, releaser, seen) for seen in self._closed(spec, mean, releaser))
+        return Outlook(spec, looks, useful=next((look for look in looks if is_useful(look, width)), None))
+
+    def _closed(self, spec: Spec, mean: MeanParameters, releaser: Releaser) -> Iterator[Seen]:
+        """Feed the releaser tick by tick; when a tick that is looked at is complete, what there is so far."""
+        every = spec.every if isinstance(spec.every, int) else None
+        length = every or UNTIMED
+        there = sorted(self.samples, key=lambda sample: sample.effective)
+        ticks = [(tick, list(samples)) for tick, samples in groupby(there, lambda sample: sample.effective // length)]
+        chosen = {round(i * (len(ticks) - 1) / (LOOKS - 1)) for i in range(LOOKS)}
+        sent = self._contributions(spec, length, merges=every is not None and mean.bounder().merges)
+        begin = ticks[0][0] * length
+        count, total = 0, 0.0
+        for index, (tick, samples) in enumerate(ticks):
+            for contribution in sent.get(tick, ()):
+                releaser.add(contribution)
+                if every is None:
+                    releaser.close()
+            if every is not None:
+                releaser.close()
+            count += len(samples)
+            total += math.fsum(self._value(sample, spec) for sample in samples)
+            if index in chosen:
+                yield Seen(count, (tick + (every is not None)) * length - begin, total / count)
+
+    def _contributions(self, spec: Spec, length: int, *, merges: bool) -> dict[int, list[Contribution]]:
+        """What the accounts send, by tick, as release is given it: what is merged first, all in canonical order."""
+        ticks: dict[int, list[Sent]] = defaultdict(list)
+        for sent in self.observed.account(spec, self.samples).sent:
+            ticks[sent.effective // length].append(sent)
+        return {tick: self._canonical(sent, tick * length, merges=merges) for tick, sent in ticks.items()}
+
+    def _canonical(self, tick: Sequence[Sent], start: int, *, merges: bool) -> list[Contribution]:
+        merged: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+        alone = []
+        for sent in tick:
+            number, level, samples, total, part = sent.block
+            if isinstance(total, list):
+                total = total[self.coordinate]
+            if part is not None and merges:
+                held = merged[level, part]
+                held[0] += samples
+                held[1] += total
+            else:
+                alone.append(Contribution(sent.effective, sent.user.hex(), number, level, samples, total))
+        rows = [Contribution(start, "", part, level, *held) for (level, part), held in sorted(merged.items())]
+        return rows + sorted(alone, key=lambda row: row[:4])
+
+    def _look(self, spec: Spec, mean: MeanParameters, releaser: Releaser, seen: Seen) -> Look:
+        estimate = releaser.estimate()
+        samples, total = exact(mean, releaser.head())
+        sd = half = None
+        if estimate is not None:
+            sd, half = estimate.noise_sd, (estimate.high - estimate.low) / 2
+        low, high = map(float, spec.ranges[self.coordinate])
+        # Before a release there is the middle of the range, if anything.
+        mean_so_far = mean.sample_grid.mean_value(total, samples) if samples else (low + high) / 2
+        left_out = 1 - samples / seen.events
+        part = seen.events / len(self.samples)
+        return Look(part, seen.at, samples, sd, half, left_out, mean_so_far - seen.truth)
+
+    def _value(self, sample: Sample, spec: Spec) -> float:
+        """The value; the end of the range for one that is beyond all numbers."""
+        value = sample.values[self.coordinate]
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.copysign(math.inf, value)
+        low, high = map(float, spec.ranges[self.coordinate])
+        return min(max(number, low), high) if math.isinf(number) else number
+
+
+def exact(mean: MeanParameters, head: list[Any]) -> tuple[int, int]:
+    """(samples, sum without noise) of a releaser's state: what its next release rests on."""
+    if isinstance(mean, Naive):
+        return head[0], head[1]
+    if isinstance(mean, Sharp):
+        return head[5][0], head[5][1]
+    if isinstance(mean, Full):
+        return sum(blocks.weight(level) * count for level, count in enumerate(head[1])), sum(head[2])
+    return head[0], sum(head[2])

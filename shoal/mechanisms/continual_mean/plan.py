@@ -1,0 +1,280 @@
+"""The plan of a mean: algorithms, caps and cadences compared, and what half the error would cost."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from shoal.mechanisms.continual_mean import WITH_PRIOR
+from shoal.mechanisms.continual_mean.comparison import Comparison
+from shoal.mechanisms.continual_mean.observed import ObservedMean
+from shoal.mechanisms.continual_mean.source import USEFUL, Source, width_of
+from shoal.mechanisms.continual_mean.stated import StatedMean
+from shoal.mechanisms.group_outlook import SPREAD, which_users
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.outlook import (
+    HIGHEST,
+    Look,
+    Outlook,
+    by_cap,
+    cap_panel,
+    of_algorithm,
+    refusals,
+    times,
+)
+from shoal.mechanisms.plan import Column, Curve, Line, Noise, Panel, Plan, Spec, Table, head, marks
+from shoal.mechanisms.words import cadence, duration, exact_text, number, percent, samples
+from shoal.mechanisms.workload import Stated
+
+SAME = 1.02  # likely noises whose ratio is less are one
+TUNED = "recommended: of those with 30 releases or more, the finest that costs at most a quarter more error"
+
+
+def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+    """A plan of each coordinate; `advance` is told what part of the work is done.
+
+    Raises:
+        ValueError: no algorithm can do with these settings.
+    """
+    count = len(spec.values)
+    of = [lambda part, done=done: advance((done + part) / count) for done in range(count)]
+    return [Report.of(spec, at, _source(spec, at, workload), of[at]).plan(workload) for at in range(count)]
+
+
+def final_noise(spec: Spec, users: int) -> Noise:
+    """Of a late release, of the coordinate where it is widest in proportion, as if that were the first one.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    worst, width = 0.0, width_of(spec, 0)
+    for coordinate in range(len(spec.values)):
+        last = StatedMean.of(spec, coordinate, Stated(users, None, None)).final(spec)
+        worst = max(worst, (last.noise_sd or 0.0) / width_of(spec, coordinate))
+    return Noise(worst * width, width)
+
+
+def _source(spec: Spec, coordinate: int, workload: Stated | Observed) -> Source:
+    kind = ObservedMean if isinstance(workload, Observed) else StatedMean
+    return kind.of(spec, coordinate, workload)  # type: ignore[arg-type]  # each its own kind of workload
+
+
+class Report(Comparison):
+    """What is said about a comparison."""
+
+    def plan(self, workload: Stated | Observed) -> Plan:
+        """What is said about it."""
+        spec, about = self.spec, self.source.about(self.spec)
+        observed = isinstance(workload, Observed)
+        configured = of_algorithm(self.outlooks, spec.algorithm)
+        noise_sd = configured.looks[-1].noise_sd if configured.looks else None
+        return Plan(
+            spec, self._title(), self._workload(private=not observed), about.users,
+            [self._algorithms(private=not observed), self._caps(), self._cadences()],
+            self.recommended(), list(self._advice(private=not observed)), self._fields(private=not observed),
+            Noise(noise_sd, width_of(spec, self.coordinate)), not observed,
+            [
+                self._over_time(),
+                cap_panel(self.caps, self.best.spec.algorithm, self.advised.contribution_limit, self._width),
+            ],
+        )  # fmt: skip
+
+    @property
+    def _width(self) -> float:
+        return width_of(self.spec, self.coordinate)
+
+    def _missing(self) -> Iterator[tuple[str, Any]]:
+        """Recommended settings that the configuration lacks."""
+        if self.spec.users is None and self.advised.users is not None:
+            yield "users", self.advised.users
+        if self.spec.horizon is None and self.advised.horizon is not None:
+            yield "horizon", duration(self.advised.horizon)
+
+    # ---------------------------------------------------------------- words
+
+    def _title(self) -> str:
+        spec = self.spec
+        low, high = map(float, spec.ranges[self.coordinate])
+        groups = f", {spec.max_groups_per_user} groups of a user share it" if spec.max_groups_per_user > 1 else ""
+        fields = f" for {len(spec.values)} values together" if len(spec.values) > 1 else ""
+        return (
+            f"{spec.name}: mean of {spec.values[self.coordinate]} in {low:g} .. {high:g}, epsilon "
+            f"{exact_text(spec.epsilon)}{fields}{groups}, max_contributions {spec.contribution_limit}, a release every "
+            f"{cadence(spec.every)}"
+        )
+
+    def _workload(self, *, private: bool) -> str:
+        about, sigma = self.source.about(self.spec), self.spec.sigmas[self.coordinate]
+        over = "" if about.over is None else f" over {duration(about.over)}"
+        group = which_users(self.spec, self.groups)
+        users = f"{about.users:,} users{group} with {samples(about.samples)} each{over}"
+        if not private:
+            return f"{users}, from the file"
+        part = about.spread or 0
+        law = "anywhere in the range" if part == 1 else f"in the middle {percent(part)} of the range"
+        law = law if sigma is None else f"with a sigma of {float(sigma):g}"
+        pattern = "on average, a few users with most" if about.pattern == "skewed" else "at constant rates"
+        return f"{users}, {pattern}; values {law}"
+
+    def recommended(self) -> str:
+        """Algorithm, cap and cadence."""
+        advised = self.advised
+        text = f"{advised.algorithm}, max_contributions {advised.contribution_limit}, every {cadence(advised.every)}"
+        return text + "".join(f", {name} {value}" for name, value in self._missing())
+
+    def _remarks(self, *, private: bool) -> Iterator[str]:
+        kind = "expected of what is left out" if private else "measured"
+        sampling = self.source.about(self.spec).sampling_error
+        yield (
+            f"error: at the end, noise and the bias {kind}; useful: a noise interval narrower than "
+            f"{number(float(USEFUL) * self._width)}, a quarter of the range. The mean of all samples itself is good to "
+            f"{number(sampling)}, if they are independent."
+        )
+        yield "-: nothing is released, or the middle of the range, which says nothing."
+        if self.spec.group is not None and self.groups is None:
+            yield SPREAD
+        if any(outlook.spec.algorithm in WITH_PRIOR for outlook in self.outlooks):
+            yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
+        for outlook in self.outlooks:
+            if outlook.likely is not None and outlook.likely[1] > SAME * outlook.likely[0]:
+                low, high = map(number, outlook.likely)
+                yield (
+                    f"{outlook.spec.algorithm} chooses what to clip to privately, once: shown is the median. At the "
+                    f"end its noise is between {low} and {high} in four of five cases."
+                )
+        yield from refusals(self.outlooks)
+
+    def _advice(self, *, private: bool) -> Iterator[str]:
+        configured = of_algorithm(self.outlooks, self.spec.algorithm)
+        yield f"error at the end: {number(self.outcome.error)}; as configured, {number(configured.error)}"
+        if self.groups is not None:
+            yield from self.groups.words()
+        if self.best.useful is None:
+            yield "nothing useful comes of it in this time: more users, more epsilon or a narrower range are needed"
+        units = {"epsilon": "epsilon {}", "users": "{} users", "time": "{}"}
+        ways = []
+        for what, cost in self.halving.items():
+            if cost is not None and cost.amount is not None:
+                amount = duration(round(cost.amount * 1e6)) if what == "time" else number(cost.amount)
+                ways.append(cost.words(units[what].format(amount), self.best.spec.contribution_limit))
+        yield f"half the error would take: {', or '.join(ways)}" if ways else "half the error cannot be had this way"
+        if private and self.halving["time"] is None and ways:
+            yield "more time alone would not do it: who has given max_contributions samples adds nothing more"
+
+    # ---------------------------------------------------------------- tables
+
+    def _algorithms(self, *, private: bool) -> Table:
+        shown = times(next(outlook.looks for outlook in self.outlooks if outlook.looks))
+        columns = [
+            Column("algorithm", is_text=True), *(Column(look.when(), rank) for rank, look in shown),
+            Column("left out"), Column("error"), Column("useful from"),
+        ]  # fmt: skip
+        lines = [
+            Line(list(self._line(outlook, [look.part for _, look in shown])), is_bold=outlook is self.best)
+            for outlook in self.outlooks
+        ]
+        return Table("noise (standard deviation)", columns, lines, list(self._remarks(private=private)))
+
+    def _line(self, outlook: Outlook, parts: Sequence[float]) -> Iterator[str]:
+        yield _starred(outlook)
+        if not outlook.looks:
+            yield from (*["-"] * (len(parts) + 2), "refused")
+            return
+        for part in parts:
+            look = min(outlook.looks, key=lambda look, part=part: abs(math.log(look.part / part)))  # type: ignore[misc]
+            yield number(look.noise_sd if look.samples else None)
+        last = outlook.looks[-1]
+        yield from (percent(last.left_out), number(last.error))
+        yield "never" if outlook.useful is None else outlook.useful.when()
+
+    def _caps(self) -> Table:
+        title = f"max_contributions, with {self.best.spec.algorithm}"
+        return by_cap(title, self.caps, self.spec, self.advised.contribution_limit)
+
+    def _cadences(self) -> Table:
+        columns = [Column("every", is_text=True), *map(Column, ("left out", "noise", "error")), Column("", 0, True)]
+        lines = []
+        for every, look in self.cadences:
+            is_advised = every == self.advised.every
+            mark = marks((every == self.spec.every, "configured"), (is_advised, "recommended"))
+            amounts = percent(look.left_out), number(look.noise_sd), number(look.error)
+            lines.append(Line([cadence(every), *amounts, mark], is_advised))
+        settings = f"{self.best.spec.algorithm} and max_contributions {self.advised.contribution_limit}"
+        return Table(f"cadence, with {settings}", columns, lines, [TUNED])
+
+    def _over_time(self) -> Panel:
+        """A line for each algorithm; a ring where its releases become useful."""
+        shown = [
+            outlook for outlook in self.outlooks if not math.isinf(min(map(_error, outlook.looks), default=math.inf))
+        ]
+        timed = bool(shown) and shown[0].looks[-1].at is not None
+        curves = []
+        for outlook in shown:
+            looks = {*outlook.looks, *(() if outlook.useful is None else (outlook.useful,))}
+            released = sorted((look for look in looks if not math.isinf(look.error)), key=lambda look: look.part)
+            ring = None if outlook.useful is None else _point(outlook.useful)
+            needs_prior = outlook.spec.algorithm in WITH_PRIOR
+            curves.append(
+                Curve(
+                    _starred(outlook), list(map(_point, released)), outlook.spec.algorithm, outlook is self.best,
+                    needs_prior, ring,
+                )
+            )  # fmt: skip
+        since = "since the start" if timed else "part of the time"
+        return Panel(
+            "error over time (noise and bias)", f"{since}; ring: the first useful release", curves, is_timed=timed,
+            most=HIGHEST * self._width, remark="* needs a prior" * any(curve.is_dashed for curve in curves),
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- for programs
+
+    def _fields(self, *, private: bool) -> dict[str, Any]:
+        spec, about = self.spec, self.source.about(self.spec)
+        return {
+            **head(spec, self.coordinate, private=private),
+            "max_contributions": spec.contribution_limit,
+            "every": cadence(spec.every),
+            "workload": {
+                "users": about.users,
+                "samples_per_user": about.samples,
+                "over": about.over and about.over / 1e6,
+                "pattern": about.pattern,
+                "spread": about.spread,
+                "sampling_error": about.sampling_error,
+            },
+            "algorithms": [self._outlook(outlook) for outlook in self.outlooks],
+            "recommended": {
+                "algorithm": self.advised.algorithm,
+                "max_contributions": self.advised.contribution_limit,
+                "every": cadence(self.advised.every),
+                **dict(self._missing()),
+                "outcome": self.outcome.fields(),
+            },
+            "by_max_contributions": [{"max_contributions": cap, **look.fields()} for cap, look in self.caps],
+            "by_cadence": [{"every": cadence(every), **look.fields()} for every, look in self.cadences],
+            "half_the_error": {what: cost and cost.fields(what) for what, cost in self.halving.items()},
+            "groups": self.groups and self.groups.fields(),
+        }
+
+    def _outlook(self, outlook: Outlook) -> dict[str, Any]:
+        return {
+            "algorithm": outlook.spec.algorithm,
+            "configured": outlook.spec.algorithm == self.spec.algorithm,
+            "needs_prior": outlook.spec.algorithm in WITH_PRIOR,
+            "refused": outlook.refused,
+            "first_useful": outlook.useful and outlook.useful.fields(),
+            "last_noise_sd_likely": outlook.likely and list(outlook.likely),
+            "over_time": [look.fields() for look in outlook.looks],
+        }
+
+
+def _starred(outlook: Outlook) -> str:
+    name = str(outlook.spec.algorithm)
+    return name + "*" if name in WITH_PRIOR else name
+
+
+def _error(look: Look) -> float:
+    return look.error
+
+
+def _point(look: Look) -> tuple[float, float]:
+    return look.part if look.at is None else look.at, look.error

@@ -1,0 +1,70 @@
+"""Where the outlooks of a mean come from: what a plan asks of a workload, stated or observed."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.statistic import ContinualMean
+from shoal.mechanisms.group_outlook import GroupsOutlook
+from shoal.mechanisms.outlook import Look, Outlook
+from shoal.mechanisms.plan import Spec
+
+USEFUL = Fraction(1, 4)  # of the range: a release is useful if its noise interval is narrower
+
+
+class About(NamedTuple):
+    """A workload in numbers."""
+
+    users: int
+    samples: float  # of a user, on average
+    over: int | None  # microseconds
+    pattern: str
+    spread: float | None  # part of the range that values are assumed to lie in
+    sampling_error: float  # how far the mean of all samples is from that of the law, if samples are independent
+
+
+class Source(Protocol):
+    """One coordinate of a metric, over a workload."""
+
+    def about(self, spec: Spec) -> About:
+        """The workload in numbers."""
+        ...
+
+    def outlook(self, spec: Spec) -> Outlook:
+        """What comes of a metric's settings, over time."""
+        ...
+
+    def final(self, spec: Spec) -> Look:
+        """The last of its looks."""
+        ...
+
+    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple["Source", Spec]]:
+        """The same with more epsilon, users or time; none where that cannot be told."""
+        ...
+
+    def groups(self, spec: Spec) -> GroupsOutlook | None:
+        """What becomes of the other groups; None where there are none."""
+        ...
+
+
+def one_mean(spec: Spec, coordinate: int) -> MeanParameters:
+    """The mechanism of one coordinate.
+
+    Raises:
+        ValueError: it refuses the settings.
+    """
+    mean = ContinualMean.of(spec)
+    return mean.parts[coordinate] if isinstance(mean, Coordinates) else mean
+
+
+def width_of(spec: Spec, coordinate: int) -> float:
+    """The width of a coordinate's range."""
+    low, high = spec.ranges[coordinate]
+    return float(high - low)
+
+
+def is_useful(look: Look, width: float) -> bool:
+    """Whether the noise interval is narrower than a quarter of the range, and something counts."""
+    return bool(look.samples) and look.half_interval is not None and 2 * look.half_interval < USEFUL * width

@@ -1,0 +1,115 @@
+"""A mean over users who are stated, under any of its settings: everything in closed form."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
+from shoal.mechanisms.continual_mean.source import About, Source, is_useful, one_mean, width_of
+from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
+from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spaced
+from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.workload import YEAR, Stated, bias
+
+INSTANTS = 1 << 14  # of a time without ticks
+SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
+
+
+@dataclass(frozen=True)
+class StatedMean:
+    """One group of those that are stated."""
+
+    stated: Stated
+    coordinate: int
+    users: int
+    samples: float  # of a user
+    over: int | None  # microseconds; None: a release per contribution, for as long as it takes
+    of_groups: tuple[int, int] | None  # what it is one group of: how many groups, and users of them all
+
+    @classmethod
+    def of(cls, spec: Spec, coordinate: int, stated: Stated) -> "StatedMean":
+        """The workload with the metric's own settings in place of what was left open; other settings do not move it."""
+        users, samples, of_groups = stated.users, stated.samples, None
+        if stated.count(spec) > 1:
+            users, given, of_groups = stated.in_a_group(spec, 0.0 if samples is None else samples)
+            samples = None if samples is None else given
+        over = stated.over
+        if over is None and spec.every != "contribution":
+            over = spec.horizon or YEAR * spec.every
+        return cls(stated, coordinate, users, spec.contribution_limit if samples is None else samples, over, of_groups)
+
+    def about(self, spec: Spec) -> About:
+        """The workload in numbers."""
+        sigma, spread = spec.sigmas[self.coordinate], float(self.stated.spread)
+        sample_sd = spread * width_of(spec, self.coordinate) * SAMPLE_SD if sigma is None else float(sigma)
+        count = self.stated.pattern(self.users, self.samples).samples(None, 1)
+        sampling = sample_sd / math.sqrt(max(1, count))
+        return About(self.users, self.samples, self.over, self.stated.law, spread, sampling)
+
+    def outlook(self, spec: Spec) -> Outlook:
+        """What comes of a metric's settings, over time."""
+        try:
+            ahead, ticks = self._ahead(spec)
+        except ValueError as refused:
+            return Outlook(spec, (), refused=str(refused))
+        looks = tuple(self._look(spec, ahead, tick, ticks) for tick in spaced(ticks))
+        return Outlook(spec, looks, useful=self._useful(spec, ahead, looks, ticks), likely=ahead.likely(1))
+
+    def final(self, spec: Spec) -> Look:
+        """The last of its looks."""
+        ahead, ticks = self._ahead(spec)
+        return self._look(spec, ahead, ticks, ticks)
+
+    def groups(self, spec: Spec) -> GroupsOutlook | None:
+        """All alike."""
+        if self.of_groups is None:
+            return None
+        last = self.final(spec)
+        return GroupsOutlook.alike(
+            *self.of_groups, GroupOutlook(None, self.users, self.samples, last.left_out, last.error)
+        )
+
+    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
+        """The same with more epsilon, users or time; with more time, with the same cap and with a larger one."""
+        if what == "epsilon":
+            return [(self, more_epsilon(spec, factor))]
+        if what == "users":
+            expected = None if spec.users is None else round(spec.users * factor)
+            return [(replace(self, users=round(self.users * factor)), varied(spec, users=expected))]
+        over = None if self.over is None else round(self.over * factor)
+        longer = replace(self, samples=self.samples * factor, over=over)
+        horizon = None if spec.horizon is None else round(spec.horizon * factor)
+        caps = {spec.contribution_limit, min(MOST_CAP, round(spec.contribution_limit * factor))}
+        return [(longer, varied(spec, horizon=horizon, max_contributions=cap)) for cap in sorted(caps)]
+
+    def _ahead(self, spec: Spec) -> tuple[Prospect, int]:
+        ticks = max(1, (self.over or 0) // spec.every) if isinstance(spec.every, int) else None
+        pattern = self.stated.pattern(self.users, self.samples)
+        mean = one_mean(spec, self.coordinate)
+        return mean.prospect(pattern, ticks, self.stated.spread), ticks or INSTANTS
+
+    def _look(self, spec: Spec, ahead: Prospect, tick: int, ticks: int) -> Look:
+        at = None if self.over is None else self.over * tick // ticks
+        if isinstance(spec.every, int):
+            at = spec.every * tick
+        expected: Expected = ahead.at(tick / ticks)
+        moved = bias(expected.left_out, width_of(spec, self.coordinate) * float(self.stated.spread))
+        return Look(
+            tick / ticks, at, expected.samples, expected.noise_sd, expected.half_interval, expected.left_out, moved
+        )
+
+    def _useful(self, spec: Spec, ahead: Prospect, looks: Sequence[Look], ticks: int) -> Look | None:
+        """The first useful release, to the tick."""
+        width, before = width_of(spec, self.coordinate), 0
+        for look in looks:
+            tick = round(look.part * ticks)
+            if is_useful(look, width):
+                break
+            before = tick
+        else:
+            return None
+        while before + 1 < tick:
+            middle = (before + tick) // 2
+            useful = is_useful(self._look(spec, ahead, middle, ticks), width)
+            before, tick = (before, middle) if useful else (middle, tick)
+        return self._look(spec, ahead, tick, ticks)

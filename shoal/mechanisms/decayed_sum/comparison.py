@@ -1,0 +1,247 @@
+"""The plan of a sum, count or decayed mean: algorithms, caps and lengths compared, and what half the error would cost.
+
+Noise is that of the very mechanism, to the digits that a release states; what is left out follows from the workload.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from shoal.mechanisms.decayed_sum import SUMS
+from shoal.mechanisms.decayed_sum.forecast import Expected, StepProspect, by_hand, prospect
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.decayed_sum.workload import Source
+from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
+from shoal.mechanisms.outlook import (
+    Cost,
+    Look,
+    Outlook,
+    capped,
+    caps,
+    halved,
+    more_epsilon,
+    of_algorithm,
+    smallest,
+    spaced,
+)
+from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.workload import bias
+
+LENGTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))  # times the configured one
+MOST_WINDOWS = 9  # lengths of any window that are shown
+
+
+# -------------------------------------------------------------------- settings
+
+
+def candidates(spec: Spec) -> Iterator[Spec]:
+    """The metric under every algorithm that could be configured for it; a count has none."""
+    exponent = spec.decay_or_none.exponent
+    for name in SUMS:
+        if spec.statistic == "count":
+            if name == spec.algorithm:
+                yield spec
+        elif name == "sharp" or (spec.decay_or_none.kind != "none" and (exponent is None or exponent > 1)):
+            pure = {} if name == "sharp" else {"horizon": None, "delta": Fraction(0)}
+            yield varied(spec, algorithm=name, **pure)
+
+
+def tuned(spec: Spec, over: int) -> Spec:
+    """Growing counters of sharp are told for how long."""
+    grows = spec.decay_or_none.kind in ("none", "all-windows") and spec.statistic != "count"
+    if spec.algorithm != "sharp" or not grows or spec.horizon is not None:
+        return spec
+    return varied(spec, horizon=over)
+
+
+def lengths(spec: Spec) -> Iterator[tuple[Fraction, Spec]]:
+    """Shorter and longer windows or half-lives, and how many times as long they are."""
+    decay, step, seen = spec.decay_or_none, spec.cadence, set()
+    for times_as_long in LENGTHS if spec.statistic != "count" else ():
+        factor = times_as_long
+        change: dict[str, int | Fraction] = {}
+        if decay.length is not None:
+            change["length"] = max(1, round(decay.length // step * factor)) * step
+            factor = Fraction(change["length"], decay.length)
+        elif decay.half_life is not None:
+            change["half_life"] = max(1, round(decay.half_life * factor))
+        elif decay.alpha is not None:
+            change["alpha"] = decay.alpha if factor == 1 else _root(decay.alpha, factor)
+        if change and factor not in seen:
+            seen.add(factor)
+            yield factor, varied(spec, decay=varied(decay, **change))
+
+
+def _root(alpha: Fraction, factor: Fraction) -> Fraction:
+    """Of a half-life that many times as long."""
+    exact = Fraction(float(alpha) ** float(1 / factor)).limit_denominator(10**9)
+    return exact if 0 < exact < 1 else alpha
+
+
+def typical(spec: Spec, spread: Fraction) -> float:
+    """The mean size of values anywhere in that middle part of the range; a count's are 1."""
+    if spec.statistic == "count":
+        return 1.0
+    low, high = map(float, spec.ranges[0])
+    middle, half = (low + high) / 2, (high - low) / 2 * float(spread)
+    low, high = middle - half, middle + half
+    return abs(middle) if low * high >= 0 else (low**2 + high**2) / (2 * (high - low))
+
+
+# -------------------------------------------------------------------- what is compared
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """What comes of any settings over a workload."""
+
+    source: Source
+
+    def prospect(self, spec: Spec) -> StepProspect:
+        """What comes of the settings; ValueError: they are refused."""
+        return prospect(Stepped.of(spec), self.source.flow(spec))
+
+    def by_hand(self, spec: Spec) -> StepProspect:
+        """What would come of one draw for each step."""
+        return by_hand(Stepped.of(spec), self.source.flow(spec))
+
+    def outlook(self, spec: Spec) -> Outlook:
+        """What comes of the settings, over time."""
+        try:
+            return self.over_time(spec, self.prospect(spec))
+        except ValueError as refused:
+            if spec.algorithm == "sharp":
+                raise
+            return Outlook(spec, (), "-", refused=str(refused))
+
+    def over_time(self, spec: Spec, ahead: StepProspect) -> Outlook:
+        """A prospect at some steps."""
+        looks = tuple(self._look(spec, t, ahead.at(t)) for t in spaced(self.source.work.steps))
+        far = ahead.long_run()
+        return Outlook(spec, looks, ahead.mechanism, long_run=far and self._look(spec, None, far))
+
+    def final(self, spec: Spec) -> Look:
+        """The last release."""
+        steps = self.source.work.steps
+        return self._look(spec, steps, self.prospect(spec).at(steps))
+
+    def long_run(self, spec: Spec) -> tuple[str, Look]:
+        """(mechanism, all releases long after the beginning) of what forgets."""
+        ahead = self.prospect(spec)
+        far = ahead.long_run()
+        assert far is not None  # noqa: S101 - what has a length forgets
+        return ahead.mechanism, self._look(spec, None, far)
+
+    def _look(self, spec: Spec, t: int | None, expected: Expected) -> Look:
+        part = math.inf if t is None else t / self.source.work.steps
+        at = None if t is None else t * spec.cadence
+        left_out, moved = expected.left_out, self._bias(spec, expected)
+        return Look(part, at, expected.samples, expected.noise_sd, expected.half_interval, left_out, moved)
+
+    def _bias(self, spec: Spec, expected: Expected) -> float:
+        """Expected of what is left out: a sum lacks it, a mean moves by experience with users who differ."""
+        spread = self.source.work.spread
+        if spec.statistic != "mean":
+            return -expected.left_out * expected.of * typical(spec, spread)
+        low, high = spec.ranges[0]
+        return bias(expected.left_out, float((high - low) * spread))
+
+
+def _noise_of(outlook: Outlook) -> float:
+    """What algorithms are compared by: in the long run if there is one, else at the end."""
+    noise = (outlook.long_run or outlook.looks[-1]).noise_sd
+    return math.inf if noise is None else noise
+
+
+def _windows(outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> Iterator[tuple[int, dict[str, float]]]:
+    """Noise of windows of several lengths, by algorithm."""
+    spec, steps = outlooks[0].spec, forecasts.source.work.steps
+    if spec.decay_or_none.kind != "all-windows" or spec.statistic == "count":
+        return
+    ahead = {outlook.spec.algorithm: forecasts.prospect(outlook.spec) for outlook in outlooks if not outlook.refused}
+    ahead["per-step"] = forecasts.by_hand(spec)
+    powers = [1 << k for k in range(steps.bit_length()) if 1 << k < steps]
+    for length in [*powers[:: max(1, math.ceil(len(powers) / (MOST_WINDOWS - 1)))], steps]:
+        yield length, {name: prospect.window(length) for name, prospect in ahead.items()}
+
+
+def _halved(advised: Spec, outcome: Look, tried: list[int], forecasts: Forecasts) -> Cost | None:
+    """The least factor of epsilon that is enough, with the advised cap or a larger one."""
+    larger: list[int | None] = [cap for cap in tried if cap >= advised.contribution_limit]
+
+    def of_factor(factor: float) -> Iterator[tuple[Look, float | None, int]]:
+        for cap in larger or [advised.max_contributions]:
+            spec = more_epsilon(capped(advised, cap), factor)
+            yield forecasts.final(spec), float(spec.epsilon), spec.contribution_limit
+
+    return halved(outcome.error, of_factor) if outcome.noise_sd else None
+
+
+def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> GroupsOutlook | None:
+    """What becomes of the groups as it is configured."""
+    work, others = forecasts.source.work, forecasts.source.others
+    configured = of_algorithm(outlooks, spec.algorithm)
+    if work.of_groups is None or configured.refused is not None:
+        return None
+    if not others:
+        last = configured.looks[-1]
+        return GroupsOutlook.alike(
+            *work.of_groups, GroupOutlook(None, work.users, work.samples, last.left_out, last.error)
+        )
+    looked_at = []
+    for name, source in others.items():
+        last = Forecasts(source).final(spec)
+        looked_at.append(GroupOutlook(name, source.work.users, source.work.samples, last.left_out, last.error))
+    if spec.statistic == "mean":
+        return GroupsOutlook.of(looked_at, *work.of_groups, work.group)
+    # A sum's error is as large as it is beside the sum.
+    return GroupsOutlook.of(
+        looked_at, *work.of_groups, work.group, lambda group: group.error / (group.users * group.samples)
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that was found out about a metric."""
+
+    spec: Spec
+    source: Source
+    outlooks: tuple[Outlook, ...]  # an algorithm each
+    by_hand: Outlook | None  # a draw of noise for each step; None: there is no noise
+    best: Outlook
+    caps: tuple[tuple[int, Look], ...]
+    lengths: tuple[tuple[Fraction, Spec, str, Look], ...]  # factor, settings, mechanism and the long run
+    windows: tuple[tuple[int, dict[str, float]], ...]  # of all-windows: length in steps, noise by algorithm
+    advised: Spec
+    outcome: Look
+    halving: Cost | None  # epsilon
+    groups: GroupsOutlook | None
+
+    @classmethod
+    def of(cls, spec: Spec, forecasts: Forecasts, advance: Callable[[float], None]) -> Self:
+        """Compare algorithms, caps and lengths; what half the error would cost.
+
+        Raises:
+            ValueError: the mechanism refuses the settings.
+        """
+        work = forecasts.source.work
+        outlooks = tuple(map(forecasts.outlook, candidates(spec)))
+        advance(1 / 4)
+        best = min((outlook for outlook in outlooks if outlook.refused is None), key=_noise_of)
+        tried_caps = [] if spec.privacy_unit.is_event else caps(spec, work.of_a_unit)
+        tried = tuple((cap, forecasts.final(capped(best.spec, cap))) for cap in tried_caps)
+        advance(2 / 4)
+        cap = smallest(tried) if tried else spec.max_contributions
+        advised = tuned(capped(best.spec, cap), work.steps * spec.cadence)
+        other = tuple((factor, one, *forecasts.long_run(one)) for factor, one in lengths(best.spec))
+        advance(3 / 4)
+        outcome = forecasts.final(advised)
+        halving = _halved(advised, outcome, [cap for cap, _ in tried], forecasts)
+        return cls(
+            spec, forecasts.source, outlooks, None if spec.statistic == "count" else forecasts.over_time(
+                spec, forecasts.by_hand(spec)
+            ), best, tried, other, tuple(_windows(outlooks, forecasts)), advised, outcome, halving,
+            _groups(spec, outlooks, forecasts),
+        )  # fmt: skip

@@ -1,0 +1,271 @@
+"""The plan of a statistic per slot: algorithms and numbers of cells compared.
+
+Everything is predicted from numbers of samples: by the algorithms' own predictions, and by the same loop that leaves
+users out of cells when a slot is released.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, NamedTuple, Self
+
+from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
+from shoal.mechanisms.outlook import CLOSE
+from shoal.mechanisms.plan import Spec
+from shoal.mechanisms.slot import algorithms as registry
+from shoal.mechanisms.slot import best
+from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
+from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.slot.workload import Places, SlotWorkload
+from shoal.mechanisms.statistic import Estimate
+
+NEEDING_DELTA = ("few-users", registry.WITH_PRIOR)
+MOST_CELLS = 40  # of a slot for which errors of algorithms are predicted
+
+
+class Cell(NamedTuple):
+    """A cell of a slot, as its mechanism sees it."""
+
+    counts: Counts
+    of: CellParameters
+    name: str | None = None
+
+
+class AlgorithmOutlook(NamedTuple):
+    """An algorithm, with the number of cells that is configured."""
+
+    name: str
+    error: float  # median over the cells; infinite where most have no release
+    mechanism: str  # what it does in a cell of middle size
+    noise_sd: Any  # that it states there
+
+
+class CellsOutlook(NamedTuple):
+    """A number of cells that a user may be in, with the algorithm that is configured."""
+
+    max_cells: int
+    degradation: float  # of the worst error, median over the slots
+    worst: float  # error of a cell in parts of the range, over all values; median over the slots
+    error: float  # of the algorithm, median over the cells
+    left_out: float  # part of the samples
+    empty: float  # part of the cells that have no release
+
+
+def first_noise(noise_sd: object) -> float | None:
+    """One number of what a slot states: of several, as of mean and variance, the first; the largest of a list."""
+    if isinstance(noise_sd, dict):
+        return first_noise(next(iter(noise_sd.values()), None))
+    if isinstance(noise_sd, list | tuple):
+        return max((float(each) for each in noise_sd), default=None)
+    return float(noise_sd) if isinstance(noise_sd, int | float) and math.isfinite(noise_sd) else None
+
+
+def configured(spec: Spec) -> str:
+    """The name of the algorithm that is configured."""
+    return registry.WITH_PRIOR if spec.prior else str(spec.algorithm)
+
+
+# -------------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True, slots=True)
+class Allotted:
+    """A slot, and who counts where for several numbers of cells."""
+
+    cells: dict[int, Cells]  # by number, with those who are let in
+    by_cells: dict[int, Allotment]
+    threshold: float  # the worst error with everybody everywhere
+    stops: int  # the number of cells at which the loop would end
+
+    @classmethod
+    def of(cls, mechanism: Slotted, slot: Places, let_in: dict[int, Places], numbers: Sequence[int]) -> "Allotted":
+        """As release does it, or with `splits` bound and release; nothing if no cell has enough users."""
+        error, epsilon, least = registry.worst_error(mechanism.statistic), mechanism.slot_epsilon, mechanism.min_users
+        cells = _by_cell(slot, least)
+        if not cells:
+            return cls({}, {}, 0.0, 0)
+        allotments = dict(zip(reversed(numbers), result_of(sweep(cells, numbers, epsilon, error)), strict=True))
+        ends = allotments[1].threshold, allotments[1].stopped or 1
+        if not mechanism.splits:
+            return cls(dict.fromkeys(numbers, cells), allotments, *ends)
+        few = {most: _by_cell(places, least) for most, places in let_in.items()}
+        shared = {most: result_of(split(here, most, epsilon, error)) for most, here in few.items() if here}
+        return cls(few, shared, *ends)
+
+    def released(self, most: int, min_users: int) -> list[str]:
+        """Cells with enough users, by their numbers of users."""
+        cells, allotment = self.cells[most], self.by_cells[most]
+        users = {cell: len(cells[cell]) - len(allotment.left_out.get(cell, ())) for cell in allotment.divisors}
+        return sorted(
+            (cell for cell, count in users.items() if count >= min_users), key=lambda cell: (users[cell], cell)
+        )
+
+    def kept(self, most: int) -> int:
+        """Samples that count."""
+        there = sum(sum(users.values()) for users in self.cells[most].values())
+        return there - sum(self.by_cells[most].dropped.values())
+
+
+def _by_cell(slot: Places, min_users: int) -> Cells:
+    """Without cells that have too few users."""
+    cells: dict[str, dict[str, int]] = defaultdict(dict)
+    for (user, cell), samples in slot.items():
+        cells[cell][user] = samples
+    return {cell: users for cell, users in cells.items() if len(users) >= min_users}
+
+
+def _by_number(
+    mechanism: Slotted, name: str, most: int, slots: Sequence[Allotted], workload: SlotWorkload
+) -> CellsOutlook:
+    least = mechanism.min_users
+    possible = [slot for slot in slots if most in slot.by_cells]
+    if not possible:
+        return CellsOutlook(most, math.inf, math.inf, math.inf, 1.0, 1.0)
+    released = sum(len(slot.released(most, least)) for slot in possible)
+    errors = [predicted(mechanism, cell)[name].error for cell in _cells(mechanism, most, possible)]
+    return CellsOutlook(
+        most,
+        median(slot.by_cells[most].worst / slot.threshold for slot in possible),
+        median(slot.by_cells[most].worst for slot in possible),
+        median(errors) if errors else math.inf,
+        1 - sum(slot.kept(most) for slot in possible) / sum(sum(slot.values()) for slot in workload.slots),
+        1 - released / sum(len({cell for _, cell in slot}) for slot in workload.slots),
+    )
+
+
+def _cells(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Cell]:
+    """Cells that errors are predicted for: of each slot some, evenly spread over their sizes."""
+    shown = []
+    for slot in slots:
+        cells, allotment = slot.cells[most], slot.by_cells.get(most)
+        if allotment is None:
+            continue
+        ordered = slot.released(most, mechanism.min_users)
+        count = min(len(ordered), MOST_CELLS)
+        for index in range(count):
+            cell = ordered[(2 * index + 1) * len(ordered) // (2 * count)]
+            out, of = allotment.left_out.get(cell, frozenset()), mechanism.parameters
+            counts = [cells[cell][user] for user in sorted(cells[cell].keys() - out)]
+            epsilon, delta = allotment.share(cell, of.epsilon), allotment.share(cell, of.delta)
+            dropped = allotment.dropped.get(cell, 0)
+            shown.append(Cell(counts, replace(of, epsilon=epsilon, delta=delta, dropped=dropped), cell))
+    return shown
+
+
+# -------------------------------------------------------------------- algorithms
+
+
+class Predicted(NamedTuple):
+    """An algorithm in one cell."""
+
+    error: float
+    release: registry.Release
+    cap: Cap
+
+
+def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
+    """Of all algorithms that could be configured and have what they need, by name."""
+    counts, of = cell.counts, replace(cell.of, cap=mechanism.cap)
+    if mechanism.statistic != "slot-mean":
+        release, predict = registry.algorithm_of(mechanism.statistic, "best")
+        every = replace(of, cap=of.cap if isinstance(of.cap, int) else max(counts))
+        ways = {"best": of, "baseline": every}
+        return {name: Predicted(predict(counts, way), release, way.cap) for name, way in ways.items()}
+    width = float(of.grid.high - of.grid.low)
+    tried = [(way.name, Predicted(way.error * width, way.release, way.cap)) for way in best.candidates(counts, of)]
+    by_name = {"best": min((way for _, way in tried), key=lambda way: way.error)}
+    for name, way in tried:
+        by_name[name] = min(by_name.get(name, way), way, key=lambda way: way.error)
+    for name in NEEDING_DELTA if mechanism.delta else ():
+        release, predict = registry.algorithm_of(mechanism.statistic, name)
+        by_name[name] = Predicted(predict(counts, of), release, of.cap)
+    return by_name
+
+
+def made_of(cell: Cell, way: Predicted) -> Estimate:
+    """What an algorithm would state of a cell, were all its values at the low end of the range."""
+    nothing = [[0] * count for count in cell.counts]
+    return way.release(nothing, replace(cell.of, cap=way.cap), Draws(bytes(32), b"", 0))
+
+
+def _algorithms(cells: Sequence[Cell], ways: Sequence[dict[str, Predicted]]) -> Iterator[AlgorithmOutlook]:
+    middle = sorted(range(len(cells)), key=lambda index: len(cells[index].counts))[len(cells) // 2]
+    for name, way in ways[middle].items():
+        made = made_of(cells[middle], way)
+        error = median(of_cell[name].error for of_cell in ways)
+        yield AlgorithmOutlook(name, error, made.details["mechanism"], made.noise_sd)
+
+
+# -------------------------------------------------------------------- what is compared
+
+
+def _group(cell: Cell, error: float, *, private: bool) -> GroupOutlook:
+    users, samples, dropped = len(cell.counts), sum(cell.counts), cell.of.dropped
+    left_out = dropped / (samples + dropped) if dropped else 0.0
+    return GroupOutlook(None if private else cell.name, users, samples / users if users else 0.0, left_out, error)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that was found out about a metric."""
+
+    spec: Spec
+    workload: SlotWorkload
+    algorithms: tuple[AlgorithmOutlook, ...]
+    by_cells: tuple[CellsOutlook, ...]
+    stops: int  # the number of cells at which leaving users out begins to make some slot's worst error worse
+    groups: GroupsOutlook | None  # cells, where a metric has any
+
+    @classmethod
+    def of(cls, spec: Spec, workload: SlotWorkload, mechanism: Slotted, advance: Callable[[float], None]) -> Self:
+        """Compare algorithms and numbers of cells.
+
+        Raises:
+            ValueError: no cell has enough users.
+        """
+        name, most, stages = configured(spec), workload.most_cells, len(workload.slots) + 2
+        numbers = sorted({1 << level for level in range(most.bit_length())} | {most, min(most, spec.cell_limit)})
+        let_in = {number: workload.let_in(number) for number in numbers} if mechanism.splits else {}
+        slots = []
+        for index, slot in enumerate(workload.slots):
+            few = {number: places[index] for number, places in let_in.items()}
+            slots.append(Allotted.of(mechanism, slot, few, numbers))
+            advance(len(slots) / stages)
+        slots = [slot for slot in slots if slot.by_cells]
+        if not slots:
+            raise ValueError(f"no cell has {mechanism.min_users} users; lower min_users, or give more events")
+        by_cells = tuple(_by_number(mechanism, name, number, slots, workload) for number in numbers)
+        advance(1 - 1 / stages)
+        cells = _cells(mechanism, min(spec.cell_limit, most), slots)
+        ways = [predicted(mechanism, cell) for cell in cells]
+        algorithms = tuple(_algorithms(cells, ways)) if cells else ()
+        groups = None
+        if cells and (spec.group is not None or spec.cell is not None):
+            errors = [of_cell[name].error for of_cell in ways]
+            groups = GroupsOutlook.of(
+                [_group(cell, error, private=workload.private) for cell, error in zip(cells, errors, strict=True)],
+                workload.all_cells,
+                workload.users,
+                None,
+            )
+        return cls(spec, workload, algorithms, by_cells, max(slot.stops for slot in slots), groups)
+
+    @property
+    def configured(self) -> CellsOutlook:
+        """With the metric's own number of cells, or as many as anybody is in."""
+        return next(tried for tried in reversed(self.by_cells) if tried.max_cells <= self.spec.cell_limit)
+
+    @property
+    def least(self) -> CellsOutlook:
+        """The least worst error; of those next to it the one with most cells."""
+        least = min(tried.worst for tried in self.by_cells)
+        return next(tried for tried in reversed(self.by_cells) if tried.worst <= CLOSE * least)
+
+    @property
+    def advised(self) -> str:
+        """The algorithm with the least error; the configured one if no other has less."""
+        ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.name != configured(self.spec)))
+        return ordered[0].name if ordered else configured(self.spec)

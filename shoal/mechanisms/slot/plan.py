@@ -1,0 +1,213 @@
+"""The plan of a statistic per slot: algorithms and numbers of cells compared.
+
+Everything is predicted from numbers of samples: by the algorithms' own predictions, and by the same loop that leaves
+users out of cells when a slot is released.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.outlook import finite
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, marks
+from shoal.mechanisms.slot.comparison import (
+    NEEDING_DELTA,
+    Cell,
+    CellsOutlook,
+    Comparison,
+    configured,
+    first_noise,
+    made_of,
+    predicted,
+)
+from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.slot.workload import observed_slots, stated_slot
+from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent
+from shoal.mechanisms.workload import Stated
+
+MANY_USERS = 10_000
+UNITS = {
+    "slot-mean": "in units of the range",
+    "slot-mean-variance": "of mean and variance together, in units of the range and in their squares",
+    "slot-distribution": "of the distribution function, in parts of one",
+}
+EXPLAINED = (
+    "worst: error of a slot's worst cell, over all values; vs. no limit: how many times what it is with every user in "
+    "every cell"
+)
+
+
+def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+    """The metric's plan; `advance` is told what part of the work is done.
+
+    Raises:
+        ValueError: the mechanism refuses the settings, or no cell has enough users.
+    """
+    work = observed_slots(spec, workload) if isinstance(workload, Observed) else stated_slot(spec, workload)
+    return [Report.of(spec, work, Slotted.of(spec), advance).plan()]
+
+
+def final_noise(spec: Spec, users: int) -> Noise:
+    """In a cell in which all users are, each with as many samples as count; of very many in proportion.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    mechanism, tried, name = Slotted.of(spec), min(users, MANY_USERS), configured(spec)
+    if name in NEEDING_DELTA:  # these state a bound, which may be wide where their noise is not
+        return Noise(None, _beside(spec))
+    cell = Cell([spec.contribution_limit] * tried, mechanism.parameters)
+    noise_sd = first_noise(made_of(cell, predicted(mechanism, cell)[name]).noise_sd)
+    return Noise(None if noise_sd is None else noise_sd * tried / users, _beside(spec))
+
+
+def _beside(spec: Spec) -> float:
+    low, high = map(float, spec.ranges[0])
+    return 1.0 if spec.statistic == "slot-distribution" else high - low
+
+
+class Report(Comparison):
+    """What is said about a comparison."""
+
+    def plan(self) -> Plan:
+        """What is said about it."""
+        name = configured(self.spec)
+        shown = next((tried for tried in self.algorithms if tried.name == name not in NEEDING_DELTA), None)
+        return Plan(
+            self.spec, self._title(), self._workload(), self.workload.users,
+            [self._algorithms(), self._numbers()], f"max_cells {self.least.max_cells}, {self.advised}",
+            list(self._advice()), self._fields(),
+            Noise(first_noise(shown.noise_sd) if shown else None, _beside(self.spec)), self.workload.private,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- words
+
+    def _title(self) -> str:
+        spec = self.spec
+        low, high = map(float, spec.ranges[0])
+        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
+        where = "cell" if spec.cell else "group" if spec.group else "place"
+        slots = f", max_slots {spec.slot_limit}" if spec.max_slots else ""
+        return (
+            f"{spec.name}: {spec.statistic} of {spec.values[0]} in {low:g} .. {high:g} for every {where} and "
+            f"{duration(spec.slot)}, epsilon {exact_text(spec.epsilon)}{delta} of each "
+            f"{spec.privacy_unit.words()}{slots}, max_cells {spec.cell_limit} ({spec.across_cells or 'chop-user'}), "
+            f"max_contributions {spec.contribution_limit}"
+        )
+
+    def _workload(self) -> str:
+        work = self.workload
+        users, cells = f"{work.users:,} {'user' if work.users == 1 else 'users'}", number(work.cells)
+        counted = f"{number(work.samples)} samples of a user in a cell"
+        if work.private:
+            pattern = "on average, a few users with most" if work.pattern == "skewed" else "all alike"
+            return f"{users} in a slot, each in {work.most_cells} of {cells} cells, {counted}, {pattern}"
+        looked = "" if len(work.slots) == work.of else f", of which {len(work.slots)} are looked at"
+        return (
+            f"{users} in {work.of:,} {'slot' if work.of == 1 else 'slots'} over {duration(work.over)}{looked}; in a "
+            f"slot {cells} cells, up to {work.most_cells} of one user, {counted}, from the file"
+        )
+
+    def _remarks(self) -> Iterator[str]:
+        likely = (
+            "what is likely if users are alike, as best goes by" if self.spec.statistic == "slot-mean" else "the worst"
+        )
+        yield (
+            f"Error: of the median cell, {UNITS[self.spec.statistic]}; {likely}, predicted from public numbers of "
+            "samples."
+        )
+        yield "That somebody was in a cell, and when, is not protected: only what they did there."
+
+    def _advice(self) -> Iterator[str]:
+        now = self.configured
+        worst = f"error of the worst cell: {_of_range(self.least)} of the range; as configured, {_of_range(now)}"
+        yield f"{worst}, with {percent(now.left_out)} of the samples left out"
+        if self.workload.most_cells == 1:
+            yield "nobody is in several cells of a slot: max_cells 1 gives each cell all of the slot's epsilon"
+        elif (self.spec.across_cells or "chop-user") != "split":
+            yield (
+                f"left alone, chop-user stops at max_cells {self.stops}: the next to leave would make a cell worse "
+                "than the worst was"
+            )
+        if self.groups is not None:
+            yield from self.groups.words("group" if self.spec.group else "cell")
+        if now.empty:
+            yield f"as configured, {percent(now.empty)} of the cells have no release: too few users count in them"
+
+    # ---------------------------------------------------------------- tables
+
+    def _algorithms(self) -> Table:
+        """What each does in a cell of middle size, and its error in the median cell."""
+        columns = [Column("algorithm", is_text=True), Column("error"), Column("how, typically", 0, True, wraps=True)]
+        name = configured(self.spec)
+        lines = [
+            Line([tried.name, number(tried.error), tried.mechanism], tried.name == name) for tried in self.algorithms
+        ]
+        return Table(f"algorithms, with max_cells {self.configured.max_cells}", columns, lines, list(self._remarks()))
+
+    def _numbers(self) -> Table:
+        columns = [
+            Column("K"), Column("left out"), Column("no release", 3), Column("error", 2), Column("worst"),
+            Column("vs. no limit", 1), Column("", is_text=True),
+        ]  # fmt: skip
+        lines = []
+        for tried in self.by_cells:
+            is_least = tried is self.least
+            mark = marks((tried is self.configured, "configured"), (is_least, "recommended"))
+            amounts = percent(tried.left_out), percent(tried.empty), number(tried.error), _of_range(tried)
+            lines.append(Line([str(tried.max_cells), *amounts, number(tried.degradation), mark], is_least))
+        return Table("max_cells", columns, lines, [EXPLAINED])
+
+    # ---------------------------------------------------------------- for programs
+
+    def _fields(self) -> dict[str, Any]:
+        spec, work = self.spec, self.workload
+        return {
+            **head(spec, 0, private=work.private),
+            "delta": float(spec.delta),
+            "unit": spec.unit,
+            "slot": exact_duration(spec.slot),
+            "across_cells": spec.across_cells or "chop-user",
+            "max_cells": spec.cell_limit,
+            "max_slots": spec.slot_limit,
+            "max_contributions": spec.contribution_limit,
+            "min_users": spec.min_users or 1,
+            "workload": {
+                "users": work.users,
+                "slots": work.of,
+                "slots_looked_at": len(work.slots),
+                "cells": work.cells,
+                "most_cells": work.most_cells,
+                "samples": work.samples,
+                "over": work.over / 1e6,
+                "pattern": work.pattern,
+            },
+            "algorithms": [
+                {
+                    "algorithm": tried.name,
+                    "configured": tried.name == configured(spec),
+                    "error": finite(tried.error),
+                    "mechanism": tried.mechanism,
+                }
+                for tried in self.algorithms
+            ],
+            "by_max_cells": [
+                {
+                    "max_cells": tried.max_cells,
+                    "error": finite(tried.error),
+                    "worst_error": finite(tried.worst),
+                    "degradation": finite(tried.degradation),
+                    "left_out": tried.left_out,
+                    "no_release": tried.empty,
+                }
+                for tried in self.by_cells
+            ],
+            "stops_at": self.stops,
+            "recommended": {"algorithm": self.advised, "max_cells": self.least.max_cells},
+            "groups": self.groups and self.groups.fields(),
+        }
+
+
+def _of_range(tried: CellsOutlook) -> str:
+    return "-" if math.isinf(tried.worst) else percent(tried.worst)
