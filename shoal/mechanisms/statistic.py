@@ -103,6 +103,14 @@ class Activation:
     kind: Literal["level"] = "level"
 
 
+class LevelState(NamedTuple):
+    """What a level of blocks holds."""
+
+    elements: int  # that its counter has taken
+    total: int  # their clipped sum, in grid steps, without noise
+    waiting: int  # blocks that wait for its prior, or are kept for those of higher levels
+
+
 class Releaser(Protocol):
     """One metric's statistic in one group."""
 

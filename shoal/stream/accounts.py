@@ -10,7 +10,6 @@ in; the tags that go before them are the intake's.
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain
 
 from shoal.mechanisms.statistic import COUNT_BITS
 
@@ -66,12 +65,10 @@ class Books:
                 book = self.of(int.from_bytes(key[:PERIOD_BYTES], "big", signed=True))
                 (book.accounts if is_account else book.members)[key[PERIOD_BYTES:]] = value
 
-    def account(self, key: bytes) -> int | None:
-        """By its key in the changelog; None where there is none."""
-        for book in chain(self._open.values(), self._closed):
-            if key.startswith(book.prefix):
-                return book.accounts.get(key[len(book.prefix) :])
-        return None
+    def newest(self, name: bytes) -> int | None:
+        """The account in the latest open period that has one of this name."""
+        accounts = (self._open[period].accounts.get(name) for period in sorted(self._open, reverse=True))
+        return next((account for account in accounts if account is not None), None)
 
     def take_changes(self, tag: bytes, members_tag: bytes) -> Changes:
         """Records of what changed since the last call."""

@@ -176,9 +176,10 @@ class BoundPartition:
                     f"again at count 0: {REMEDY}"
                 )
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """The present value of a changelog key of an account."""
-        return next((found for intake in self._intakes if (found := intake.lookup(key)) is not None), None)
+    def count(self, metric: str, user: str = "", group: str | None = None) -> int | None:
+        """Samples that a user has against a metric's cap now, in a group if need be; None: there is no such account."""
+        intakes = (intake for intake in self._intakes if intake.metric.name == metric)
+        return next((intake.count(user.encode(), group) for intake in intakes), None)
 
     def watermark(self, clock: int) -> int | None:
         """The largest event time so far, of one clock."""

@@ -1,11 +1,11 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shoal.mechanisms.decayed_sum.statistic import StepReleaser
-from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution
+from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, LevelState
 from shoal.models.chain import FIRST, chain
 from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
 from shoal.models.times import iso
@@ -63,6 +63,11 @@ class GroupState:
         """The state, but for what the releaser keeps."""
         steps = {"tick": self.tick, "active": self.active} if self.metric.rest else {}
         return {"seq": self.seq, "chain": self.chain.hex(), "releaser": self.releaser.head()} | steps
+
+    def level(self, level: int) -> dict[str, Any] | None:
+        """What one level of the releaser holds; None if it has no such level."""
+        levels: Sequence[LevelState] = getattr(self.releaser, "levels", ())
+        return levels[level]._asdict() if 0 <= level < len(levels) else None
 
     def restore(self, head: dict[str, Any], kept: Iterable[Contribution]) -> None:
         """Take the state over."""

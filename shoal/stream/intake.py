@@ -94,10 +94,11 @@ class Intake:
     def restored(self) -> None:
         """`accounts` and `groups` hold what the changelog has."""
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """The present value of a changelog key, if it is of an account here."""
-        account = self.accounts.get(key[len(self.tag) :]) if key.startswith(self.tag) else None
-        return None if account is None else account.to_bytes(self.metric.account_bytes, "big")
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples that a user has against the cap now; None where there is no such account."""
+        prefix = b"" if group is None else len(user).to_bytes(2, "big")
+        account = self.accounts.get(prefix + user + (group or "").encode())
+        return None if account is None else account & COUNT_MASK
 
     def flush(self, promise: int | None, *, idle: bool) -> None:
         """Send what is kept for ticks that end by the promise; if the partition is idle, all. Here nothing is kept."""

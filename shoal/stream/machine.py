@@ -7,7 +7,7 @@ here can fail; a machine that raises ends the worker.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Headers = list[tuple[str, bytes]]
 OutRecord = tuple[bytes | None, bytes, Headers]
@@ -104,8 +104,8 @@ class Machine(Protocol):
     def committed(self, outbox: Outbox) -> None:
         """The transaction of this outbox is committed."""
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """The present changelog value of a key, for Faust's `table[key]`; may always be None."""
+    def look_up(self, key: tuple[Any, ...]) -> Any:
+        """What Faust's `table[key]` shows of the state; None: nothing."""
 
 
 class Domain(Protocol):

@@ -24,7 +24,7 @@ import orjson
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, new_block
 from shoal.models.cells import ANYWHERE
 from shoal.models.events import MAX_NAME_BYTES, Refused
-from shoal.stream.accounts import ACCOUNT_BYTES, PERIOD_BYTES, Books, Changes
+from shoal.stream.accounts import PERIOD_BYTES, Books, Changes
 from shoal.stream.contributions import SAMPLE_BYTES, Outlet
 from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
@@ -183,10 +183,11 @@ class SlotIntake(Intake):
         kept.written.append(self.samples_tag + name)
         kept.fresh.pop(user)
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """The present value of a changelog key, if it is of a slot's account here."""
-        account = self._slots.account(key[len(self.tag) :]) if key.startswith(self.tag) else None
-        return None if account is None else account.to_bytes(ACCOUNT_BYTES, "big")
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples of a user in the latest open slot, of one cell or of all together."""
+        name = len(user).to_bytes(2, "big") + user
+        account = self._slots.newest(name if group is None else name + b"/" + group.encode())
+        return None if account is None else account & COUNT_MASK
 
     def take_changes(self) -> Changes:
         """Changelog records of what changed since the last call; what was sent is dropped."""

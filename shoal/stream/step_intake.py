@@ -16,7 +16,7 @@ from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_MASK
 from shoal.models.events import Refused
-from shoal.stream.accounts import ACCOUNT_BYTES, ONE_GROUP, Book, Books, Changes
+from shoal.stream.accounts import ONE_GROUP, Book, Books, Changes
 from shoal.stream.contributions import Outlet
 from shoal.stream.event_time import Progress
 from shoal.stream.intake import Intake
@@ -108,10 +108,10 @@ class StepIntake(Intake):
         if self._books.forever is None:
             self._books.restore(self.accounts, self.groups)
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """As for all others."""
-        account = self._books.account(key[len(self.tag) :]) if key.startswith(self.tag) else None
-        return None if account is None else account.to_bytes(ACCOUNT_BYTES, "big")
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples of a user in the latest open period, of all groups together: there is no account of one group."""
+        account = self._books.newest(user) if group is None else None
+        return None if account is None else account & COUNT_MASK
 
     def take_changes(self) -> Changes:
         """Changelog records of the accounts that changed since the last call."""

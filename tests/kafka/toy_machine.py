@@ -83,8 +83,8 @@ class ToyBound:
     def committed(self, outbox: Outbox) -> None:
         pass
 
-    def lookup(self, key: bytes) -> bytes | None:
-        pair = self.state.get(key)
+    def look_up(self, key: tuple[bytes]) -> bytes | None:
+        pair = self.state.get(key[0])
         return PAIR.pack(*pair) if isinstance(pair, list) else pair
 
 
@@ -140,7 +140,7 @@ class ToyRelease:
     def committed(self, outbox: Outbox) -> None:
         pass
 
-    def lookup(self, key: bytes) -> bytes | None:
+    def look_up(self, key: tuple[bytes]) -> None:
         return None
 
 

@@ -276,9 +276,10 @@ def test_state_survives_and_an_empty_changelog_is_no_state():
     machine, changelog = committed()
     again = restored(machine, changelog)
     assert (again.next_offset, again.users, again.watermark(0)) == (1, 1, 100_000_000)
-    key = next(key for key in changelog if key.startswith(b"a"))
-    assert again.lookup(key) == changelog[key]
-    assert again.lookup(b"a unknown") is None
+    assert again.count("m0", "a", "x") == 1
+    assert again.count("m0", "a", "y") is None
+    assert again.count("m0", "a") is None
+    assert again.count("unknown", "a", "x") is None
     fresh = BoundPartition(machine.plan, 0)
     fresh.restore({})
     assert fresh.next_offset is None

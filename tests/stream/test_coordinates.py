@@ -97,7 +97,7 @@ def test_an_account_of_eight_coordinates_survives_a_restart():
     again = BoundPartition(machine.plan, 0)
     again.restore(changelog)
     (key,) = (key for key in changelog if key.startswith(b"a"))
-    assert again.lookup(key) == changelog[key]
+    assert again.count("m0", "ann") == 7
     assert len(changelog[key]) == 4 + 8 * 8
     feed(again, raw)
     assert [row[5] for row in rows(again)] == [[4 << 32] * 8]

@@ -222,13 +222,12 @@ def test_a_changelog_that_lost_a_part_of_an_open_or_closed_period_is_refused(dat
         again.restore({key: value for key, value in stage.changelog.items() if key not in lost})
 
 
-def test_an_account_can_be_looked_up():
+def test_a_users_samples_of_the_latest_period_can_be_looked_up():
     stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="15s"))).run(Event("a", 1), Event("a", 11), Event("a", 11))
-    accounts = [key for key in sorted(stage.state) if key.startswith(b"a")]
-    assert [stage.machine.lookup(key) for key in accounts] == [stage.changelog[key] for key in accounts]
-    assert len({stage.changelog[key] for key in accounts}) == 2
-    assert stage.machine.lookup(accounts[0] + b"b") is None
-    assert stage.machine.lookup(b"am0/1\x00" + b"other") is None
+    assert [stage.machine.count("m0", user) for user in ("a", "b")] == [2, None]
+    stage.run(Event("b", 1))
+    assert [stage.machine.count("m0", user) for user in ("a", "b")] == [2, 1]
+    assert stage.machine.count("m0", "a", "x") is None
 
 
 # ---------------------------------------------------------------- restarts

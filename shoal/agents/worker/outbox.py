@@ -6,7 +6,7 @@ release  of a contributions partition:  releases, activations, changelog
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.stream.bound import Bound, BoundPartition
@@ -109,9 +109,9 @@ class BoundMachine:
     def committed(self, outbox: Outbox) -> None:
         """Nothing to do."""
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """An account's present changelog value."""
-        return self.state.lookup(key)
+    def look_up(self, key: tuple[Any, ...]) -> int | None:
+        """A user's samples, by (metric, user) or (metric, user, group or cell)."""
+        return self.state.count(*key)
 
 
 class ReleaseMachine:
@@ -181,6 +181,6 @@ class ReleaseMachine:
     def committed(self, outbox: Outbox) -> None:
         """Nothing to do."""
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """Heads are made when a transaction is: between two, there is nothing to look up."""
-        return None
+    def look_up(self, key: tuple[Any, ...]) -> dict[str, Any] | None:
+        """A group's head, by (metric, group), or one level of it, by (metric, group, level)."""
+        return self.state.look_up(*key)

@@ -1,12 +1,17 @@
-"""Faust tables for declaration and introspection; storage and recovery are ours.
+"""Faust's tables: read-only views of the state that this worker holds, named as the changelog topics behind them.
 
-Each changelog appears as a Faust table under the names that Faust users expect. Faust never reads, writes or restores
-them: the machines hold the state, `host.py` restores it, transactions write it. `table[key]` answers from the
-partitions that this worker hosts, and raises KeyError for keys of other workers' partitions.
+    app.tables["shoal.bound.purchases.changelog"]["basket", "ann"]          a user's samples of a metric so far
+    app.tables["shoal.bound.purchases.changelog"]["basket", "ann", "north"]     in one group or cell
+    app.tables["shoal.release.changelog"]["basket", "north"]                a group's last release, and its statistic
+    app.tables["shoal.release.changelog"]["basket", "north", 3]             what level 3 of that statistic holds
+
+A metric without groups has the group None. A worker answers for the partitions that it works on, and raises KeyError
+for all other keys. Values are the state itself, without noise: nothing of it may be published. Storage and recovery are
+ours: machines hold the state, `takeover.py` restores it from the changelogs, transactions write it there.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import faust
 from faust.tables.manager import TableManager as FaustTableManager
@@ -14,24 +19,26 @@ from faust.tables.manager import TableManager as FaustTableManager
 from shoal.agents.kafka.settings import BOUND, RELEASE
 from shoal.agents.worker.host import Host
 
+Key = tuple[Any, ...]
+READ_ONLY = "state changes only through the stream"
+NOT_LISTED = "the state is too large to list; read the changelog topic"
 
-class PartitionTable(faust.Table[bytes, bytes]):
-    """Read-only view of the state of one stage and input topic, on this worker.
 
-    Keys and values are the raw bytes of the changelog.
-    """
+class StateTable(faust.Table[Key | str, Any]):
+    """The state of one stage and input topic, on this worker."""
 
     host: Host
     stage: str
     topic: str
 
-    def __getitem__(self, key: bytes) -> bytes:
+    def __getitem__(self, key: Key | str) -> Any:
+        names = key if isinstance(key, tuple) else (key,)
         for place, part in self.host.partitions.items():
             if (place.stage, place.topic) == (self.stage, self.topic):
-                value = part.machine.lookup(key)
+                value = part.machine.look_up(names)
                 if value is not None:
                     return value
-        raise KeyError
+        raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
         try:
@@ -40,17 +47,21 @@ class PartitionTable(faust.Table[bytes, bytes]):
             return False
         return True
 
-    def __setitem__(self, key: bytes, value: object) -> None:
+    def _refuse_writing(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(READ_ONLY)
 
-    def __delitem__(self, key: bytes) -> None:
-        raise TypeError(READ_ONLY)
+    def _refuse_listing(self) -> NoReturn:
+        raise TypeError(NOT_LISTED)
 
-    def __iter__(self) -> Iterator[bytes]:
-        raise TypeError("the state is too large to list; read the changelog topic")
+    # Whatever else changes a Faust table calls one of these before it writes to the changelog.
+    on_key_set = on_key_del = on_clear = raw_update = send_changelog = _refuse_writing
+    __iter__ = __len__ = keys = values = items = copy = _refuse_listing
 
+    def __bool__(self) -> bool:
+        return True
 
-READ_ONLY = "state changes only through the stream"
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}>"
 
 
 class TableManager(FaustTableManager):
@@ -69,17 +80,15 @@ class TableManager(FaustTableManager):
         self._tables_registered.set()
 
 
-def declare_tables(app: Any, host: Host, partitions: dict[str, int]) -> None:
+def declare_tables(app: Any, host: Host, partitions: Mapping[str, int]) -> None:
     """Add one table per changelog; `partitions` are those of the input topics."""
     inputs = [(BOUND, topic) for topic in host.domain.sources] + [(RELEASE, host.settings.contributions)]
     for stage, topic in inputs:
-        name = f"{stage}.{topic}" if stage == BOUND else stage
-        count = partitions[topic]
+        name, count = host.settings.changelog(stage, topic), partitions[topic]
         changelog = app.topic(
-            host.settings.changelog(stage, topic),
-            key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw",
+            name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw",
             partitions=count, compacting=True,
         )  # fmt: skip
-        table = PartitionTable(app, name=name, partitions=count, changelog_topic=changelog)
+        table = StateTable(app, name=name, partitions=count, changelog_topic=changelog)
         table.host, table.stage, table.topic = host, stage, topic
         app.tables.add(table)

@@ -27,7 +27,7 @@ from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.median import Unit, bins, median_bin, midpoint, pack
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
 from shoal.mechanisms.workload import Pattern
 
 UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from the start
@@ -275,6 +275,12 @@ class FullReleaser:
         changes = self._written, self._dropped
         self._written, self._dropped = [], []
         return changes
+
+    @property
+    def levels(self) -> list[LevelState]:
+        """What each level holds."""
+        rows = zip(self._counts, self._sums, self._kept, strict=True)
+        return [LevelState(elements, total, len(kept)) for elements, total, kept in rows]
 
     def head(self) -> list[Any]:
         """[bins of the priors, elements per level, clipped sums per level]."""

@@ -16,7 +16,7 @@ from shoal.mechanisms.continual_mean.levels import BlockMean, LevelKeys
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import estimate
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,11 @@ class ClippedReleaser:
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
         """Nothing: counts and sums are in the head."""
         return [], []
+
+    @property
+    def levels(self) -> list[LevelState]:
+        """What each counter holds: one for each level, or one for all of them."""
+        return [LevelState(elements, total, 0) for elements, total in zip(self._counts, self._sums, strict=True)]
 
     def head(self) -> list[Any]:
         """[samples, elements per counter, clipped sums per counter]."""

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -137,17 +138,30 @@ def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
         return Partition(s, place, machine, Writer(s, place, Reach(s)))
 
     app.host.partitions[place] = asyncio.run(hosted())
-    # then Faust's table shows it, under Faust's names
-    table: Any = app.tables["bound.events"]
-    assert table.changelog_topic.get_topic_name() == "app.bound.events.changelog"
-    assert table[b"ann"] == PAIR.pack(3, 30)
-    assert b"ann" in table
-    assert b"bob" not in table
+    # then Faust's table shows it, under the changelog's name
+    table: Any = app.tables["app.bound.events.changelog"]
+    assert table.changelog_topic.get_topic_name() == table.name
+    assert table[b"ann",] == PAIR.pack(3, 30)
+    assert (b"ann",) in table
+    assert (b"bob",) not in table
+    assert table.get((b"bob",)) is None
     with pytest.raises(KeyError):
-        table[b"bob"]
-    with pytest.raises(TypeError, match="only through the stream"):
-        table[b"ann"] = b""
-    with pytest.raises(TypeError, match="only through the stream"):
-        del table[b"ann"]
-    with pytest.raises(TypeError, match="too large to list"):
-        iter(table)
+        table[b"bob",]
+    # and nothing that Faust offers for changing or listing it does so, least of all by writing to the changelog
+    changes: tuple[Callable[[], Any], ...] = (
+        lambda: table.__setitem__((b"ann",), b""), lambda: table.__delitem__((b"ann",)), table.clear,
+        lambda: table.update({(b"ann",): b""}), lambda: table.raw_update({(b"ann",): b""}),
+        lambda: table.setdefault((b"bob",), b""), lambda: table.pop((b"ann",)),
+        lambda: table.send_changelog(0, b"", b""),
+    )  # fmt: skip
+    for change in changes:
+        with pytest.raises(TypeError, match="only through the stream"):
+            change()
+    listings: tuple[Callable[[Any], Any], ...] = (
+        iter, len, dict, lambda it: it.keys(), lambda it: it.values(), lambda it: it.items(), lambda it: it.copy(),
+    )  # fmt: skip
+    for listing in listings:
+        with pytest.raises(TypeError, match="too large to list"):
+            listing(table)
+    assert table
+    assert repr(table) == "<StateTable: app.bound.events.changelog>"
