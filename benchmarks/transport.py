@@ -31,7 +31,7 @@ async def raw(brokers: str, topic: str, events: int, fast: bool) -> float:
         bootstrap_servers=brokers,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
-        **fast_records.consumer_arguments(fast),
+        **(fast_records.consumer_arguments() if fast else {}),
     )
     await consumer.start()
     consumer.assign([TopicPartition(topic, p) for p in range(PARTITIONS)])
@@ -60,9 +60,9 @@ async def wait_until_bound(toy: Toy, topic: str, events: int, group: str) -> Non
     await consumer.stop()
 
 
-def layer(brokers: str, app: str, topic: str, events: int, folder: Path, **settings: object) -> float:
+def layer(brokers: str, app: str, topic: str, events: int, folder: Path) -> float:
     """Events per second of a worker, from owning its partitions to the last commit (known to within a second)."""
-    toy = Toy(brokers, app, {}, PARTITIONS, **settings)
+    toy = Toy(brokers, app, {}, PARTITIONS)
     toy.sources = {topic: PARTITIONS}
     with toy.worker(folder / f"{app}.log") as worker:
         worker.wait_owns(2 * PARTITIONS)
@@ -97,11 +97,10 @@ def main() -> None:
         asyncio.run(produce(brokers, "events", PARTITIONS, options.events, options.users, 1))
         result = {
             "raw loop, fast records": asyncio.run(raw(brokers, "events", options.events, True)),
-            "layer, fast": layer(brokers, "fast", "events", options.events, folder),
-            "layer, slow": layer(brokers, "slow", "events", options.events, folder, fast=False),
+            "layer": layer(brokers, "layer", "events", options.events, folder),
             "raw loop, dataclass records": asyncio.run(raw(brokers, "events", options.events, False)),
         }
-        records, seconds = asyncio.run(restore(KafkaSettings(brokers, "fast"), "events"))
+        records, seconds = asyncio.run(restore(KafkaSettings(brokers, "layer"), "events"))
         result |= {"restored records": records, "restored per second": records / seconds}
         del toy
     print(json.dumps({name: round(value) for name, value in result.items()}, indent=2))

@@ -102,7 +102,7 @@ class Workload:
             sent = [
                 await producer.send_batch(batch, topic, partition=home)
                 for home, records in enumerate(by_home)
-                for batch in fast_records.build_batches(producer, records, BATCH_BYTES, fast=True)
+                for batch in fast_records.build_batches(producer, records, BATCH_BYTES)
             ]
             await asyncio.gather(*sent)
         await producer.stop()

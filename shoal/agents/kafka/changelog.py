@@ -41,7 +41,7 @@ class Reader:
             max_partition_fetch_bytes=4 << 20,
             fetch_max_bytes=32 << 20,
             fetch_max_wait_ms=50,
-            **fast_records.consumer_arguments(s.fast),
+            **fast_records.consumer_arguments(),
         )
 
     async def __aenter__(self) -> Self:

@@ -2,8 +2,7 @@
 
 In: aiokafka's batches and consumers; out: the same records and batches, at about 1.6 times the speed. Two tricks:
 records stay the C objects that the parser made, instead of becoming dataclasses; and batches are filled through the
-C builder directly. Each has a slow twin that uses public names only and gives the same result. If the pinned versions
-or names are not there, the slow twins are used; what has no public twin (`REQUIRED`) is refused at start.
+C builder directly. Other versions than those that this was checked with, which are pinned, are refused at start.
 """
 
 import time
@@ -50,8 +49,6 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (GroupCoordinator, "_do_heartbeat"),
     (GroupCoordinator, "_on_join_complete"),
     (TransactionManager, "maybe_add_partition_to_txn"),
-)
-_FAST: tuple[tuple[type, str], ...] = (
     (fetcher.PartitionRecords, "_consumer_record"),
     (fetcher.PartitionRecords, "_unpack_records"),
     (BatchBuilder, "append"),
@@ -88,31 +85,20 @@ def installed() -> dict[str, str]:
 
 
 def verify() -> None:
-    """Refuse to start where a name is missing that the layer cannot do without."""
+    """Refuse to start with other versions, or where a name is missing that the layer cannot do without."""
     missing = [f"{owner.__module__}.{owner.__name__}.{name}" for owner, name in REQUIRED if not hasattr(owner, name)]
+    here = ", ".join(f"{package} {number}" for package, number in installed().items())
+    pinned = ", ".join(f"{package}=={number}" for package, number in VERSIONS.items())
     if missing:
-        found = ", ".join(f"{package} {number}" for package, number in installed().items())
-        wanted = ", ".join(f"{package}=={number}" for package, number in VERSIONS.items())
-        raise KafkaError(f"{found} lack {', '.join(missing)}; install {wanted}")
+        raise KafkaError(f"{here} lack {', '.join(missing)}; install {pinned}")
+    if installed() != VERSIONS:
+        raise KafkaError(f"{here} are not the versions that shoal was checked with; install {pinned}")
 
 
-def available() -> bool:
-    """Whether the fast twins may be used: pinned versions, and every name in its place."""
-    names = all(hasattr(owner, name) for owner, name in _FAST)
-    return names and installed() == VERSIONS and hasattr(BatchBuilder(1024, 0), "_builder")
-
-
-def consumer_arguments(fast: bool) -> dict[str, Any]:
-    """Arguments that make an AIOKafkaConsumer hand out records the fast way, or none."""
-    if not (fast and available()):
-        return {}
+def consumer_arguments() -> dict[str, Any]:
+    """Arguments that make an AIOKafkaConsumer hand out C records."""
     fetcher.PartitionRecords = _PartitionRecords
     return {"key_deserializer": RAW}
-
-
-def build_batches(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, fast: bool) -> list[Any]:
-    """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop."""
-    return _build_fast(producer, records, limit) if fast else _build_slow(producer, records, limit)
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> int:
@@ -126,21 +112,11 @@ def _check_size(record: AnyRecord, limit: int) -> None:
         raise FailStop(f"a record is above the limit of {limit} bytes per record")
 
 
-def _build_slow(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
-    batches: list[Any] = []
-    batch = None
-    for key, value, headers in records:
-        if batch is not None and batch.append(timestamp=None, key=key, value=value, headers=headers) is not None:
-            continue
-        _check_size((key, value, headers), limit)
-        batch = producer.create_batch()
-        batches.append(batch)
-        batch.append(timestamp=None, key=key, value=value, headers=headers)  # a first record always goes in
-    return batches
+def build_batches(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
+    """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop.
 
-
-def _build_fast(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
-    """The same without BatchBuilder.append, which costs more than what it wraps."""
+    Without BatchBuilder.append, which costs more than what it wraps.
+    """
     now, batches, count = int(time.time() * 1000), [], 0
     batch = append = None
     for key, value, headers in records:

@@ -20,7 +20,6 @@ class KafkaSettings:
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0
-    fast: bool = True  # use aiokafka's inner parts where they were checked; False is the slow path
 
     # Few large transactions carry more than many small ones: 20,000 records or 0.2 s was the best of a flat field.
     linger: float = 0.2

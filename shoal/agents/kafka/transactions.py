@@ -45,7 +45,6 @@ class Writer:
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
         self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
         self._settings, self._reach = settings, reach
-        self._fast = settings.fast and fast_records.available()
         self._producer: AIOKafkaProducer | None = None
 
     async def fence(self) -> None:
@@ -136,7 +135,7 @@ class Writer:
         rounds: list[list[tuple[Any, Target]]] = []
         for target, records in contents.items():
             try:
-                batches = fast_records.build_batches(self._started, records, MAX_REQUEST, self._fast)
+                batches = fast_records.build_batches(self._started, records, MAX_REQUEST)
             except FailStop as error:
                 raise FailStop(f"{self.place}: to {target[0]}[{target[1]}]: {error}") from None
             for number, batch in enumerate(batches):

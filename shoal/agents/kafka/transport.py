@@ -135,7 +135,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
             rebalance_timeout_ms=int(s.rebalance_timeout * 1000),
-            **fast_records.consumer_arguments(s.fast),
+            **fast_records.consumer_arguments(),
         )
 
     async def on_start(self) -> None:

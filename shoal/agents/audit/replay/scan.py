@@ -38,7 +38,7 @@ class Scan:
             auto_offset_reset="none",
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=10,  # a partition that was just assigned waits for the fetch before it
-            **fast_records.consumer_arguments(settings.fast),
+            **fast_records.consumer_arguments(),
         )
 
     async def __aenter__(self) -> Self:
