@@ -17,7 +17,6 @@ from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.settings import BOUND
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.tuning import tune_garbage_collector
-from shoal.stream.bound import BoundPartition
 from shoal.stream.topic import plan_topic
 
 
@@ -38,13 +37,11 @@ async def restore(session: Session, topic: str, partitions: int) -> list[dict[st
             began, cpu = time.perf_counter(), time.process_time()
             states = await reader.load(await reader.stable_bounds([tp]))
             loaded = time.perf_counter()
-            machine = BoundMachine(settings, BoundPartition(plan, partition, log_id=session.ledger.log_id))
+            machine = BoundMachine(settings, plan, partition, log_id=session.ledger.log_id)
             machine.restore(states.pop(tp))
             ended = time.perf_counter()
             cpu = time.process_time() - cpu
-            found.append(
-                {"accounts": machine.state.users, "load": loaded - began, "restore": ended - loaded, "cpu": cpu}
-            )
+            found.append({"accounts": machine.users, "load": loaded - began, "restore": ended - loaded, "cpu": cpu})
     return found
 
 

@@ -5,7 +5,7 @@ is pure and synchronous: it knows no Kafka, no event loop and no clock, and a ho
 here can fail; a machine that raises ends the worker.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -95,14 +95,11 @@ class Machine(Protocol):
     def pending(self) -> bool:
         """Whether work of its own is due (a long tick to close) before the next records may come."""
 
-    def work(self, budget_ms: float) -> None:
-        """Do some of it, for about this long."""
+    def work(self, enough: Callable[[], bool]) -> None:
+        """Do some of it, until there is enough."""
 
-    def take(self, max_records: int) -> Outbox | None:
-        """Everything since the last take, or None; about `max_records` at most when outputs can be cut."""
-
-    def committed(self, outbox: Outbox) -> None:
-        """The transaction of this outbox is committed."""
+    def outbox(self) -> Outbox | None:
+        """Everything since the last call, or None."""
 
     def look_up(self, key: tuple[Any, ...]) -> Any:
         """What Faust's `table[key]` shows of the state; None: nothing."""
@@ -117,11 +114,12 @@ class Domain(Protocol):
     def machine(self, place: Place) -> Machine:
         """Make the machine of a partition."""
 
-    async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
+    async def admit(self, place: Place, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
         """Judge a restored machine before it may process: raise FailStop to refuse.
 
-        Called after the old owner is fenced. `last_release` is, for the release stage, the last committed record of
-        the releases partition of the same number, None when there is none; for other stages always None.
+        Called after the old owner is fenced. A `fresh` machine found no state in its changelog. `last_release` is, for
+        the release stage, the last committed record of the releases partition of the same number, None when there is
+        none; for other stages always None.
         """
 
     async def watch_deployment(self) -> None:

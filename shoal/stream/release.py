@@ -129,7 +129,7 @@ class ReleasePartition:
             self._guard.restored(state.metric.label, state.group or "", state.seq)
             self._expect(state, key)
 
-    def look_up(self, metric: str, group: str | None = None, level: int | None = None) -> dict[str, Any] | None:
+    def held(self, metric: str, group: str | None = None, level: int | None = None) -> dict[str, Any] | None:
         """What a group has released last and what its releaser holds, or one level of it; None: there is no such."""
         label = next((label for label, (_, one) in self._metrics.items() if one.name == metric), None)
         state = self._groups.get(f"{label}|{group or ''}")

@@ -6,7 +6,7 @@ what it gets. `audit` appends to a file per partition.
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from shoal.models.errors import FailStop
@@ -67,10 +67,10 @@ class ToyBound:
     def pending(self) -> bool:
         return False
 
-    def work(self, budget_ms: float) -> None:
+    def work(self, enough: Callable[[], bool]) -> None:
         raise AssertionError("nothing is pending")
 
-    def take(self, max_records: int) -> Outbox | None:
+    def outbox(self) -> Outbox | None:
         if not self.backlog:
             return None
         assert self.next_offset is not None
@@ -79,9 +79,6 @@ class ToyBound:
         box = Outbox(self.next_offset, log, self.out, self.backlog)
         self.touched, self.out, self.backlog = {}, {}, 0
         return box
-
-    def committed(self, outbox: Outbox) -> None:
-        pass
 
     def look_up(self, key: tuple[bytes]) -> bytes | None:
         pair = self.state.get(key[0])
@@ -120,14 +117,14 @@ class ToyRelease:
     def pending(self) -> bool:
         return bool(self.todo)
 
-    def work(self, budget_ms: float) -> None:
+    def work(self, enough: Callable[[], bool]) -> None:
         for value in self.todo:
             self.number += 1
             self.out.append((b"toy", b"%d %b" % (self.number, value), [("n", b"%d" % self.number)]))
         self.todo = []
         self.next_offset = self.covered
 
-    def take(self, max_records: int) -> Outbox | None:
+    def outbox(self) -> Outbox | None:
         if not self.out:
             return None
         assert self.next_offset is not None
@@ -136,9 +133,6 @@ class ToyRelease:
         box = Outbox(self.next_offset, [(MARK, mark)], {target: self.out}, len(self.out))
         self.out, self.backlog = [], len(self.todo)
         return box
-
-    def committed(self, outbox: Outbox) -> None:
-        pass
 
     def look_up(self, key: tuple[bytes]) -> None:
         return None
@@ -159,7 +153,7 @@ class ToyDomain:
         self.bounds.append(machine)
         return machine
 
-    async def admit(self, place: Place, machine: object, last_release: Record | None) -> None:
+    async def admit(self, place: Place, machine: object, last_release: Record | None, *, fresh: bool) -> None:
         if isinstance(machine, ToyRelease):
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             if last != machine.number:

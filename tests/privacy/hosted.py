@@ -29,7 +29,6 @@ from shoal.agents.worker.web import Metrics
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Machine, Outbox, Place
 from shoal.stream.release import ReleasePartition
@@ -89,7 +88,7 @@ class Hosted:
     def withheld(self) -> set[str]:
         """As a worker's domain says it."""
         machines = [machine for place, machine in self.machines.items() if place.stage == RELEASE]
-        return {label for machine in machines for label in machine.state.withheld}
+        return {label for machine in machines for label in machine.withheld}
 
     def _place(self, stage: str, partition: int) -> Place:
         return Place(stage, "events" if stage == BOUND else self.settings.contributions, partition)
@@ -97,11 +96,9 @@ class Hosted:
     def _take_over(self, place: Place) -> None:
         machine: BoundMachine | ReleaseMachine
         if place.stage == BOUND:
-            machine = BoundMachine(self.settings, BoundPartition(self.plan, place.partition))
+            machine = BoundMachine(self.settings, self.plan, place.partition)
         else:
-            machine = ReleaseMachine(
-                self.settings, ReleasePartition([self.plan], place.partition, idle_after=IDLE_AFTER)
-            )
+            machine = ReleaseMachine(self.settings, [self.plan], place.partition, idle_after=IDLE_AFTER)
         state = self._changelogs.setdefault(place, {})
         machine.restore(state)
         if machine.next_offset is None:
@@ -154,7 +151,7 @@ class Hosted:
         if records:
             machine.process(records, records[-1].offset + 1)
         while machine.pending():
-            machine.work(1e9)
+            machine.work()
             self._commit(place)
         self._commit(place)
 
@@ -211,7 +208,7 @@ class Hosted:
     @property
     def woke_late(self) -> int:
         """Samples that came after their tick, as the machines that are there now have counted them."""
-        return sum(machine.state.counters["woke_late"] for machine in self.machines.values())
+        return sum(machine.counters["woke_late"] for machine in self.machines.values())
 
     def texts(self) -> list[str]:
         """What a successor says to contributions of which one is lost, one is twice, or the first come again."""

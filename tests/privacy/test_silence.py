@@ -24,9 +24,7 @@ from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.models.events import Refused, parse, read_user
-from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import STAMP
 
@@ -257,8 +255,8 @@ def test_a_worker_that_fails_stops_without_a_word_on_what_it_read():
 def test_public_topics_hold_no_mark_and_internal_ones_no_more_than_they_need(folder):
     # given what workers write for the same events
     settings, plan = KafkaSettings("localhost:9", "shoal"), plan_of(folder)
-    bound = BoundMachine(settings, BoundPartition(plan, 0))
-    homes = [ReleaseMachine(settings, ReleasePartition([plan], home, idle_after=10**7)) for home in range(2)]
+    bound = BoundMachine(settings, plan, 0)
+    homes = [ReleaseMachine(settings, [plan], home, idle_after=10**7) for home in range(2)]
     bound.start(0)
     for machine in homes:
         machine.start(0)
@@ -267,7 +265,7 @@ def test_public_topics_hold_no_mark_and_internal_ones_no_more_than_they_need(fol
     header = (("shoal-clock", b"2020-01-01T00:00:00Z"),)
     bound.process([Line(len(raws), None, timestamp=STAMP, headers=header)], len(raws) + 1)
     topics: dict[str, bytes] = {}
-    outbox = bound.take(10**6)
+    outbox = bound.outbox()
     assert outbox is not None
     for (topic, home), records in outbox.records.items():
         topics[topic] = topics.get(topic, b"") + repr(records).encode()
@@ -275,8 +273,8 @@ def test_public_topics_hold_no_mark_and_internal_ones_no_more_than_they_need(fol
             homes[home].process([Line(n, value) for n, (_, value, _) in enumerate(records)], len(records))
     for machine in homes:
         while machine.pending():
-            machine.work(1e9)
-        made = machine.take(10**6)
+            machine.work()
+        made = machine.outbox()
         assert made is not None
         for (topic, _), published in made.records.items():
             topics[topic] = topics.get(topic, b"") + repr(published).encode()

@@ -237,8 +237,8 @@ class World:
             if records and not machine.pending():
                 machine.process(records, records[-1].offset + 1)
             while machine.pending():
-                machine.work(1000)
-            outbox = machine.take(1000) if commits else None
+                machine.work(lambda: False)
+            outbox = machine.outbox() if commits else None
         except FailStop:
             self.end(host, "fail_stop")
             return False
@@ -254,7 +254,7 @@ class World:
             if machine.next_offset is None:
                 machine.start(0)
             if isinstance(machine, ReleaseMachine):
-                machine.state.check_last(self.last_release.get(place.partition))
+                machine.check_last(self.last_release.get(place.partition))
             worker.machines[place] = machine
         return worker.machines[place]
 

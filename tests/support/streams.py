@@ -239,8 +239,8 @@ class Worker:
                 machine.start(0)
             if isinstance(machine, ReleaseMachine):
                 last = self._topics.releases[place.partition][-1:]
-                machine.state.check_last(dict(last[0].headers) if last else None)
-                self.domain._compare_heads(machine.state)
+                machine.check_last(dict(last[0].headers) if last else None)
+                self.domain._compare_heads(machine)
             self._machines[place] = machine
         return machine
 
@@ -257,7 +257,7 @@ class Worker:
         records = self._topics.events[first : first + count]
         if records:
             machine.process(records, records[-1].offset + 1)
-            self._commit(Place(BOUND, "events", 0), machine.take(10**9))
+            self._commit(Place(BOUND, "events", 0), machine.outbox())
 
     def release(self, home: int, count: int) -> None:
         """One transaction of the release stage, of so many messages at most, if it makes one."""
@@ -269,8 +269,8 @@ class Worker:
         if records and machine.backlog < self._settings.max_unflushed and not machine.pending():
             machine.process(records, records[-1].offset + 1)
         while machine.pending():
-            machine.work(10**6)
-        self._commit(place, machine.take(10**9))
+            machine.work()
+        self._commit(place, machine.outbox())
 
     def _commit(self, place: Place, outbox: Outbox | None) -> None:
         """All of a transaction becomes visible."""

@@ -26,7 +26,6 @@ class KafkaSettings:
     max_records: int = 20_000
     max_unflushed: int = 60_000
     max_batch_bytes: int = 900_000  # brokers refuse batches above 1 MB by default
-    max_outputs: int = 50_000
 
     # A transaction that is open longer than `transaction_timeout` is aborted by the broker and its producer fenced.
     # So the flush limit, after which a transaction is given up and its partition taken over anew, must stay well below

@@ -1,17 +1,18 @@
-"""The stream's machines as the Kafka layer hosts them: what they make becomes records of topics.
+"""The stream's partitions as the Kafka layer hosts them: what they make becomes records of topics.
 
 bound    of a source partition:  contributions, dead letters, changelog
 release  of a contributions partition:  releases, activations, changelog
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.stream.bound import Bound, BoundPartition
-from shoal.stream.machine import Outbox, Record
+from shoal.stream.machine import Outbox
 from shoal.stream.release import ReleasePartition
+from shoal.stream.topic import TopicPlan
 
 
 class IdleSaid(NamedTuple):
@@ -21,66 +22,33 @@ class IdleSaid(NamedTuple):
     offset: int
 
 
-class BoundMachine:
+class BoundMachine(BoundPartition):
     """One source partition."""
 
-    def __init__(self, settings: KafkaSettings, state: BoundPartition) -> None:
-        self.state = state
-        self.fresh = True  # no state was found: the partition must never have committed
+    def __init__(self, settings: KafkaSettings, plan: TopicPlan, partition: int, *, log_id: str = "") -> None:
+        super().__init__(plan, partition, log_id=log_id)
         self.idle_said: IdleSaid | None = None
         self.clock_wall: int | None = None  # when a clock of this partition last entered a new step
         self._steps: list[list[int] | None] = []
         self._settings = settings
-        self._source = f"{state.plan.topic}|{state.partition}".encode()
-
-    @property
-    def next_offset(self) -> int | None:
-        """First source offset not covered."""
-        return self.state.next_offset
+        self._source = f"{plan.topic}|{partition}".encode()
 
     @property
     def cadence(self) -> int | None:
         """The finest, in microseconds; None without ticks, of which an idle partition can hold up none."""
-        return min((every for clock in self.state.plan.clocks for every in clock.cadences), default=None)
-
-    @property
-    def counted(self) -> bool:
-        """Whether the state was restored from one that says what it holds."""
-        return self.state.counted
-
-    @property
-    def backlog(self) -> int:
-        """Events processed and not taken."""
-        return self.state.backlog
-
-    def restore(self, items: Mapping[bytes, bytes]) -> None:
-        """Take the changelog's last values."""
-        self.fresh = not items
-        self.state.restore(items)
-
-    def start(self, offset: int) -> None:
-        """Begin without state."""
-        self.state.start(offset)
-
-    def process(self, records: Sequence[Record], end: int) -> None:
-        """Take events."""
-        self.state.process(records, end)
-
-    def idle(self, wall_ms: int) -> None:
-        """Nothing more at this wall time."""
-        self.state.idle(wall_ms)
+        return min((every for clock in self.plan.clocks for every in clock.cadences), default=None)
 
     def pending(self) -> bool:
         """Never: an event's work is done when it is processed."""
         return False
 
-    def work(self, budget_ms: float) -> None:
+    def work(self, enough: Callable[[], bool]) -> None:
         """Nothing."""
 
-    def take(self, max_records: int) -> Outbox | None:
+    def outbox(self) -> Outbox | None:
         """A transaction: changed accounts, messages, dead letters."""
         wall = int(time.time() * 1000)
-        bound = self.state.take(wall)
+        bound = self.take(wall)
         if bound is None:
             return None
         self._remember(bound, wall)
@@ -89,7 +57,7 @@ class BoundMachine:
             place = (self._settings.contributions, home)
             outbox.records.setdefault(place, []).append((self._source, message.encode(), []))
         if bound.dead_letters:
-            place = (self._settings.dead_letters, self.state.partition % self._settings.partitions)
+            place = (self._settings.dead_letters, self.partition % self._settings.partitions)
             outbox.records[place] = [(self._source, letter, []) for letter in bound.dead_letters]
         return outbox
 
@@ -101,86 +69,42 @@ class BoundMachine:
         if told.idle:
             self.idle_said = IdleSaid(wall, bound.next_offset)
         if bound.events:
-            reached = ((clock, told.watermarks[clock.label]) for clock in self.state.plan.clocks)
+            reached = ((clock, told.watermarks[clock.label]) for clock in self.plan.clocks)
             steps = [None if mark is None else [mark // every for every in clock.cadences] for clock, mark in reached]
             if steps != self._steps:
                 self._steps, self.clock_wall = steps, wall
 
-    def committed(self, outbox: Outbox) -> None:
-        """Nothing to do."""
-
     def look_up(self, key: tuple[Any, ...]) -> int | None:
         """A user's samples, by (metric, user) or (metric, user, group or cell)."""
-        return self.state.count(*key)
+        return self.count(*key)
 
 
-class ReleaseMachine:
+class ReleaseMachine(ReleasePartition):
     """One contributions partition."""
 
-    def __init__(self, settings: KafkaSettings, state: ReleasePartition) -> None:
-        self.state = state
-        self.fresh = True  # no state was found: the partition must never have committed
+    def __init__(self, settings: KafkaSettings, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._settings = settings
-
-    @property
-    def next_offset(self) -> int | None:
-        """First contributions offset not covered."""
-        return self.state.next_offset
-
-    @property
-    def counted(self) -> bool:
-        """Whether the state was restored from one that says what it holds."""
-        return self.state.counted
-
-    @property
-    def backlog(self) -> int:
-        """Messages and releases not taken."""
-        return self.state.backlog
-
-    def restore(self, items: Mapping[bytes, bytes]) -> None:
-        """Take the changelog's last values."""
-        self.fresh = not items
-        self.state.restore(items)
-
-    def start(self, offset: int) -> None:
-        """Begin without state."""
-        self.state.start(offset)
-
-    def process(self, records: Sequence[Record], end: int) -> None:
-        """Take messages."""
-        self.state.process(records, end)
 
     def idle(self, wall_ms: int) -> None:
         """Clocks come with the messages; silence says nothing."""
 
-    def pending(self) -> bool:
-        """Messages to read, or ticks to close."""
-        return self.state.pending()
-
-    def work(self, budget_ms: float) -> None:
-        """Some of it."""
-        until = time.perf_counter() + budget_ms / 1000
-        self.state.work(lambda: time.perf_counter() >= until)
-
-    def take(self, max_records: int) -> Outbox | None:
+    def outbox(self) -> Outbox | None:
         """A transaction: releases to the partition of the same number, activations beside them, state."""
-        released = self.state.take()
+        released = self.take()
         if released is None:
             return None
         outbox = Outbox(released.next_offset, released.changelog, events=released.events)
         if released.releases:
-            outbox.records[self._settings.releases, self.state.partition] = [
+            outbox.records[self._settings.releases, self.partition] = [
                 (release.record_key, release.value, list(release.headers)) for release in released.releases
             ]
         if released.activations:
-            outbox.records[self._settings.activations, self.state.partition] = [
+            outbox.records[self._settings.activations, self.partition] = [
                 (activated.record_key, activated.value, []) for activated in released.activations
             ]
         return outbox
 
-    def committed(self, outbox: Outbox) -> None:
-        """Nothing to do."""
-
     def look_up(self, key: tuple[Any, ...]) -> dict[str, Any] | None:
         """A group's head, by (metric, group), or one level of it, by (metric, group, level)."""
-        return self.state.look_up(*key)
+        return self.held(*key)

@@ -20,7 +20,7 @@ from shoal.agents.kafka.transport import Batch
 from shoal.stream.machine import Machine, Outbox, Place
 
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
-WORK_MS = 10.0
+WORK_SECONDS = 0.01  # between two breaths, too
 INBOX_FULL, INBOX_LOW = 4, 1  # batches; one fetch is a batch
 DUTY = 4  # a new flush starts at the earliest after 4 times the last one's duration: little waiting, few transactions
 
@@ -144,7 +144,7 @@ class Partition:
 
     async def _work(self) -> None:
         while self.machine.pending() and not self._closing:
-            self.machine.work(WORK_MS)
+            self.machine.work(after(WORK_SECONDS))
             await self._breathe()
 
     async def _breathe(self) -> None:
@@ -179,7 +179,7 @@ class Partition:
 
     async def _commit_all(self) -> None:
         self._changed.clear()
-        while (outbox := self.machine.take(self.settings.max_outputs)) is not None:
+        while (outbox := self.machine.outbox()) is not None:
             self._room.set()
             await self._commit(outbox)
             if not self._closing and self.machine.backlog < self.settings.max_records:
@@ -190,7 +190,6 @@ class Partition:
 
     async def _commit(self, outbox: Outbox) -> None:
         await self.writer.write(outbox)
-        self.machine.committed(outbox)
         self.committed, self.durable = outbox.next_offset, True
         self.events += outbox.events
         self.transactions += 1
@@ -213,3 +212,9 @@ class Partition:
         """Drain, and disconnect."""
         await self.drain()
         await self.writer.stop()
+
+
+def after(seconds: float) -> Callable[[], bool]:
+    """Whether so much time has passed since now."""
+    until = time.perf_counter() + seconds
+    return lambda: time.perf_counter() >= until

@@ -91,7 +91,7 @@ class Readiness:
     def ticks(self) -> Iterator[tuple[Place, OpenTick]]:
         """The open ticks of all contributions partitions here."""
         for place, machine in self._releases():
-            yield from ((place, tick) for tick in open_ticks(machine.state))
+            yield from ((place, tick) for tick in open_ticks(machine))
 
     def _releases(self) -> Iterator[tuple[Place, ReleaseMachine]]:
         for place, part in sorted(self.host.partitions.items()):
@@ -114,8 +114,8 @@ class Readiness:
 
     def _judge(self, place: Place, machine: ReleaseMachine) -> None:
         """An alarm for what must not be among the contributions."""
-        strays = machine.state.strays
-        if machine.state.counters["repeated_messages"]:
+        strays = machine.strays
+        if machine.counters["repeated_messages"]:
             self.domain.health.alarm("repeated_messages", REPEATED)
         if strays.count:
             text = (

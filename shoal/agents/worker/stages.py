@@ -24,7 +24,6 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop
-from shoal.stream.bound import BoundPartition
 from shoal.stream.guard import Unmade
 from shoal.stream.machine import Machine, Place, Record
 from shoal.stream.release import ReleasePartition
@@ -93,11 +92,12 @@ class Statistics:
         if place.stage == BOUND:
             plan = self.plans[place.topic]
             self._check_count(place, plan.source_partitions)
-            machine = BoundMachine(self._settings, BoundPartition(plan, place.partition, log_id=log_id))
+            machine = BoundMachine(self._settings, plan, place.partition, log_id=log_id)
         else:
             plan = next(iter(self.plans.values()))
             self._check_count(place, plan.contributions_partitions)
-            state = ReleasePartition(
+            machine = ReleaseMachine(
+                self._settings,
                 self.plans.values(),
                 place.partition,
                 idle_after=self._session.config.kafka.idle_after,
@@ -106,7 +106,6 @@ class Statistics:
                 former=self._former,
                 unmade=Unmade(self._homes.get(place.partition, {}), self._is_clear, self._activation),
             )
-            machine = ReleaseMachine(self._settings, state)
         self.machines[place] = machine
         return machine
 
@@ -157,14 +156,14 @@ class Statistics:
     def _made(self) -> Iterator[MadePlace]:
         for place, machine in list(self.machines.items()):
             for metric, version in self._made_again.open:
-                if isinstance(machine, ReleaseMachine) and machine.state.has_made_again(f"{metric}/{version}"):
+                if isinstance(machine, ReleaseMachine) and machine.has_made_again(f"{metric}/{version}"):
                     yield MadePlace((metric, version), place.partition)
 
     @property
     def withheld(self) -> set[str]:
         """Metrics of which new releases wait, until all is made again that is published."""
         machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
-        return {label for machine in machines for label in machine.state.withheld}
+        return {label for machine in machines for label in machine.withheld}
 
     def _say_withheld(self) -> None:
         for label in sorted(self.withheld):
@@ -176,13 +175,13 @@ class Statistics:
             self._said.add((event, label))
             log.warning(event, metric=label, reason=reason)
 
-    async def admit(self, place: Place, machine: Machine, last_release: Record | None) -> None:
+    async def admit(self, place: Place, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
         """Judge a restored machine: nothing may be missing, and what was published must be what it says."""
-        if isinstance(machine, BoundMachine | ReleaseMachine) and machine.fresh:
+        if fresh:
             await self._refuse_lost_state(place)
         if isinstance(machine, ReleaseMachine):
-            machine.state.check_last(None if last_release is None else dict(last_release.headers))
-            self._compare_heads(machine.state)
+            machine.check_last(None if last_release is None else dict(last_release.headers))
+            self._compare_heads(machine)
 
     async def _refuse_lost_state(self, place: Place) -> None:
         """A partition without state must never have committed: its users would start again at count 0."""
@@ -221,7 +220,7 @@ class Statistics:
             Place(BOUND, topic, partition)
             for machine in list(self.machines.values())
             if isinstance(machine, ReleaseMachine)
-            for topic, partition in machine.state.ahead()
+            for topic, partition in machine.ahead()
         }
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:

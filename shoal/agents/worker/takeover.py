@@ -167,7 +167,7 @@ class Takeover:
             machine.start(source[0])
         position = machine.next_offset if machine.next_offset is not None else source[0]
         check_position(TP(place.topic, place.partition), position, source)
-        await self._domain.admit(place, machine, last)
+        await self._domain.admit(place, machine, last, fresh=not state)
         part = Partition(self._settings, place, machine, writer)
         part.begin(position, durable=bool(state))
         return part

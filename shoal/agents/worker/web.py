@@ -106,9 +106,9 @@ class Totals:
 def _counts(place: Place, part: Partition) -> Counter[str]:
     found: Counter[str] = Counter()
     if isinstance(part.machine, BoundMachine | ReleaseMachine):
-        found += part.machine.state.counters
+        found += part.machine.counters
     if isinstance(part.machine, ReleaseMachine):
-        found["stray_records"] += part.machine.state.strays.count
+        found["stray_records"] += part.machine.strays.count
     found["events" if place.stage == BOUND else "contribution_messages"] += part.events
     return found
 
@@ -147,7 +147,7 @@ class Metrics(Collector):
         family = CounterMetricFamily("shoal_releases", "releases since a partition's first", labels=["partition"])
         for place, part in sorted(self._host.partitions.items()):
             if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
-                family.add_metric([str(place.partition)], part.machine.state.published_count)
+                family.add_metric([str(place.partition)], part.machine.published_count)
         return family
 
 

@@ -17,7 +17,6 @@ from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.watch import Watching
 from shoal.stream.machine import Place
-from shoal.stream.release import ReleasePartition
 from tests.kafka.kafka_tools import run
 from tests.stream.simulation import Cluster, config, event
 from tests.support.kafka import Kafka
@@ -40,13 +39,12 @@ class Stage:
         self.domain.health.running = True
         self.readiness = Readiness(self.host, self.domain)
 
-    def owns(self, state: ReleasePartition) -> None:
-        machine = ReleaseMachine(self.host.settings, state)
+    def owns(self, machine: ReleaseMachine) -> None:
         place = Place(RELEASE, self.host.settings.contributions, 0)
         self.host.partitions = {place: SimpleNamespace(machine=machine, committed=3)}
 
 
-def speaking(*times: int) -> ReleasePartition:
+def speaking(*times: int) -> ReleaseMachine:
     """A contributions partition that heard of events at these times, each of a source partition of its own."""
     cluster = Cluster(config({"every": "10s"}), len(times), 1)
     for source, at in enumerate(times):
@@ -54,7 +52,7 @@ def speaking(*times: int) -> ReleasePartition:
             user = next(u for u in map(str, range(99)) if cluster.plan.partition_of(u.encode(), len(times)) == source)
             cluster.produce([event(user, 0.5, at)])
             cluster.bound(source, 5)
-    machine = ReleasePartition([cluster.plan], 0, idle_after=1_000_000)
+    machine = ReleaseMachine(KafkaSettings("b:1", "app"), [cluster.plan], 0, idle_after=1_000_000)
     machine.start(0)
     machine.process(cluster.homes[0].log, len(cluster.homes[0].log))
     machine.work()
