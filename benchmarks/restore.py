@@ -16,7 +16,7 @@ from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.settings import BOUND
 from shoal.agents.worker.outbox import BoundMachine
-from shoal.agents.worker.tuning import tune_garbage_collector
+from shoal.agents.worker.process import tune_garbage_collector
 from shoal.stream.topic import plan_topic
 
 

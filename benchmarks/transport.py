@@ -7,7 +7,6 @@ All in one run, on one embedded broker, which shares the machine: compare the ra
 
 import argparse
 import asyncio
-import gc
 import json
 import signal
 import tempfile
@@ -20,6 +19,7 @@ from shoal.agents.broker.process import Broker
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.worker.process import tune_garbage_collector
 from tests.kafka.kafka_tools import Toy, produce
 
 PARTITIONS = 4
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--users", type=int, default=200_000)
     options = parser.parse_args()
-    gc.set_threshold(100_000, 50, 1000)  # as workers do
+    tune_garbage_collector()
     with Broker() as broker, tempfile.TemporaryDirectory() as name:
         folder, brokers = Path(name), broker.bootstrap
         toy = Toy(brokers, "feed", {"events": PARTITIONS}, PARTITIONS)

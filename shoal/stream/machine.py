@@ -134,5 +134,5 @@ class Domain(Protocol):
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Write releases or activations to the audit log. Runs in a thread, one call at a time.
 
-        Raises `shoal.agents.worker.audit_feed.Unavailable` to be called again with the same records later.
+        Raises `shoal.agents.audit.database.Unavailable` to be called again with the same records later.
         """

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from shoal.agents.audit import key_file
-from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.ledger import Ledger, Request
 from shoal.agents.audit.session import load_config, registered_readings, registration_of
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import InputError, LedgerError
@@ -80,10 +80,10 @@ def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
     first = config.read_as({("level", 1): FIRST})
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
-        ledger.register(
-            "shoal", [registration_of(first, first.metric[0])], budget_epsilon=config.privacy.epsilon,
-            budget_delta=config.privacy.delta, key_fingerprint=key.fingerprint, unit=config.unit,
-        )  # fmt: skip
+        ledger.register(Request(
+            "shoal", [registration_of(first, first.metric[0])], config.privacy.epsilon, config.privacy.delta,
+            key.fingerprint, unit=config.unit,
+        ))  # fmt: skip
     # then it refuses those records still, and its releases are those of its own parameters
     result = desk.call("--input", "in.jsonl", *OPTIONS)
     assert "dead_letters.level.not-json 12" in result.stderr

@@ -11,11 +11,11 @@ from typing import Any
 
 import structlog
 
+from shoal.agents.audit.database import Unavailable
 from shoal.agents.kafka import topics
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.app import ShoalApp
-from shoal.agents.worker.audit_feed import Unavailable
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.process import run_worker
 from shoal.models.errors import ShoalError

@@ -13,7 +13,6 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from shoal.agents.worker.audit_feed import Unavailable as SinkUnavailable
 from shoal.models.errors import FailStop, ShoalError
 from shoal.stream import file_run
 from tests.support.streams import CELLS, FULL, GROUPS, MEAN, OFTEN, App, Run, Worker, event
@@ -100,7 +99,7 @@ class Orders(RuleBasedStateMachine):
                     worker.ask()
                 if audits:
                     worker.audit()
-            except (FailStop, ShoalError, SinkUnavailable):
+            except (FailStop, ShoalError):
                 worker.crash()
 
     @rule()

@@ -6,8 +6,8 @@ for every method is idempotent; any other `LedgerError` is a refusal that stays 
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
@@ -37,6 +37,7 @@ __all__ = [
     "NotOwner",
     "Ownership",
     "Registration",
+    "Request",
     "Standing",
     "StreamEnded",
     "Unavailable",
@@ -90,57 +91,17 @@ class Ledger:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def register(
-        self,
-        app: str,
-        registrations: Sequence[Registration],
-        *,
-        budget_epsilon: Fraction,
-        budget_delta: Fraction,
-        key_fingerprint: str,
-        partitions: Mapping[str, int] | None = None,
-        unit: str = "user",
-        file_run: bool = False,
-        topic: str | None = None,
-    ) -> Agreement:
+    def register(self, request: Request) -> Agreement:
         """Register what is new and charge it; refuse whatever differs from what is registered.
 
         Who registers owns the streams from then on: workers (with `partitions`) for good, a file run those of its topic
         until the next one.
         """
-        run = self.run if file_run else ""
-        request = Request(
-            app,
-            registrations,
-            budget_epsilon,
-            budget_delta,
-            key_fingerprint,
-            partitions or {},
-            unit,
-            file_run,
-            run,
-            topic,
-        )
         with self.database.write() as connection:
-            return registration.register(connection, request)
+            return registration.register(connection, replace(request, run=self.run if request.file_run else ""))
 
-    def check(
-        self,
-        app: str,
-        registrations: Sequence[Registration],
-        *,
-        budget_epsilon: Fraction,
-        budget_delta: Fraction,
-        key_fingerprint: str,
-        partitions: Mapping[str, int] | None = None,
-        unit: str = "user",
-        file_run: bool = False,
-        topic: str | None = None,
-    ) -> Agreement:
+    def check(self, request: Request) -> Agreement:
         """What `register` would do now; nothing is written."""
-        request = Request(
-            app, registrations, budget_epsilon, budget_delta, key_fingerprint, partitions or {}, unit, file_run
-        )
         with self.database.read() as connection:
             return registration.examine(connection, request)
 

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Agreement, Registration, version_name
+from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config, load
@@ -43,17 +42,17 @@ class Session:
         """
         # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
         request = self._request(partitions, file_run, topic)
-        self.ledger.check(**request)
+        self.ledger.check(request)
         key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
         app = self.config.kafka.app
         key_file.announce(key, log_id, app, versions, self._registered)
-        agreement = self.ledger.register(**request)
+        agreement = self.ledger.register(request)
         key_file.bind(key, log_id, versions, workers_of=app if partitions else None)
         return agreement
 
     def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
         """What `register` would do; nothing is written."""
-        agreement = self.ledger.check(**self._request(partitions, file_run, topic=None))
+        agreement = self.ledger.check(self._request(partitions, file_run))
         app, key = self.config.kafka.app, self.config.privacy.key_file
         key_file.compare(key, self.ledger.log_id, app, self._versions, self._registered)
         return agreement
@@ -69,18 +68,18 @@ class Session:
     def _versions(self) -> list[tuple[str, int]]:
         return [(metric.name, metric.version) for metric in self.config.metric]
 
-    def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None) -> dict[str, Any]:
-        return {
-            "app": self.config.kafka.app,
-            "registrations": [registration_of(self.config, metric) for metric in self.config.metric],
-            "budget_epsilon": self.config.privacy.epsilon,
-            "budget_delta": self.config.privacy.delta,
-            "key_fingerprint": self.key.fingerprint,
-            "partitions": partitions,
-            "unit": self.config.unit,
-            "file_run": file_run,
-            "topic": topic,
-        }
+    def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None = None) -> Request:
+        return Request(
+            app=self.config.kafka.app,
+            registrations=[registration_of(self.config, metric) for metric in self.config.metric],
+            budget_epsilon=self.config.privacy.epsilon,
+            budget_delta=self.config.privacy.delta,
+            key_fingerprint=self.key.fingerprint,
+            partitions=partitions or {},
+            unit=self.config.unit,
+            file_run=file_run,
+            topic=topic,
+        )
 
 
 def registration_of(config: Config, metric: MetricSection) -> Registration:

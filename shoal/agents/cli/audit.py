@@ -18,8 +18,7 @@ from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.agents.worker.process import quiet_libraries
-from shoal.agents.worker.tuning import tune_garbage_collector
+from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
 from shoal.models.errors import AuditError, KafkaError
 from shoal.models.tables import Release
 

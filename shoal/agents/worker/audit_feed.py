@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import structlog
 from faust.types.tuples import TP
 
+from shoal.agents.audit.database import Unavailable
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.threads import in_thread
@@ -24,10 +25,6 @@ FIRST_DELAY, LAST_DELAY = 0.5, 15.0
 HOLD = "audit"
 
 SinkCall = Callable[[str, int, Sequence[Record]], None]
-
-
-class Unavailable(Exception):
-    """The sink cannot take records now; the same call may succeed later."""
 
 
 class Feed:

@@ -2,8 +2,8 @@
 
 In come settings and the domain; out comes an exit status. SIGTERM and SIGINT commit what is processed, leave the
 group and end with 0 within 20 s; while brokers are away they leave without a commit, which costs nothing but that the
-work is done again. Everything that must not go on ends with 1 through `stopping.py`. Brokers that are away or not ready
-are waited for, at the start as well as later.
+work is done again. Everything that must not go on ends with 1 through `fail_stop.py`. Brokers that are away or not
+ready are waited for, at the start as well as later.
 """
 
 import asyncio
@@ -45,10 +45,14 @@ def run_worker(
     on_app: Callable[[ShoalApp], None] = lambda _: None,
 ) -> int:
     """Run until a signal; the exit status. ShoalErrors found before the first record are raised."""
-    # Python's cyclic collector walks the whole state again and again, and finds nothing: it cost 38 % of throughput.
-    gc.set_threshold(100_000, 50, 1000)
+    tune_garbage_collector()
     quiet_libraries()
     return asyncio.run(Worker(settings, domain).run(on_verified, on_app))
+
+
+def tune_garbage_collector() -> None:
+    """Look for cycles rarely: walking the whole state again and again finds none, and cost 38 % of throughput."""
+    gc.set_threshold(100_000, 50, 1000)
 
 
 def quiet_libraries() -> None:

@@ -18,7 +18,6 @@ from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
-from shoal.agents.worker.audit_feed import Unavailable as SinkUnavailable
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
@@ -232,11 +231,9 @@ class Statistics:
                 self._session.ledger.append(app, values)
             else:
                 self._session.ledger.append_activations(app, values)
-        except Unavailable as error:
-            raise SinkUnavailable(str(error)) from None
         except MissingSeq as error:
             self.health.alarm("missing_release", str(error))
-            raise SinkUnavailable(str(error)) from None
+            raise Unavailable(str(error)) from None
         except Equivocation as error:
             self.health.alarm("equivocation", str(error))
         except AuditError as error:

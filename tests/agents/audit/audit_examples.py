@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from shoal.agents.audit.ledger import Agreement, Ledger, Registration
+from shoal.agents.audit.ledger import Agreement, Ledger, Registration, Request
 from shoal.models.chain import parameters_digest
 from shoal.models.records import activation_bytes, release_id
 
@@ -27,7 +27,7 @@ def register(ledger: Ledger, *versions: Registration, **terms: Any) -> Agreement
         "budget_delta": Fraction(0),
         "key_fingerprint": "f00d",
     }
-    return ledger.register(registrations=versions, **(defaults | terms))
+    return ledger.register(Request(registrations=versions, **(defaults | terms)))
 
 
 def release(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.ledger import End, Ledger, Request
 from shoal.agents.audit.registration import Registration
 from shoal.agents.audit.session import registration_of
 from shoal.models.chain import parameters_digest
@@ -30,7 +30,7 @@ def check(ledger: Ledger, *versions: Registration, **terms: Any) -> Any:
         "budget_delta": Fraction(0),
         "key_fingerprint": "f00d",
     }
-    return ledger.check(registrations=versions, **(defaults | terms))
+    return ledger.check(Request(registrations=versions, **(defaults | terms)))
 
 
 def test_a_version_is_charged_once(ledger: Ledger) -> None:

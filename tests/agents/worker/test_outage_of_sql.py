@@ -44,7 +44,7 @@ def test_an_outage_is_said_once_through_all_partitions_and_rebalances(
 
     def write(topic: str, partition: int, records: object) -> None:
         if away[0]:
-            raise audit_feed.Unavailable("away")
+            raise Unavailable("away")
         done.append(partition)
 
     async def story() -> None:
