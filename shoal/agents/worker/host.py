@@ -187,13 +187,22 @@ class Host:
             fail_stop(error, "takeover")
 
     async def _take_over(self) -> None:
+        """Keep what nobody else can have owned since, take over what is new, and read on.
+
+        1. Split what is assigned into what is kept and what is new; what is gone, or may have had another owner, stops.
+        2. Take over what is new (`takeover.py`). If somebody else may own it, the group is asked again.
+        3. Adopt it: from now on this generation has it.
+        4. Run, unless the group has moved on meanwhile: then the next takeover keeps what was loaded.
+        """
         consumer, generation = self.app.consumer, self.app.consumer_generation_id
+        # 1
         assigned = {self.place(tp): tp for tp in consumer.assignment()}
         hosted = {place for place in assigned if place.stage != AUDIT}
         kept = {p: part for p, part in self.partitions.items() if p in hosted and part.generation >= generation - 1}
         dropped = [part for place, part in self.partitions.items() if place not in kept]
         self.partitions = kept
         await asyncio.gather(*(part.writer.stop() for part in dropped))
+        # 2
         began, group = time.monotonic(), HostGroup(self)
         new = sorted(hosted - set(kept))
         takeover = Takeover(self.settings, self.domain, self.identities, self.reach, group)
@@ -204,12 +213,14 @@ class Host:
             if not group.moved():
                 self._rejoin()
             return
+        # 3
         self.sink.assign(taken.audit)
         self._adopt(taken.partitions)
         for part in self.partitions.values():
             part.generation = generation
+        # 4
         if self.stopping or group.moved():
-            return  # the next takeover keeps what we loaded: workers that flap must make progress
+            return  # workers that flap must make progress
         for part in self.partitions.values():
             part.run()
         self.accepting = True

@@ -1,9 +1,17 @@
-"""Takes partitions over: fence, read the ends, load, admit.
+"""Takes partitions over. In come places that the group has given to this worker; out come partitions that may run.
 
-In come places that the group has given to this worker; out come partitions that may run. All that is read is asked of
-several brokers, one after the other, and another owner may come at any moment: a worker that was frozen wakes up in the
-midst of it and finds ends that belong to another time. So no refusal counts before two questions are answered: whether
-this worker still owns what it judges, and whether a second look, through new connections, finds the same.
+1. Fence: the old owner's producer is locked out, and what it left open is aborted.
+2. Learn which topics these are: a topic made anew has another id.
+3. Wait until changelogs and releases are stable: nobody can write behind their ends any more.
+4. Load the changelogs up to there, none of which may have lost its beginning.
+5. Ask where the sources begin and end: after 4, so that a state cannot be ahead of them.
+6. Admit: restore each machine, find where it goes on, and have the domain judge it.
+7. Find where the audit log goes on.
+
+All that is read is asked of several brokers, one after the other, and another owner may come at any moment: a worker
+that was frozen wakes up in the midst of it and finds ends that belong to another time. So no refusal of 2 to 7 counts
+before two questions are answered: whether this worker still owns what it judges, and whether a second look, through new
+connections, finds the same.
 """
 
 import asyncio
@@ -72,7 +80,7 @@ class Takeover:
             return Taken({}, {})
         self._writers = {place: Writer(self._settings, place, self._reach) for place in places}
         try:
-            await asyncio.gather(*(writer.fence() for writer in self._writers.values()))
+            await asyncio.gather(*(writer.fence() for writer in self._writers.values()))  # 1
             taken = await self._look(audit)
         except Overtaken:
             await asyncio.gather(*(writer.give_up() for writer in self._writers.values()))
@@ -86,8 +94,8 @@ class Takeover:
         while True:
             try:
                 async with Reader(self._settings) as reader:
-                    partitions = await self._restore(reader)
-                    return Taken(partitions, await self._audit_positions(reader, audit))
+                    partitions = await self._restore(reader)  # 2 to 6
+                    return Taken(partitions, await self._audit_positions(reader, audit))  # 7
             except FailStop:
                 await self._check_ownership()
                 if refused:
@@ -126,17 +134,16 @@ class Takeover:
             raise Overtaken(f"another worker owns {names} now")
 
     async def _restore(self, reader: Reader) -> dict[Place, Partition]:
-        identities = await self._identities.learn()
+        identities = await self._identities.learn()  # 2
         logs = {place: TopicPartition(*writer.changelog) for place, writer in self._writers.items()}
         outputs = {
             place: TopicPartition(self._settings.releases, place.partition) for place in logs if place.stage == RELEASE
         }
-        stable = await reader.stable_bounds([*logs.values(), *outputs.values()])
+        stable = await reader.stable_bounds([*logs.values(), *outputs.values()])  # 3
         for tp in logs.values():
             check_beginning(tp, stable[tp])
-        states = await reader.load({tp: stable[tp] for tp in logs.values()})
-        # Asked after the states were read, which can therefore not be ahead of them.
-        sources = await reader.bounds(TopicPartition(place.topic, place.partition) for place in logs)
+        states = await reader.load({tp: stable[tp] for tp in logs.values()})  # 4
+        sources = await reader.bounds(TopicPartition(place.topic, place.partition) for place in logs)  # 5
         restored = {}
         for place, writer in self._writers.items():
             written = [logs[place], *(outputs[p] for p in (place,) if p in outputs)]
@@ -144,7 +151,7 @@ class Takeover:
             for tp in written:
                 writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
             source = sources[TopicPartition(place.topic, place.partition)]
-            restored[place] = await self._admit(place, states.pop(logs[place]), identities, source, last)
+            restored[place] = await self._admit(place, states.pop(logs[place]), identities, source, last)  # 6
         return restored
 
     async def _admit(
