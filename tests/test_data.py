@@ -11,7 +11,7 @@ from pathlib import Path
 from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
-DATA = ROOT / "shoal" / "data"
+DATA = ROOT / "shoal" / "agents" / "demo" / "data"
 README = (DATA / "README.md").read_text("utf-8")
 
 

@@ -10,11 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
-import shoal
+from shoal.agents import demo
 from shoal.models.errors import InputError
 from shoal.models.times import time_of_text
 
-FILE = Path(shoal.__file__).parent / "data" / "purchases.csv.gz"
+FILE = Path(demo.__file__).parent / "data" / "purchases.csv.gz"
 
 
 @dataclass(frozen=True)
