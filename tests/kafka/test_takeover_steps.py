@@ -121,10 +121,10 @@ def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Cal
             frozen.append(True)
             await meanwhile()
 
-    async def called(*arguments: Any) -> Any:
+    async def called(*arguments: Any, **options: Any) -> Any:
         if when == "before":
             await sleep()
-        result = await call(*arguments)
+        result = await call(*arguments, **options)
         if when == "after":
             await sleep()
         return result

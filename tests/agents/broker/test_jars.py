@@ -33,7 +33,7 @@ def test_a_second_installation_does_nothing(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_broker_without_jars_says_how_to_install_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(KafkaError, match=r"not installed; run: .* -m shoal\.agents\.jars"):
+    with pytest.raises(KafkaError, match=r"not installed; run: .* -m shoal\.agents\.broker\.jars"):
         jars.class_path()
 
 
