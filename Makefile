@@ -8,9 +8,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py)
+SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
-.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix lock clean
+.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix reference lock clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
+	@echo 'make reference write docs/configuration.md, from the models and docs/reference/configuration.md.in'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
@@ -130,6 +131,9 @@ test-orders: install
 fix: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reference: install
+	$(BIN)/python -m docs.reference.configuration > docs/configuration.md
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -1,0 +1,126 @@
+"""Prints docs/configuration.md: the prose of `configuration.md.in`, with the tables filled in from the models.
+
+`make reference` writes the page, and a test compares it with what this prints. A line `<!-- keys of NAME -->` becomes
+the table of that section's keys: types, bounds, defaults and meanings as pydantic knows them. `<!-- environment -->`
+becomes the table of the environment's variables.
+"""
+
+import re
+import types
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from shoal.models.config.cell import CellSection
+from shoal.models.config.decay import DecaySection
+from shoal.models.config.durations import format_duration
+from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
+from shoal.models.config.metric import MetricSection
+from shoal.models.exact import exact_text
+
+TEMPLATE = Path(__file__).with_name("configuration.md.in")
+SECTIONS: dict[str, type[BaseModel]] = {
+    "kafka": KafkaSection,
+    "audit": AuditSection,
+    "privacy": PrivacySection,
+    "web": WebSection,
+    "metric": MetricSection,
+    "decay": DecaySection,
+    "cell": CellSection,
+}
+DURATIONS = frozenset(
+    {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}
+)
+TYPES = {
+    int: "integer",
+    str: "text",
+    bool: "boolean",
+    Path: "path",
+    Fraction: "number",
+    DecaySection: "table",
+    CellSection: "table",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    text = TEMPLATE.read_text("utf-8").replace("<!-- environment -->\n", environment())
+    return re.sub(r"<!-- keys of (\w+) -->\n", lambda mark: keys(SECTIONS[mark[1]]), text)
+
+
+def environment() -> str:
+    """The table of the environment's variables."""
+    rows = [(f"`{variable}`", f"`[{section}] {key}`") for variable, (section, key) in ENVIRONMENT.items()]
+    return table(("variable", "takes the place of"), [*rows, ("`SHOAL_INSTANCE`", "`shoal worker --instance`")])
+
+
+def keys(section: type[BaseModel]) -> str:
+    """The table of a section's keys."""
+    rows = (
+        (f"`{name}`", ", ".join([type_of(field.annotation, name), *limits(field.metadata)]), default(name, field),
+         field.description or "")
+        for name, field in section.model_fields.items()
+    )  # fmt: skip
+    return table(("key", "type", "default", "meaning"), rows)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table of Markdown."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def type_of(annotation: Any, name: str) -> str:
+    """A type as users know it: `str | None` is text, and a key in microseconds is a duration."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_of(arguments[0], name)
+    if origin is Literal:
+        return " or ".join(f'`"{choice}"`' for choice in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(type_of(part, name) for part in arguments if part is not type(None))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"list of {type_of(arguments[0], name)}"
+    if origin is tuple:
+        return f"[{', '.join(type_of(part, name) for part in arguments)}]"
+    if annotation is int and name in DURATIONS:
+        return "duration"
+    return TYPES[annotation]
+
+
+def limits(metadata: list[Any]) -> Iterator[str]:
+    """Bounds and patterns in words."""
+    bounds = {
+        name: getattr(limit, name) for limit in metadata for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)
+    }
+    if bounds.keys() == {"ge", "le"}:
+        yield f"{bounds['ge']} to {bounds['le']}"
+    else:
+        words = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
+        yield from (f"{words[name]} {bound}" for name, bound in bounds.items())
+    yield from (f"matches `{pattern}`" for limit in metadata if (pattern := getattr(limit, "pattern", None)))
+
+
+def default(name: str, field: FieldInfo) -> str:
+    """A default as it is written in TOML."""
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int) and name in DURATIONS:
+        return f'`"{format_duration(value)}"`'
+    if isinstance(value, Fraction | Decimal):
+        return f"`{exact_text(Fraction(value))}`"
+    return f"`{value}`" if isinstance(value, int) else f'`"{value}"`'
+
+
+if __name__ == "__main__":
+    print(page(), end="")
