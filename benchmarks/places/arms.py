@@ -14,12 +14,13 @@ from typing import Protocol
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Users
 from shoal.mechanisms.selection.median import median_bin
-from shoal.mechanisms.slot import algorithms, array_averaging, baseline, clipping, levy, quantile
+from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
-from shoal.mechanisms.slot.clipping import BITS
-from shoal.mechanisms.slot.linear import Weighting
+from shoal.mechanisms.slot.means import clipping, levy, linear, quantile
+from shoal.mechanisms.slot.means.clipping import BITS
+from shoal.mechanisms.slot.means.linear import Weighting
 
-LINEAR = {"baseline": baseline.weighting, "array-averaging": array_averaging.weighting}
+LINEAR = {"baseline": linear.baseline, "array-averaging": linear.array_averaging}
 LOWER = {"fixed-quantile": quantile.fixed, "epsilon-quantile": quantile.dependent}
 NAMES = ("baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")
 ARMS: tuple[tuple[str, Cap], ...] = (
@@ -110,7 +111,7 @@ def arm_of(name: str, cap: Cap, counts: Counts, epsilon: Fraction) -> Arm:
 
 def real_error(name: str, cap: Cap, users: Users, epsilon: Fraction, draws: Draws) -> float:
     """Of one release."""
-    found = algorithms.MEANS[name][0](users, replace(parameters(epsilon), cap=cap), draws)
+    found = algorithms.MEANS[name].release(users, replace(parameters(epsilon), cap=cap), draws)
     return abs(float(found.value) - HIGH * true_mean(users))
 
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.arms import parameters
-from shoal.mechanisms.slot import array_averaging, clipping
 from shoal.mechanisms.slot import cap as caps
+from shoal.mechanisms.slot.means import clipping
+from shoal.mechanisms.slot.means.linear import array_averaging, packed
 from shoal.mechanisms.slot.worst_error import mean_error
 
 MOST = 150  # users
@@ -77,9 +78,9 @@ def _quotients(counts: Sequence[int], epsilon: Fraction) -> tuple[Fraction, Frac
     by_formula = [
         mean_error(sum(min(count, cap) for count in counts), cap, sum(counts), epsilon) for cap in (optimal, median)
     ]
-    packed = [array_averaging.packed(counts, cap).error(counts, 0, epsilon) for cap in (optimal, median)]
-    released = array_averaging.weighting(counts, of).error(counts, 0, epsilon)
-    return by_formula[0] / by_formula[1], packed[0] / packed[1], released / packed[1]
+    of_arrays = [packed(tuple(counts), cap).error(counts, 0, epsilon) for cap in (optimal, median)]
+    released = array_averaging(counts, of).error(counts, 0, epsilon)
+    return by_formula[0] / by_formula[1], of_arrays[0] / of_arrays[1], released / of_arrays[1]
 
 
 @dataclass(frozen=True)

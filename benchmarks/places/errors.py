@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.places.arms import ARMS, NAMES, arm_of, parameters, real_error
 from benchmarks.places.inputs import Cell
-from shoal.mechanisms.slot import best
 from shoal.mechanisms.slot.cell import Draws
+from shoal.mechanisms.slot.means import best
 
 EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5))
 NEAR = 1.1  # the target: best's error over that of the best choice in hindsight

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Users, grid_steps
-from shoal.mechanisms.slot import few_users
 from shoal.mechanisms.slot.cell import CellParameters, Draws
-from shoal.mechanisms.slot.few_users_point import PointChoice, stretches
+from shoal.mechanisms.slot.means import few_users
+from shoal.mechanisms.slot.means.few_users_point import PointChoice, stretches
 
 KEY = bytes(range(3, 35))
 FAILURE = Fraction(1, 100)

@@ -80,6 +80,6 @@ def _noise(scaled: str, factor: int, draws: int) -> dict[str, float]:
         users = cell_of(scaled, factor, number)
         for name in NAMES:
             at = everything if name == "baseline" else of
-            found = algorithms.MEANS[name][0](users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number))
+            found = algorithms.MEANS[name].release(users, at, Draws(KEY, f"{scaled}, {factor}".encode(), number))
             squares[name] += float(found.noise_sd) ** 2
     return {name: math.sqrt(square / len(numbers)) for name, square in squares.items()}

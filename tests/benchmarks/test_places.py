@@ -17,7 +17,7 @@ from benchmarks.places.page import tables
 from benchmarks.places.report import Report, from_json, verdicts
 from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, Draws
-from shoal.mechanisms.slot.few_users_point import PointChoice
+from shoal.mechanisms.slot.means.few_users_point import PointChoice
 
 DRAWS = Draws(bytes(32), b"cell", 3)
 CELL = inputs.synthetic((12, 6, True), (30.0, 10.0), 0)
@@ -37,7 +37,7 @@ def test_the_size_of_a_clamped_error_is_its_integral(at: float, scale: float, en
 @pytest.mark.parametrize(("name", "cap"), arms.ARMS)
 def test_an_arm_draws_the_interval_of_the_release(name: str, cap: Cap) -> None:
     users, epsilon = CELL.values(0), Fraction(2)
-    released = algorithms.MEANS[name][0](users, arms.parameters(epsilon, cap), DRAWS)
+    released = algorithms.MEANS[name].release(users, arms.parameters(epsilon, cap), DRAWS)
     arm = arms.arm_of(name, cap, CELL.counts, epsilon)
     if isinstance(arm, arms.Clips):
         low, high = arm.interval(arm.arrays.means(users), DRAWS)
@@ -53,8 +53,8 @@ def test_best_is_the_arm_that_it_takes_and_errors_are_those_of_releases() -> Non
     (row,) = rows
     users, epsilon = CELL.values(0), Fraction(2)
     name, cap = arms.ARMS[errors.LABELS.index(row.taken)]
-    released = algorithms.MEANS["best"][0](users, arms.parameters(epsilon), DRAWS)
-    fixed = algorithms.MEANS[name][0](users, arms.parameters(epsilon, cap), DRAWS)
+    released = algorithms.MEANS["best"].release(users, arms.parameters(epsilon), DRAWS)
+    fixed = algorithms.MEANS[name].release(users, arms.parameters(epsilon, cap), DRAWS)
     assert (released.value, released.noise_sd) == (fixed.value, fixed.noise_sd)
     # then the ratio is against the least of all
     assert row.ratio == row.errors[row.taken] / min(row.errors.values()) >= 1

@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         name="audited: noise of slots halved",
         family="scale",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="scale = weighting.heaviest * cell.grid.steps / cell.epsilon",
         new="scale = weighting.heaviest * cell.grid.steps / (2 * cell.epsilon)",
         breach="weighted means of cells cost twice what is declared",
@@ -89,7 +89,7 @@ MUTANTS = (
     Mutant(
         name="audited: slots for one sample less",
         family="scale",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="scale = weighting.heaviest * cell.grid.steps / cell.epsilon",
         new="scale = max(1, weighting.heaviest - 1) * cell.grid.steps / cell.epsilon",
         breach="a unit with as many samples as its cap moves the mean by one more than the noise is made for",

@@ -2,9 +2,9 @@
 
 from tests.mutants.mutant import Mutant
 
-CLIPPING = "mechanisms/slot/test_clipping.py::"
+CLIPPING = "mechanisms/slot/means/test_clipping.py::"
 EXACT = "mechanisms/selection/test_exact_quantile.py::"
-BEST = "mechanisms/slot/test_best.py::"
+BEST = "mechanisms/slot/means/test_best.py::"
 RELEASED = CLIPPING + "test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon"
 MOVED = CLIPPING + "test_a_user_moves_one_array_and_the_clipped_sum_by_the_width"
 QUARTERS = CLIPPING + "test_quantiles_are_drawn_with_a_quarter_of_epsilon_each"
@@ -59,7 +59,7 @@ QUANTILES = (
     Mutant(
         name="each quantile with what is for both",
         family="quantiles",
-        file="mechanisms/slot/quantile.py",
+        file="mechanisms/slot/means/quantile.py",
         old="cell.grid.steps, q, cell.epsilon / 4, draws)",
         new="cell.grid.steps, q, cell.epsilon / 2, draws)",
         breach="two quantiles use up epsilon, and the noise comes on top",
@@ -69,7 +69,7 @@ QUANTILES = (
     Mutant(
         name="quantiles share their randomness",
         family="quantiles",
-        file="mechanisms/slot/quantile.py",
+        file="mechanisms/slot/means/quantile.py",
         old='draws.words("quantile", 1)',
         new='draws.words("quantile", 0)',
         breach="the two choices hang on one another, and their losses do not add up as stated",
@@ -78,7 +78,7 @@ QUANTILES = (
     Mutant(
         name="interval of the array means themselves",
         family="quantiles",
-        file="mechanisms/slot/quantile.py",
+        file="mechanisms/slot/means/quantile.py",
         old="low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)",
         new="low, high = min(means), max(means) + 1",
         breach="the width of the interval, which the noise tells, is a value of some user",
@@ -91,7 +91,7 @@ CLIPS = (
     Mutant(
         name="noise for half the interval of a cell",
         family="clips of a cell",
-        file="mechanisms/slot/clipping.py",
+        file="mechanisms/slot/means/clipping.py",
         old="scale = (high - low) / epsilon\n",
         new="scale = (high - low) / (2 * epsilon)\n",
         breach="an array moves the sum by the whole width",
@@ -101,7 +101,7 @@ CLIPS = (
     Mutant(
         name="one-sided clip of a cell",
         family="clips of a cell",
-        file="mechanisms/slot/clipping.py",
+        file="mechanisms/slot/means/clipping.py",
         old="low if mean < low else high if mean > high else mean",
         new="high if mean > high else mean",
         breach="an array far below the interval moves the sum by more than its width",
@@ -110,7 +110,7 @@ CLIPS = (
     Mutant(
         name="samples beyond the cap of an array",
         family="clips of a cell",
-        file="mechanisms/slot/clipping.py",
+        file="mechanisms/slot/means/clipping.py",
         old="sum(users[u][:cap])",
         new="sum(users[u])",
         breach="an array mean is none: it moves by more than the range",
@@ -119,7 +119,7 @@ CLIPS = (
     Mutant(
         name="bin with all of epsilon",
         family="clips of a cell",
-        file="mechanisms/slot/levy.py",
+        file="mechanisms/slot/means/levy.py",
         old='cell.epsilon, draws.words("interval"))',
         new='2 * cell.epsilon, draws.words("interval"))',
         breach="the bin uses up epsilon, and the noise comes on top",
@@ -129,7 +129,7 @@ CLIPS = (
     Mutant(
         name="noise with all of epsilon",
         family="clips of a cell",
-        file="mechanisms/slot/levy.py",
+        file="mechanisms/slot/means/levy.py",
         old="chosen_from.interval(index), cell.epsilon / 2, arrays",
         new="chosen_from.interval(index), cell.epsilon, arrays",
         breach="the noise uses up epsilon, and the bin comes on top",
@@ -138,7 +138,7 @@ CLIPS = (
     Mutant(
         name="best by values",
         family="clips of a cell",
-        file="mechanisms/slot/best.py",
+        file="mechanisms/slot/means/best.py",
         old="choice = chosen([len(user) for user in users], cell)",
         new="choice = chosen([max(1, sum(map(bool, user))) for user in users], cell)",
         breach="which mechanism there is, and hence its noise, tells of values",

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-LINEAR = "mechanisms/slot/test_linear.py::"
+LINEAR = "mechanisms/slot/means/test_linear.py::"
 VARIANCE = "mechanisms/slot/test_mean_variance.py::"
 MOVES = LINEAR + "test_a_user_moves_the_sum_by_what_the_noise_is_for"
 BOTH_MOVE = VARIANCE + "test_a_user_moves_both_numbers_by_what_the_noise_is_for"
@@ -12,7 +12,7 @@ MEANS = (
     Mutant(
         name="noise for one sample of a cell",
         family="slots",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="scale = weighting.heaviest * cell.grid.steps",
         new="scale = max(weighting.weights) * cell.grid.steps",
         breach="a user moves the sum by all its samples, the noise is for one of them",
@@ -22,7 +22,7 @@ MEANS = (
     Mutant(
         name="noise for a user like the others",
         family="slots",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="""        return max(map(int.__mul__, self.weights, self.kept))""",
         new="""        return self.weight // len(self.kept)""",
         breach="the user who has most moves the sum by more than the average one",
@@ -31,7 +31,7 @@ MEANS = (
     Mutant(
         name="half the noise of a cell",
         family="slots",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="cell.grid.steps / cell.epsilon\n",
         new="cell.grid.steps / (2 * cell.epsilon)\n",
         breach="a release of a cell costs twice its epsilon",
@@ -40,7 +40,7 @@ MEANS = (
     Mutant(
         name="samples beyond the cap of a cell",
         family="slots",
-        file="mechanisms/slot/linear.py",
+        file="mechanisms/slot/means/linear.py",
         old="w * sum(user[:k])",
         new="w * sum(user)",
         breach="a user moves the sum by all its samples, the noise is for those that count",
@@ -49,7 +49,7 @@ MEANS = (
     Mutant(
         name="arrays of users with values",
         family="slots",
-        file="mechanisms/slot/array_averaging.py",
+        file="mechanisms/slot/means/linear.py",
         old="weighting([len(user) for user in users], cell)",
         new="weighting([max(1, sum(map(bool, user))) for user in users], cell)",
         breach="who shares an array, and the scale of the noise, depends on values",

@@ -1,40 +1,28 @@
 """The algorithms for one cell, by the names that configurations have for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from shoal.mechanisms.slot import (
-    allotment,
-    array_averaging,
-    baseline,
-    best,
-    distribution,
-    epsilon_quantile,
-    few_users,
-    fixed_quantile,
-    levy,
-    mean_variance,
-)
-from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
+from shoal.mechanisms.slot import allotment, distribution, mean_variance
+from shoal.mechanisms.slot.cell import Algorithm
 from shoal.mechanisms.slot.chop_users import Error
-from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.slot.means import best, few_users, levy
+from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING, BASELINE
+from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED
 
-Release = Callable[[Users, CellParameters, Draws], Estimate]
-Prediction = Callable[[Counts, CellParameters], float]
-Algorithm = tuple[Release, Prediction]
 WITH_PRIOR = "with-prior"
 
 MEANS: Mapping[str, Algorithm] = {
-    "best": (best.release, best.predicted_error),
-    "baseline": (baseline.release, baseline.predicted_error),
-    "array-averaging": (array_averaging.release, array_averaging.predicted_error),
-    "levy": (levy.release, levy.predicted_error),
-    "fixed-quantile": (fixed_quantile.release, fixed_quantile.predicted_error),
-    "epsilon-quantile": (epsilon_quantile.release, epsilon_quantile.predicted_error),
-    "few-users": (few_users.release, few_users.predicted_error),
-    WITH_PRIOR: (few_users.release_with_prior, few_users.predicted_error_with_prior),
+    "best": Algorithm(best.release, best.predicted_error),
+    "baseline": Algorithm(BASELINE.release, BASELINE.predicted_error),
+    "array-averaging": Algorithm(ARRAY_AVERAGING.release, ARRAY_AVERAGING.predicted_error),
+    "levy": Algorithm(levy.release, levy.predicted_error),
+    "fixed-quantile": Algorithm(FIXED.release, FIXED.predicted_error),
+    "epsilon-quantile": Algorithm(DEPENDENT.release, DEPENDENT.predicted_error),
+    "few-users": Algorithm(few_users.release, few_users.predicted_error),
+    WITH_PRIOR: Algorithm(few_users.release_with_prior, few_users.predicted_error_with_prior),
 }
-MEANS_AND_VARIANCES: Algorithm = (mean_variance.release, mean_variance.predicted_error)
-DISTRIBUTIONS: Algorithm = (distribution.release, distribution.predicted_error)
+MEANS_AND_VARIANCES = Algorithm(mean_variance.release, mean_variance.predicted_error)
+DISTRIBUTIONS = Algorithm(distribution.release, distribution.predicted_error)
 
 
 def algorithm_of(statistic: str, name: str) -> Algorithm:

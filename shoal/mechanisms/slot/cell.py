@@ -5,10 +5,10 @@ the order of their pseudonyms. How many samples each user has is pattern, hence 
 and on nothing else that has not been charged for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
@@ -71,3 +71,14 @@ class Draws:
     def laplace(self, purpose: str, scale: Fraction, part: int = 0) -> int:
         """One draw of discrete Laplace noise."""
         return DiscreteLaplace(scale, self.subkey(purpose, part)).draw(0)
+
+
+Release = Callable[[Users, CellParameters, Draws], Estimate]
+Prediction = Callable[[Counts, CellParameters], float]
+
+
+class Algorithm(NamedTuple):
+    """How a cell's samples become its release, and what error is predicted from their numbers."""
+
+    release: Release
+    predicted_error: Prediction

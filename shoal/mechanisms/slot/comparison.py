@@ -15,9 +15,9 @@ from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import CLOSE
 from shoal.mechanisms.plan import Spec
 from shoal.mechanisms.slot import algorithms as registry
-from shoal.mechanisms.slot import best
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
-from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release
+from shoal.mechanisms.slot.means import best
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.slot.workload import Places, SlotWorkload
 from shoal.mechanisms.statistic import Estimate
@@ -162,7 +162,7 @@ class Predicted(NamedTuple):
     """An algorithm in one cell."""
 
     error: float
-    release: registry.Release
+    release: Release
     cap: Cap
 
 

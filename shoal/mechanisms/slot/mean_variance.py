@@ -23,7 +23,7 @@ from typing import Any
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
-from shoal.mechanisms.slot.linear import noised
+from shoal.mechanisms.slot.means.linear import noised
 from shoal.mechanisms.slot.worst_error import (
     mean_and_variance_error,
     mean_error,

@@ -22,7 +22,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot import algorithms, keys, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.allotment import Allotment
-from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, cell_estimate
+from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate, OneByOne, Statistic
 
@@ -78,7 +78,7 @@ class Slotted(Statistic):
     bins: int = 64
     quantiles: tuple[Fraction, ...] = ()
     clamps: bool = True
-    _algorithm: algorithms.Algorithm = field(init=False, repr=False, compare=False)
+    _algorithm: Algorithm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.positive(epsilon=self.epsilon, max_slots=self.max_slots, max_cells=self.max_cells)
@@ -212,7 +212,7 @@ class Slotted(Statistic):
         divisor = allotment.divisors[cell]
         of = self.parameters
         of = replace(of, epsilon=of.epsilon / divisor, delta=of.delta / divisor, dropped=dropped)
-        estimate = self._algorithm[0](users, of, Draws(key, cell.encode(), slot))
+        estimate = self._algorithm.release(users, of, Draws(key, cell.encode(), slot))
         return CellRelease(cell, estimate, len(users), dropped, of.epsilon, degradation)
 
 

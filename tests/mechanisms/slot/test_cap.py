@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.slot import array_averaging
 from shoal.mechanisms.slot.cap import candidates, contribution_cap, median, optimal
+from shoal.mechanisms.slot.means.linear import packed
 from shoal.mechanisms.slot.worst_error import mean_and_variance_error
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, parameters
 
@@ -67,7 +67,7 @@ def test_the_median_is_the_lower_one() -> None:
 
 @given(COUNTS, st.integers(1, 1000))
 def test_the_noise_at_the_median_is_at_most_twice_the_least(counts: list[int], cap: int) -> None:
-    at_median, other = (array_averaging.packed(counts, cap) for cap in (median(counts), cap))
+    at_median, other = (packed(tuple(counts), cap) for cap in (median(counts), cap))
     noise, least = (Fraction(one.heaviest, one.weight) for one in (at_median, other))
     # a mean over L users' shares has noise for 1 / L at least; half of the users fill an array each
     assert least >= Fraction(1, len(counts))

@@ -17,7 +17,8 @@ from unittest.mock import patch
 
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.selection import exact_quantile, exponential, median
-from shoal.mechanisms.slot import distribution, few_users_point, quantile
+from shoal.mechanisms.slot import distribution
+from shoal.mechanisms.slot.means import few_users_point, quantile
 
 NONE_IN = 10  # one in so many points is none
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -16,11 +15,11 @@ from hypothesis import strategies as st
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.selection.exact_quantile import nearest, runs
 from shoal.mechanisms.selection.median import costs
-from shoal.mechanisms.slot import epsilon_quantile, fixed_quantile, levy, quantile
 from shoal.mechanisms.slot.cap import candidates
-from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, Users
-from shoal.mechanisms.slot.clipping import BITS, arranged, clip, sharpest_cap
-from shoal.mechanisms.slot.quantile import FIXED
+from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, Users
+from shoal.mechanisms.slot.means import levy, quantile
+from shoal.mechanisms.slot.means.clipping import BITS, arranged, clip, sharpest_cap
+from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED, TENTH, Quantile
 from tests.mechanisms.slot.cell_cases import (
     COUNTS,
     EPSILONS,
@@ -37,8 +36,9 @@ from tests.support.effort import examples
 
 ONE = 1 << BITS
 few = examples(15)
-MODULES = [levy, fixed_quantile, epsilon_quantile]
-every = pytest.mark.parametrize("module", MODULES, ids=["levy", "fixed-quantile", "epsilon-quantile"])
+LEVY = Algorithm(levy.release, levy.predicted_error)
+WAYS: list[Algorithm | Quantile] = [LEVY, FIXED, DEPENDENT]
+every = pytest.mark.parametrize("way", WAYS, ids=["levy", "fixed-quantile", "epsilon-quantile"])
 CAPS: list[Cap] = [1, 2, 3, "median", "optimal"]
 
 
@@ -59,9 +59,9 @@ class Silent(Draws):
         return 0
 
 
-def interval(module: ModuleType, users: Users, of: CellParameters, silent: Silent) -> int:
+def interval(way: Algorithm | Quantile, users: Users, of: CellParameters, silent: Silent) -> int:
     """The width of the interval in grid steps, from the scale of the noise, which is for half of epsilon."""
-    module.release(users, of, silent)
+    way.release(users, of, silent)
     return int(silent.scales[-1] * of.epsilon / 2 / ONE)
 
 
@@ -184,8 +184,8 @@ def test_levy_needs_less_noise_the_more_samples_users_have() -> None:
 # --- quantiles
 
 
-@pytest.mark.parametrize("module", [fixed_quantile, epsilon_quantile])
-def test_a_user_moves_one_cell_of_a_quantile(module: ModuleType) -> None:
+@pytest.mark.parametrize("way", [FIXED, DEPENDENT])
+def test_a_user_moves_one_cell_of_a_quantile(way: Quantile) -> None:
     """The costs move by one then (test_exact_quantile.py)."""
     seen = []
 
@@ -197,8 +197,8 @@ def test_a_user_moves_one_cell_of_a_quantile(module: ModuleType) -> None:
         patch.setattr(quantile, "choose", noting)
         of = parameters(steps=2, epsilon=Fraction(3), cap=2)
         for users in all_cells((2, 1, 1), 2):
-            module.release(users, of, Silent())
-    q = {fixed_quantile: Fraction(1, 10), epsilon_quantile: Fraction(1, 2)}[module]
+            way.release(users, of, Silent())
+    q = {FIXED: Fraction(1, 10), DEPENDENT: Fraction(1, 2)}[way]
     assert {(count, wanted, epsilon) for _, count, wanted, epsilon in seen} == {
         (2, q, Fraction(3, 4)),
         (2, 1 - q, Fraction(3, 4)),
@@ -211,7 +211,7 @@ def test_quantiles_are_drawn_with_a_quarter_of_epsilon_each() -> None:
     # given ten arrays of equal values on a grid of two steps, each in the lower one: rank 0 .. 10 there, 10 above
     users, of, wide = [[0]] * 10, parameters(steps=2, epsilon=Fraction(8)), 0
     for slot in range(1500):
-        wide += interval(fixed_quantile, users, of, Silent(slot)) == 2
+        wide += interval(FIXED, users, of, Silent(slot)) == 2
     lower, upper = (1 / (1 + math.exp(cost)) for cost in (9, 1))  # of the upper step: exp(-(8 / 4) / 2 * cost)
     expected = 1500 * (lower * (1 - upper) + upper * (1 - lower))
     assert abs(wide - expected) <= 4 * math.sqrt(expected)
@@ -224,12 +224,12 @@ def test_so_many_lie_outside_as_clipping_one_more_is_worth(count: int, epsilon: 
 
 
 @every
-def test_an_interval_holds_a_grid_step_at_least_and_its_ends_are_in_order(module: ModuleType) -> None:
-    widths = Counter(interval(module, [[5], [5], [6]], parameters(steps=9), Silent(slot)) for slot in range(60))
+def test_an_interval_holds_a_grid_step_at_least_and_its_ends_are_in_order(way: Algorithm | Quantile) -> None:
+    widths = Counter(interval(way, [[5], [5], [6]], parameters(steps=9), Silent(slot)) for slot in range(60))
     assert min(widths) >= 1
     assert max(widths) <= 9
     # equal values and epsilon enough: that one step, by the general path
-    assert interval(fixed_quantile, [[5]] * 5, parameters(steps=9, epsilon=Fraction(500)), Silent()) == 1
+    assert interval(FIXED, [[5]] * 5, parameters(steps=9, epsilon=Fraction(500)), Silent()) == 1
 
 
 # --- the shares of epsilon
@@ -247,7 +247,7 @@ def test_interval_and_noise_cost_epsilon_together(epsilon: Fraction) -> None:
 
     def chosen(values: tuple[int, ...]) -> dict[tuple[int, int], float]:
         found: dict[tuple[int, int], float] = {}
-        for (i, p), (j, r) in itertools.product(enumerate(law(values, FIXED)), enumerate(law(values, 1 - FIXED))):
+        for (i, p), (j, r) in itertools.product(enumerate(law(values, TENTH)), enumerate(law(values, 1 - TENTH))):
             found[min(i, j), max(i, j) + 1] = found.get((min(i, j), max(i, j) + 1), 0) + p * r
         return found
 
@@ -266,7 +266,7 @@ def test_interval_and_noise_cost_epsilon_together(epsilon: Fraction) -> None:
 @every
 @given(EPSILONS)
 @few
-def test_the_shares_sum_to_epsilon_exactly(module: ModuleType, epsilon: Fraction) -> None:
+def test_the_shares_sum_to_epsilon_exactly(way: Algorithm | Quantile, epsilon: Fraction) -> None:
     shares = []
 
     def quantile_noting(_values: object, _cells: int, _q: object, share: Fraction, _words: object) -> int:
@@ -281,8 +281,8 @@ def test_the_shares_sum_to_epsilon_exactly(module: ModuleType, epsilon: Fraction
         patch.setattr(quantile, "choose", quantile_noting)
         patch.setattr(levy, "median_bin", bin_noting)
         silent, of = Silent(), parameters(steps=9, epsilon=epsilon)
-        module.release([[3]] * 5, of, silent)
-    low, high = levy.bins(arranged([1] * 5, of), of).interval(0) if module is levy else (2 * ONE, 3 * ONE)
+        way.release([[3]] * 5, of, silent)
+    low, high = levy.bins(arranged([1] * 5, of), of).interval(0) if way is LEVY else (2 * ONE, 3 * ONE)
     assert sum(shares) + (high - low) / silent.scales[0] == epsilon
 
 
@@ -293,22 +293,22 @@ def test_the_shares_sum_to_epsilon_exactly(module: ModuleType, epsilon: Fraction
 @few
 @given(cells(), st.sampled_from(CAPS), EPSILONS, st.booleans())
 def test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon(
-    module: ModuleType, users: list[list[int]], cap: Cap, epsilon: Fraction, clamps: bool
+    way: Algorithm | Quantile, users: list[list[int]], cap: Cap, epsilon: Fraction, clamps: bool
 ) -> None:
     of, silent = parameters(epsilon=epsilon, cap=cap, clamps=clamps), Silent(7)
-    found, quiet = module.release(users, of, draws()), module.release(users, of, silent)
+    found, quiet = way.release(users, of, draws()), way.release(users, of, silent)
     (scale,) = silent.scales
     arrays = arranged([len(user) for user in users], of)
     count = len(arrays.arrays)
     width = scale * epsilon / 2
     assert width.denominator == 1
     assert 1 <= width <= STEPS * ONE
-    if module is levy:
+    if way is LEVY:
         chosen_from = levy.bins(arrays, of)
         ends = [chosen_from.interval(index) for index in range(chosen_from.count)]
         assert width in {high - low for low, high in ends}
     # a subkey for each choice, and one for the noise
-    assert len(set(silent.purposes)) == len(silent.purposes) == (1 if module is levy else 2)
+    assert len(set(silent.purposes)) == len(silent.purposes) == (1 if way is LEVY else 2)
     # the error bars are those of this noise
     unit = 65 / (STEPS * ONE * count)
     assert found.noise_sd == pytest.approx(noise_sd(((scale, 1),)) * unit, rel=1e-12)
@@ -328,31 +328,33 @@ def test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon(
 @few
 @given(cells(), cells(), st.sampled_from(CAPS))
 def test_values_decide_nothing_that_is_public(
-    module: ModuleType, users: list[list[int]], others: list[list[int]], cap: Cap
+    way: Algorithm | Quantile, users: list[list[int]], others: list[list[int]], cap: Cap
 ) -> None:
     of = parameters(cap=cap)
     same = [
         [value for value, _ in zip(itertools.cycle(other), user, strict=False)]
         for user, other in zip(users, itertools.cycle(others), strict=False)
     ]
-    one, other = module.release(users, of, draws()), module.release(same, of, draws())
+    one, other = way.release(users, of, draws()), way.release(same, of, draws())
     assert (one.samples, one.details) == (other.samples, other.details)
-    assert one == module.release(users, of, draws())
-    assert one != module.release(users, of, draws(slot=8))
+    assert one == way.release(users, of, draws())
+    assert one != way.release(users, of, draws(slot=8))
 
 
 @every
-def test_what_lies_beyond_the_cap_does_not_count(module: ModuleType) -> None:
+def test_what_lies_beyond_the_cap_does_not_count(way: Algorithm | Quantile) -> None:
     of = parameters(cap=2)
-    assert module.release([[1, 2], [3, 4]], of, draws()) == module.release([[1, 2, 99], [3, 4, 5]], of, draws())
+    assert way.release([[1, 2], [3, 4]], of, draws()) == way.release([[1, 2, 99], [3, 4, 5]], of, draws())
 
 
 @every
 @pytest.mark.parametrize("users", [[[7]], [[7] * 9], [[7], [7], [7]], [[STEPS]], [[0]]])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**30), Fraction(1), Fraction(10**6)])
-def test_small_cells_take_the_general_path(module: ModuleType, users: list[list[int]], epsilon: Fraction) -> None:
-    found = module.release(users, parameters(epsilon=epsilon), draws())
+def test_small_cells_take_the_general_path(
+    way: Algorithm | Quantile, users: list[list[int]], epsilon: Fraction
+) -> None:
+    found = way.release(users, parameters(epsilon=epsilon), draws())
     assert 0 <= found.value <= 65
-    name = {levy: "levy", fixed_quantile: "fixed-quantile", epsilon_quantile: "epsilon-quantile"}[module]
+    name = {LEVY: "levy", FIXED: "fixed-quantile", DEPENDENT: "epsilon-quantile"}[way]
     assert found.details["mechanism"].startswith(f"{name}, {len(users)} array")
-    assert 0 < module.predicted_error([len(user) for user in users], parameters(epsilon=epsilon)) <= 65
+    assert 0 < way.predicted_error([len(user) for user in users], parameters(epsilon=epsilon)) <= 65

@@ -24,10 +24,10 @@ from functools import lru_cache
 
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.selection.median import median_bin
-from shoal.mechanisms.slot import clipping, error_forecast
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slot.clipping import BITS, Arrays, arranged
-from shoal.mechanisms.slot.error_forecast import Outlook, outlook
+from shoal.mechanisms.slot.means import clipping, error_forecast
+from shoal.mechanisms.slot.means.clipping import BITS, Arrays, arranged
+from shoal.mechanisms.slot.means.error_forecast import Outlook, outlook
 from shoal.mechanisms.statistic import Estimate
 
 

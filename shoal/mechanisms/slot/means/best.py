@@ -10,32 +10,24 @@ Choice       a function of the counts, epsilon and sigma alone, so it costs noth
 Proof        docs/proofs/clipping.md
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from shoal.mechanisms.slot import (
-    array_averaging,
-    baseline,
-    clipping,
-    epsilon_quantile,
-    error_forecast,
-    fixed_quantile,
-    levy,
-)
-from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slot.clipping import Arrays
-from shoal.mechanisms.slot.error_forecast import outlook
-from shoal.mechanisms.slot.packing import best_fit
+from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release, Users
+from shoal.mechanisms.slot.means import clipping, error_forecast, levy, quantile
+from shoal.mechanisms.slot.means.clipping import Arrays
+from shoal.mechanisms.slot.means.error_forecast import outlook
+from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING, BASELINE
+from shoal.mechanisms.slot.means.packing import best_fit
 from shoal.mechanisms.statistic import Estimate
 
-Release = Callable[[Users, CellParameters, Draws], Estimate]
 CAPS: tuple[Cap, ...] = ("optimal", "median")
 CLIPPING: tuple[tuple[str, Release], ...] = (
     ("levy", levy.release),
-    ("fixed-quantile", fixed_quantile.release),
-    ("epsilon-quantile", epsilon_quantile.release),
+    (quantile.FIXED.name, quantile.FIXED.release),
+    (quantile.DEPENDENT.name, quantile.DEPENDENT.release),
 )
 
 
@@ -50,20 +42,20 @@ class Candidate(NamedTuple):
 
 def candidates(counts: Counts, cell: CellParameters) -> Iterator[Candidate]:
     """All candidates, in the order in which ties are decided."""
-    error = error_forecast.linear(baseline.weighting(counts, cell), counts, cell)
-    yield Candidate("baseline", cell.cap, error, baseline.release)
+    error = error_forecast.linear(BASELINE.weighting(counts, cell), counts, cell)
+    yield Candidate("baseline", cell.cap, error, BASELINE.release)
 
     @cache  # two caps may be the same number
     def clipped(capacity: int) -> tuple[float, float, float]:
         arrays = Arrays(capacity, best_fit(counts, capacity))
         expected = outlook(counts, arrays, cell)
-        fixed, dependent = fixed_quantile.likely_error(expected, cell), epsilon_quantile.likely_error(expected, cell)
+        fixed, dependent = (way.likely_error(expected, cell) for way in (quantile.FIXED, quantile.DEPENDENT))
         return levy.likely_error(expected, arrays, cell), fixed, dependent
 
     for cap in (cell.cap,) if isinstance(cell.cap, int) else CAPS:
         capped = replace(cell, cap=cap)
-        error = error_forecast.linear(array_averaging.weighting(counts, capped), counts, cell)
-        yield Candidate("array-averaging", cap, error, array_averaging.release)
+        error = error_forecast.linear(ARRAY_AVERAGING.weighting(counts, capped), counts, cell)
+        yield Candidate("array-averaging", cap, error, ARRAY_AVERAGING.release)
         errors = clipped(clipping.cap(counts, capped))
         for (name, release_it), error in zip(CLIPPING, errors, strict=True):
             yield Candidate(name, cap, error, release_it)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.slot.packing import Array, best_fit
+from shoal.mechanisms.slot.means.packing import Array, best_fit
 from tests.mechanisms.slot.cell_cases import COUNTS
 
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.slot.cap import candidates, contribution_cap
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
-from shoal.mechanisms.slot.packing import Array, best_fit
+from shoal.mechanisms.slot.means.packing import Array, best_fit
 from shoal.mechanisms.statistic import Estimate
 
 BITS = 16  # of an array mean, below the grid's step

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.slot import few_users
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slot.few_users import (
+from shoal.mechanisms.slot.means import few_users
+from shoal.mechanisms.slot.means.few_users import (
     PARTS,
     no_release,
     part_for_average,
@@ -26,7 +26,7 @@ from shoal.mechanisms.slot.few_users import (
     release_with_prior,
     users_needed,
 )
-from shoal.mechanisms.slot.few_users_point import PointChoice
+from shoal.mechanisms.slot.means.few_users_point import PointChoice
 from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples

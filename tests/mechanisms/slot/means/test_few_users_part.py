@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.slot.cell import CellParameters
-from shoal.mechanisms.slot.few_users import (
+from shoal.mechanisms.slot.means.few_users import (
     Part,
     part_for_average,
     part_for_point,
@@ -20,8 +20,8 @@ from shoal.mechanisms.slot.few_users import (
     release_with_prior,
     users_needed,
 )
-from shoal.mechanisms.slot.few_users_point import PointChoice
-from tests.mechanisms.slot.test_few_users import GRID, cell, draws, speeds
+from shoal.mechanisms.slot.means.few_users_point import PointChoice
+from tests.mechanisms.slot.means.test_few_users import GRID, cell, draws, speeds
 from tests.support.effort import examples
 
 MADE = [(release, "few-users"), (release_with_prior, "few-users-prior")]

@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.slot import array_averaging, best, error_forecast, fixed_quantile, levy
+from shoal.mechanisms.slot.algorithms import MEANS
 from shoal.mechanisms.slot.cell import Cap, CellParameters
-from shoal.mechanisms.slot.clipping import arranged
-from shoal.mechanisms.slot.error_forecast import Outlook, clamped, mismatch, outlook, quantile, size
+from shoal.mechanisms.slot.means import best, error_forecast, levy
+from shoal.mechanisms.slot.means.clipping import arranged
+from shoal.mechanisms.slot.means.error_forecast import Outlook, clamped, mismatch, outlook, quantile, size
+from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING
+from shoal.mechanisms.slot.means.quantile import FIXED
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, STEPS, cells, draws, parameters
 from tests.support.effort import examples
 
@@ -110,7 +113,7 @@ def test_the_error_of_levy_is_noise_or_a_bin_that_was_missed(bins: int, count: i
 
 def test_a_stated_sigma_makes_the_outlook_better_and_never_worse() -> None:
     counts = [50] * 40
-    errors = [fixed_quantile.predicted_error(counts, parameters(sigma=sigma)) for sigma in (None, 1, 1000)]
+    errors = [FIXED.predicted_error(counts, parameters(sigma=sigma)) for sigma in (None, 1, 1000)]
     assert errors[1] < errors[0] == errors[2]
 
 
@@ -128,9 +131,9 @@ def test_candidates_are_all_five_and_each_foretells_its_own_error(
     expected = [("baseline", cap), *((name, one) for one in caps for name in FIVE[1:])]
     assert [(one.name, one.cap) for one in found] == expected
     for one in found:
-        module = {"levy": levy, "fixed-quantile": fixed_quantile}.get(one.name)
-        if module:
-            assert module.predicted_error(counts, replace(of, cap=one.cap)) == pytest.approx(65 * one.error, rel=1e-12)
+        if one.name in ("levy", "fixed-quantile"):
+            predicted = MEANS[one.name].predicted_error(counts, replace(of, cap=one.cap))
+            assert predicted == pytest.approx(65 * one.error, rel=1e-12)
     # the first of those that are least to nine digits
     taken = best.chosen(counts, of)
     least = min(float(f"{one.error:.8e}") for one in found)
@@ -173,7 +176,7 @@ def test_scaling_laws_of_the_outlook() -> None:
     of = parameters()
     counts = [100, 200, 300, 400] * 20
     many = [16 * count for count in counts]
-    assert array_averaging.predicted_error(many, of) == pytest.approx(array_averaging.predicted_error(counts, of))
+    assert ARRAY_AVERAGING.predicted_error(many, of) == pytest.approx(ARRAY_AVERAGING.predicted_error(counts, of))
     assert levy.predicted_error(many, of) < levy.predicted_error(counts, of) / 2
     assert best.predicted_error(many, of) < best.predicted_error(counts, of) / 2
     assert best.predicted_error(counts * 4, of) < best.predicted_error(counts, of) / 2

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms.slot.cell import CellParameters, Counts
-from shoal.mechanisms.slot.clipping import Arrays
-from shoal.mechanisms.slot.linear import Weighting
+from shoal.mechanisms.slot.means.clipping import Arrays
+from shoal.mechanisms.slot.means.linear import Weighting
 
 WITHIN = 0.2  # standard deviation of a user's samples around the user's mean
 BETWEEN = 0.03  # of users' means
@@ -111,7 +111,7 @@ def outlook(counts: Counts, arrays: Arrays, cell: CellParameters) -> Outlook:
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
-    >>> from shoal.mechanisms.slot.packing import best_fit
+    >>> from shoal.mechanisms.slot.means.packing import best_fit
     >>> cell = CellParameters(grid=Grid(Fraction(0), Fraction(1), 100), epsilon=Fraction(1))
     >>> ahead = outlook([1, 2, 5], Arrays(3, best_fit([1, 2, 5], 3)), cell)
     >>> ahead.count, round(ahead.mismatch, 4), round(ahead.spread, 4)

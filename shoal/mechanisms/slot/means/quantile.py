@@ -17,25 +17,23 @@ Source       Smith (2011); Amin, Kulesza, Munoz Medina and Vassilvitskii (2019) 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.mechanisms.selection.exact_quantile import choose
-from shoal.mechanisms.slot import clipping, error_forecast
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
-from shoal.mechanisms.slot.clipping import BITS, arranged
-from shoal.mechanisms.slot.error_forecast import Outlook, outlook
+from shoal.mechanisms.slot.means import clipping, error_forecast
+from shoal.mechanisms.slot.means.clipping import BITS, arranged
+from shoal.mechanisms.slot.means.error_forecast import Outlook, outlook
 from shoal.mechanisms.statistic import Estimate
 
-FIXED = Fraction(1, 10)
-HALF = Fraction(1, 2)
-
-
+TENTH, HALF = Fraction(1, 10), Fraction(1, 2)
 Lower = Callable[[int, Fraction], Fraction]  # the lower q, from the number of arrays and epsilon
 
 
 def fixed(_count: int, _epsilon: Fraction) -> Fraction:
     """The lower quantile that does not depend on epsilon."""
-    return FIXED
+    return TENTH
 
 
 def dependent(count: int, epsilon: Fraction) -> Fraction:
@@ -55,19 +53,28 @@ def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, d
     return min(lower, upper) << BITS, (max(lower, upper) + 1) << BITS
 
 
-def release(users: Users, cell: CellParameters, draws: Draws, at: Lower, name: str) -> Estimate:
-    """The mean of what is clipped to the interval between the two quantiles."""
-    arrays = arranged([len(user) for user in users], cell)
-    means, q = arrays.means(users), at(len(arrays.arrays), cell.epsilon)
-    low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)
-    return clipping.release(means, low, high, cell.epsilon / 2, arrays, cell, draws, name)
+@dataclass(frozen=True)
+class Quantile:
+    """Array means clipped between two of their private quantiles, the lower one q of a number of arrays and epsilon."""
+
+    name: str
+    lower: Lower
+
+    def release(self, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+        """The mean of what is clipped to the interval between the two quantiles."""
+        arrays = arranged([len(user) for user in users], cell)
+        means, q = arrays.means(users), self.lower(len(arrays.arrays), cell.epsilon)
+        low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)
+        return clipping.release(means, low, high, cell.epsilon / 2, arrays, cell, draws, self.name)
+
+    def likely_error(self, expected: Outlook, cell: CellParameters) -> float:
+        """The likely error for these arrays, in parts of the range."""
+        return error_forecast.quantile(expected, self.lower(expected.count, cell.epsilon), cell.epsilon)
+
+    def predicted_error(self, counts: Counts, cell: CellParameters) -> float:
+        """The likely error for these counts, in units of the range, as error_forecast.py assumes it."""
+        expected = outlook(counts, arranged(counts, cell), cell)
+        return self.likely_error(expected, cell) * float(cell.grid.high - cell.grid.low)
 
 
-def likely_error(expected: Outlook, cell: CellParameters, at: Lower) -> float:
-    """The likely error for these arrays, in parts of the range."""
-    return error_forecast.quantile(expected, at(expected.count, cell.epsilon), cell.epsilon)
-
-
-def predicted_error(counts: Counts, cell: CellParameters, at: Lower) -> float:
-    """The likely error for these counts, in units of the range, as error_forecast.py assumes it."""
-    return likely_error(outlook(counts, arranged(counts, cell), cell), cell, at) * float(cell.grid.high - cell.grid.low)
+FIXED, DEPENDENT = Quantile("fixed-quantile", fixed), Quantile("epsilon-quantile", dependent)

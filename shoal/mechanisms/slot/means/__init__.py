@@ -1,0 +1,1 @@
+"""Algorithms for the mean of a cell."""
