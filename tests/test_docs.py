@@ -21,6 +21,9 @@ PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"(?:^|[\s`(/\"'])shoal ((?:[a-z]+)(?: [^`\n#;|&>)]*)?)")
+PATH = re.compile(r"(?<![\w/.-])(?:shoal|tests|benchmarks|docs|docker|examples)/[\w./*-]*")
+MODULE = re.compile(r"`([a-z_0-9]+\.py)`")
+MODULES = {file.name for folder in ("shoal", "tests", "benchmarks", "docs") for file in (ROOT / folder).rglob("*.py")}
 
 # What a fragment of a configuration is completed with.
 PRIVACY = "[privacy]\nepsilon = 4.0\n"
@@ -79,6 +82,23 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         file = (page.parent / path) if path else page
         assert file.exists(), f"{name(page)}: {target}"
         assert not anchor or anchor in anchors(file), f"{name(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    # given paths from the root, some with an asterisk, and names of modules alone, as in the proofs' `Code:` lines
+    text = page.read_text()
+    for path in PATH.findall(text):
+        made = path.endswith(".key") or path == "docker/secrets/"  # by the page's own commands
+        assert made or any(ROOT.glob(path.rstrip("/."))), f"{name(page)}: {path}"
+    for module in MODULE.findall(text):
+        assert module in MODULES, f"{name(page)}: {module}"
+
+
+def test_every_folder_of_the_package_is_in_the_architecture() -> None:
+    shown = set(PATH.findall((ROOT / "docs/architecture.md").read_text()))
+    packages = {f"{file.parent.relative_to(ROOT)}/" for file in (ROOT / "shoal").rglob("*.py")}
+    assert packages - {"shoal/"} <= shown
 
 
 def anchors(page: Path) -> set[str]:
