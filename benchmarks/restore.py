@@ -13,8 +13,7 @@ from aiokafka import TopicPartition
 
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.kafka.changelog import Reader
-from shoal.agents.kafka.configured import settings_of
-from shoal.agents.kafka.settings import BOUND
+from shoal.agents.kafka.settings import BOUND, settings_of
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.process import tune_garbage_collector
 from shoal.stream.topic import plan_topic

@@ -20,8 +20,7 @@ import structlog
 from faust.types.tuples import TP
 
 from shoal.agents.audit.session import open_session
-from shoal.agents.kafka.configured import settings_of
-from shoal.agents.kafka.settings import BOUND, RELEASE
+from shoal.agents.kafka.settings import BOUND, RELEASE, settings_of
 from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host

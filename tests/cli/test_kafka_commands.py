@@ -11,7 +11,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli import worker
 from shoal.agents.cli.main import app
-from shoal.agents.kafka.configured import settings_of
+from shoal.agents.kafka.settings import settings_of
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.kafka import Kafka

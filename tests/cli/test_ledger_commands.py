@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.cli import budget, key, migrate
+from shoal.agents.cli import audit, budget, key
 from shoal.models.errors import KeyFileError, LedgerError
 from tests.agents.audit.audit_examples import register, version
 
@@ -43,7 +43,7 @@ every = "1h"
 def shoal(*arguments: object) -> Result:
     app = typer.Typer()
     app.command("new")(key.new)
-    app.command("migrate")(migrate.migrate)
+    app.command("migrate")(audit.migrate)
     app.command("budget")(budget.budget)
     return CliRunner().invoke(app, [str(one) for one in arguments])
 

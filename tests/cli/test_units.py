@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import open_session
-from shoal.agents.cli import budget, check, migrate
+from shoal.agents.cli import audit, budget, check
 from shoal.agents.guarantee import together
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.config.file import Config
@@ -40,7 +40,7 @@ def shoal(*arguments: object) -> Result:
     app = typer.Typer()
     app.command("check")(check.check)
     app.command("budget")(budget.budget)
-    app.command("migrate")(migrate.migrate)
+    app.command("migrate")(audit.migrate)
     return CliRunner().invoke(app, [str(one) for one in arguments])
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shoal.agents.audit.session import load_config
-from shoal.agents.kafka.configured import settings_of
-from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.client_errors import why_not
 from shoal.agents.kafka.rights import find_rights
+from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import verify_topics
 from shoal.models.errors import KafkaError
 from tests.support.acls import LITERAL, READ, TOPIC, Acl

@@ -23,8 +23,8 @@ from sqlalchemy import func, select
 from shoal.agents.audit import key_file, verify
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import load_config
-from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.produce import produce_file
+from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import verify_topics
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.tables import Activation, Release

@@ -13,8 +13,7 @@ import orjson
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import HOST, free_port
-from shoal.agents.kafka.configured import settings_of
-from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from tests.support import acls, certificates
 from tests.support.acls import Acl, documented
 from tests.support.cluster import Cluster, Node

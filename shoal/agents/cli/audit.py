@@ -1,4 +1,7 @@
-"""`shoal audit`: proves what was released, from SQL and topic alone, or from the contributions and the key."""
+"""Commands about the audit log: `shoal migrate` makes its schema, `shoal audit` proves what was released.
+
+`audit verify` asks SQL and topic alone; `audit replay` also needs the contributions, or the events, and the key.
+"""
 
 import asyncio
 import sys
@@ -16,9 +19,9 @@ from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
-from shoal.agents.kafka.configured import settings_of
-from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
+from shoal.models.config.file import load
 from shoal.models.errors import AuditError, KafkaError
 from shoal.models.tables import Release
 
@@ -28,6 +31,18 @@ From = Annotated[
     Literal["contributions", "events"],
     typer.Option("--from", help="events: recompute the contributions too, which takes longer."),
 ]
+
+
+def migrate(config: ConfigPath, as_json: AsJson = False) -> None:
+    """Bring the SQL schema of the audit log to the state this version needs.
+
+    Safe to repeat, and with several at once. PostgreSQL needs it before any other command; SQLite does not.
+
+    Example: shoal migrate shoal.toml
+    """
+    with Ledger.open(load(config).audit.url, migrate=True) as ledger:
+        fields = {"log": ledger.log_id, "database": ledger.database.url.get_backend_name()}
+        result(fields, as_json=as_json, text=lambda: f"audit log {ledger.log_id}: schema up to date")
 
 
 def verify(config: ConfigPath, as_json: AsJson = False) -> None:

@@ -11,8 +11,8 @@ from shoal.agents.audit.session import Session, open_session, refuse_absent
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.guarantee import amount, guarantee, per, together
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
-from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.rights import verify_rights
+from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import verify_topics
 from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss

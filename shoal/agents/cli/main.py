@@ -8,19 +8,16 @@ from collections.abc import Callable
 import typer
 
 from shoal import __version__
-from shoal.agents.cli.audit import replay, verify
-from shoal.agents.cli.broker import broker
+from shoal.agents.cli.audit import migrate, replay, verify
 from shoal.agents.cli.budget import budget
 from shoal.agents.cli.check import check
 from shoal.agents.cli.demo import demo
+from shoal.agents.cli.kafka import broker, produce, topics
 from shoal.agents.cli.key import new
 from shoal.agents.cli.map import map_
-from shoal.agents.cli.migrate import migrate
 from shoal.agents.cli.plan import plan
-from shoal.agents.cli.produce import produce
 from shoal.agents.cli.run import run
 from shoal.agents.cli.simulate import buses
-from shoal.agents.cli.topics import topics
 from shoal.agents.cli.window import window
 from shoal.agents.cli.worker import worker
 from shoal.models.errors import ShoalError

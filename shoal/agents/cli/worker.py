@@ -16,7 +16,7 @@ from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.cli.stopping import leave
-from shoal.agents.kafka.configured import needed_settings
+from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.health import Health

@@ -15,9 +15,8 @@ from shoal.agents.demo.processes import Worker
 from shoal.agents.demo.progress import Progress
 from shoal.agents.demo.scene import Scene
 from shoal.agents.input.event_file import EventFile
-from shoal.agents.kafka.configured import settings_of
 from shoal.agents.kafka.produce import produce_file
-from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.kafka.topics import create_sources, verify_topics
 from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError

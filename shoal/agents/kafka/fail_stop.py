@@ -18,7 +18,7 @@ import orjson
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import ProducerFenced
 
-from shoal.agents.kafka.denials import explain
+from shoal.agents.kafka.client_errors import explain
 from shoal.models.errors import ShoalError
 
 _ending = threading.Lock()  # held for good by who ends the process

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.errors import KafkaError as ClientError
 
-from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.client_errors import why_not
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.config.file import Config
 from shoal.models.config.reading import NEWEST

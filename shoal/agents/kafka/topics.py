@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError,
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka.changelog import Reader
-from shoal.agents.kafka.connection_failures import why_not
+from shoal.agents.kafka.client_errors import why_not
 from shoal.agents.kafka.metadata import MetadataRequest
 from shoal.agents.kafka.reachability import BrokersNotReady, may_pass
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings

@@ -18,7 +18,7 @@ from aiokafka.errors import IllegalOperation, KafkaTimeoutError, ProducerFenced
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
-from shoal.agents.kafka.denials import refusal_of
+from shoal.agents.kafka.client_errors import refusal_of
 from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import FailStop

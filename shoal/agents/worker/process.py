@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import structlog
 
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.kafka.connection_failures import NotConnected
+from shoal.agents.kafka.client_errors import NotConnected
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.reachability import BrokersNotReady, Reach
 from shoal.agents.kafka.rights import verify_rights

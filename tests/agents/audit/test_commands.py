@@ -18,7 +18,7 @@ from shoal.agents.audit.replay.run import replay as replay_all
 from shoal.agents.audit.replay.scan import Scan
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.cli.main import app
-from shoal.agents.kafka.configured import settings_of
+from shoal.agents.kafka.settings import settings_of
 from shoal.models.chain import chain
 from shoal.models.errors import AuditError, KafkaError, KeyFileError, LedgerError
 from tests.support import tampering

@@ -18,7 +18,7 @@ from tests.support.kafka import Kafka, Record
 pytestmark = pytest.mark.kafka
 
 MAY_1997 = 862444800000  # milliseconds
-FOREGROUND = "import sys, typer; from shoal.agents.cli.broker import broker; sys.exit(typer.run(broker))"
+FOREGROUND = "import sys, typer; from shoal.agents.cli.kafka import broker; sys.exit(typer.run(broker))"
 
 
 def gone(pid: int, within: float = 10.0) -> bool:

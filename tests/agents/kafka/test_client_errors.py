@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import errors
 
-from shoal.agents.kafka.denials import explain, refusal_of
+from shoal.agents.kafka.client_errors import explain, refusal_of
 from shoal.agents.kafka.fail_stop import describe
 
 SENTENCES = {

@@ -1,19 +1,32 @@
-"""Why no broker can be used, by name: away, TLS, certificate, password, or a protocol that does not match.
+"""What the errors of Kafka's client mean to an operator, each in one sentence with a remedy.
 
-In come the settings; out comes one sentence with a remedy. aiokafka tries each broker and drops what it was told, so
-this tries once more, with aiokafka's own connection, and listens. Nothing here can fail: what it cannot name it calls
-by its type. No sentence holds a password.
+`explain` reads an error that came while a client worked: a missing right, a wrong clock, a changed password; None
+where the error's own name must do. `why_not` finds out why no broker can be used: away, TLS, certificate, password, or
+a protocol that does not match. aiokafka tries each broker and drops what it was told, so this connects once more, with
+aiokafka's own connection, and listens. Nothing here can fail: what it cannot name it calls by its type. No sentence
+holds a value, a user of the events, or a password.
 """
 
 import asyncio
 import contextlib
 import re
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from aiokafka.conn import create_conn
-from aiokafka.errors import IllegalSaslStateError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    IllegalOperation,
+    IllegalSaslStateError,
+    InvalidTimestampError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedSaslMechanismError,
+)
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -23,6 +36,51 @@ from shoal.models.errors import KafkaError
 LIMIT_MS = 5_000
 # What the other side has against our certificate, as OpenSSL writes it: SSLV3_ALERT_CERTIFICATE_UNKNOWN, or in words.
 CERTIFICATE_ALERT = re.compile(r"alert[ _]((?:\w+[ _])?certificate(?:[ _]\w+)?|unknown[ _]ca)\b", re.IGNORECASE)
+
+
+def explain(error: BaseException) -> str | None:
+    """What a client's error means to the operator."""
+    match error:
+        case GroupAuthorizationFailedError():
+            return f"Kafka denies Read on group {_names(error)}; grant it with kafka-acls"
+        case TopicAuthorizationFailedError():
+            return f"Kafka denies Read or Write on topic {_names(error)}; `shoal check` says which, grant it"
+        case TransactionalIdAuthorizationFailed():
+            return f"Kafka denies Write on transactional id {_names(error)}; grant it with kafka-acls"
+        case ClusterAuthorizationFailedError():
+            return "Kafka denies an operation on the cluster; `shoal check` says what a worker needs"
+        case SaslAuthenticationFailed():
+            return "Kafka refuses user or password; correct [kafka] sasl_username or the content of sasl_password_file"
+        case InvalidTimestampError():
+            return (
+                f"this host's clock is ahead of the broker's by more than an hour, or by more than the topic's "
+                f"message.timestamp.after.max.ms: it shows {_now()}; set it right, and start the worker again; nothing "
+                "is lost"
+            )
+        case IllegalOperation():
+            return "the transaction was refused; `shoal check` says which rights are missing"
+    return None
+
+
+def refusal_of(producer: Any, error: IllegalOperation) -> Exception:
+    """Why a transaction cannot be written to any more: the broker's refusal, which aiokafka keeps to itself.
+
+    It notes the refusal with the transaction, and says of everything after it that there is no transaction.
+    """
+    waiter = producer._txn_manager._transaction_waiter
+    refusal = waiter.exception() if waiter.done() and not waiter.cancelled() else None
+    found: Exception = refusal if isinstance(refusal, ClientError) else error
+    return found
+
+
+def _names(error: ClientError) -> str:
+    """The resources that the client named, if it did."""
+    names = error.args[0] if error.args else ""
+    return ", ".join(sorted(map(str, names))) if isinstance(names, set | frozenset | list | tuple) else str(names)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 class NotConnected(KafkaError):
