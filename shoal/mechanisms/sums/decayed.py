@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.tree_row import LARGEST
@@ -28,8 +28,8 @@ from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.steps.steps import NoisedSteps, equal_quantile
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node
+from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps, equal_quantile
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed
 
 _ARITIES = range(2, 65)
 _FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
@@ -37,7 +37,7 @@ _SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes
 
 
 @dataclass(frozen=True)
-class DecayedSteps:
+class DecayedSteps(OfSteps):
     """All public parameters of such a sum.
 
     >>> decay = Exponentials.exponential(Fraction(99, 100))
@@ -48,6 +48,8 @@ class DecayedSteps:
     >>> [round(summer.add(x) / sums.denominator, 4) for x in (100, 0, 0)]
     [100.0, 99.0, 98.01]
     """
+
+    denominator: ClassVar[int] = UNIT
 
     decay: Exponentials
     steps: NoisedSteps
@@ -61,25 +63,6 @@ class DecayedSteps:
     def mean_variance(self) -> float:
         """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
         return self.steps.mean_decayed_squares(self.decay) * self.steps.draw_variance
-
-    @property
-    def width(self) -> int:
-        return self.steps.width
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.steps.epsilon
-
-    @property
-    def mechanism(self) -> str:
-        return self.steps.mechanism
-
-    @property
-    def denominator(self) -> int:
-        return UNIT
-
-    def column(self, step: int) -> tuple[Node, ...]:
-        return self.steps.column(step)
 
     def variance(self, t: int) -> float:
         far = self._far
@@ -149,7 +132,7 @@ def _score(steps: NoisedSteps, decay: Exponentials) -> float:
     return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
 
 
-class DecayedSummer:
+class DecayedSummer(Headed):
     """The releases. The state holds noised numbers alone: it tells no more than what is published."""
 
     __slots__ = ("_noise", "_running", "_size", "t")
@@ -175,13 +158,6 @@ class DecayedSummer:
     def _rest(self, t: int) -> None:
         while self.t < t:
             self.add(0)
-
-    @property
-    def kept(self) -> Mapping[int, int]:
-        return {}
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return {}, []
 
     def head(self) -> list[Any]:
         """The number of the last step, and the running sums."""

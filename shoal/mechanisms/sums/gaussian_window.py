@@ -26,7 +26,7 @@ from shoal.mechanisms.counters.square_root import SquareRoot, draws, prefixes
 from shoal.mechanisms.counters.square_root_coefficients import LAG_BITS, STEP_BITS
 from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums.steps.steps import RowNoise
-from shoal.mechanisms.sums.sums import spelled
+from shoal.mechanisms.sums.sums import Noised, spelled
 from shoal.mechanisms.sums.window import WindowSummer
 
 LARGEST = 1 << 16  # window: of an epoch all sums are held
@@ -36,7 +36,7 @@ _QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
 
 
 @dataclass(frozen=True)
-class RootWindow:
+class RootWindow(Noised):
     """All public parameters of such a sum.
 
     >>> sums = RootWindow(1 << 20, Fraction(1), Fraction(1, 1000), length=4096)
@@ -45,15 +45,13 @@ class RootWindow:
     """
 
     mechanism: ClassVar[str] = "square-root"
-    denominator: ClassVar[int] = 1
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # charged once
-    delta: Fraction  # likewise
+    delta: Fraction  # paid once, like epsilon
     length: int  # W
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon, length=self.length)
+        super().__post_init__()
+        check.positive(length=self.length)
         check.probability(delta=self.delta)
         check.below(LARGEST + 1, length=self.length)
 
@@ -99,8 +97,7 @@ class RootWindow:
         return WindowSummer(self.length, lambda t: noise.between(max(t - self.length, 0), t))
 
     def shape(self) -> str:
-        epsilon, delta = spelled(self.epsilon), spelled(self.delta)
-        return f"RootWindow(width={self.width}, epsilon={epsilon}, delta={delta}, length={self.length})"
+        return f"RootWindow({self._shared_shape}, delta={spelled(self.delta)}, length={self.length})"
 
     def counts(self) -> WindowSummer:
         return WindowSummer(self.length, lambda t: 0)

@@ -26,7 +26,7 @@ from shoal.mechanisms.counters.spans import span_coefficients, span_squares
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.steps.steps import equal_quantile
-from shoal.mechanisms.sums.sums import Node, spelled, text
+from shoal.mechanisms.sums.sums import Headed, Node, Noised, text
 
 _FIRST = 64  # releases whose quantile is that of their very draws
 _NORMAL = 200  # a sum of so many draws is
@@ -50,7 +50,7 @@ def every_step(t: int) -> int:
 
 
 @dataclass(frozen=True)
-class RunningSum:
+class RunningSum(Noised):
     """All public parameters of such a sum. The horizon tunes accuracy and nothing else.
 
     >>> sums = RunningSum(1, Fraction(1), horizon=1000)
@@ -59,10 +59,7 @@ class RunningSum:
     """
 
     mechanism: ClassVar[str] = "blue"
-    denominator: ClassVar[int] = 1
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once
     horizon: int | None = None  # steps expected, if that is known
 
     def __post_init__(self) -> None:
@@ -152,7 +149,7 @@ class RunningSum:
         return RunningSummer(self.tree.counter(subkey).noise)
 
     def shape(self) -> str:
-        return f"RunningSum(width={self.width}, epsilon={spelled(self.epsilon)}, horizon={self.horizon})"
+        return f"RunningSum({self._shared_shape}, horizon={self.horizon})"
 
     def counts(self) -> "RunningSummer":
         return RunningSummer(lambda t: 0)
@@ -182,7 +179,7 @@ def _upper_moments(tree: Complete) -> tuple[float, float]:
     return cast(LeastSquares, tree.upper).moments(tree.upper.leaves)
 
 
-class RunningSummer:
+class RunningSummer(Headed):
     """The releases: the exact sum, and noise that is a function of t."""
 
     __slots__ = ("_noise", "_sum", "released", "t")
@@ -202,13 +199,6 @@ class RunningSummer:
     def skip(self, steps: int) -> None:
         """Let empty steps take their places in the trees."""
         self.t += steps
-
-    @property
-    def kept(self) -> Mapping[int, int]:
-        return {}
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return {}, []
 
     def head(self) -> list[Any]:
         """The number of the last step, and the sum."""

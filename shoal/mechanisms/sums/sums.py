@@ -16,9 +16,11 @@ Silence      `skip` passes steps in which, publicly, nobody contributes and whic
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
+from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
 
 FRACTION = 40  # binary places of weights, and of sums that have them
@@ -144,6 +146,38 @@ def spelled(number: Fraction) -> str:
     return f"Fraction({number.numerator}, {number.denominator})"
 
 
+@dataclass(frozen=True)
+class Noised:
+    """What is public about anything that noise of its own protects."""
+
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # paid once, wherever the unit's changes lie
+
+    def __post_init__(self) -> None:
+        check.positive(width=self.width, epsilon=self.epsilon)
+
+    @property
+    def denominator(self) -> int:
+        return 1
+
+    @property
+    def _shared_shape(self) -> str:
+        return f"width={self.width}, epsilon={spelled(self.epsilon)}"
+
+
+class Headed:
+    """A summer whose head is all of its state."""
+
+    __slots__ = ()
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        return {}
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        return {}, []
+
+
 class Kept:
     """The exact sums of the last `length` steps, without those that are 0, and what changed in them.
 
@@ -188,3 +222,27 @@ class Kept:
     def restore(self, held: Mapping[int, int]) -> None:
         self.held = dict(sorted(held.items()))
         self._added, self._dropped = {}, []
+
+
+class Windowed:
+    """A summer that keeps the exact sums of the last `length` steps that are not 0."""
+
+    __slots__ = ("_steps", "t")
+
+    def __init__(self, length: int) -> None:
+        self._steps, self.t = Kept(length), 0
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        return self._steps.held
+
+    def take_changes(self) -> tuple[dict[int, int], list[int]]:
+        return self._steps.take_changes()
+
+    def head(self) -> list[Any]:
+        """The number of the last step."""
+        return [self.t]
+
+    def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
+        (self.t,) = head
+        self._steps.restore(kept)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys, rounded
@@ -23,14 +23,14 @@ from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.steps.steps import NoisedSteps
-from shoal.mechanisms.sums.sums import Kept, Node
+from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps
+from shoal.mechanisms.sums.sums import Windowed
 
 _ARITIES = range(2, 65)
 
 
 @dataclass(frozen=True)
-class WindowSum:
+class WindowSum(OfSteps):
     """All public parameters of such a sum.
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
@@ -39,6 +39,8 @@ class WindowSum:
     >>> WindowSum.best(8, width=1, epsilon=Fraction(1)).mechanism
     'per-step'
     """
+
+    denominator: ClassVar[int] = 1
 
     length: int
     steps: NoisedSteps
@@ -51,25 +53,6 @@ class WindowSum:
         """The sum with the least mean variance over all positions of a window."""
         check.positive(length=length)
         return cls(length, _best_steps(length)(width, epsilon))
-
-    @property
-    def width(self) -> int:
-        return self.steps.width
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.steps.epsilon
-
-    @property
-    def mechanism(self) -> str:
-        return self.steps.mechanism
-
-    @property
-    def denominator(self) -> int:
-        return 1
-
-    def column(self, step: int) -> tuple[Node, ...]:
-        return self.steps.column(step)
 
     def variance(self, t: int) -> float:
         return self.steps.window_variance(self.length, t)
@@ -120,15 +103,14 @@ def _score(steps: NoisedSteps, length: int) -> float:
     return six_digits(steps.levels**2 * steps.mean_window_squares(length))
 
 
-class WindowSummer:
+class WindowSummer(Windowed):
     """The releases: the exact sum of the window, and noise that is a function of t."""
 
-    __slots__ = ("_noise", "_steps", "_sum", "t")
+    __slots__ = ("_noise", "_sum")
 
     def __init__(self, length: int, noise: Callable[[int], int]) -> None:
-        self._steps, self._noise = Kept(length), noise
-        self._sum = 0
-        self.t = 0
+        super().__init__(length)
+        self._noise, self._sum = noise, 0
 
     def add(self, x: int) -> int:
         self.t += 1
@@ -139,19 +121,6 @@ class WindowSummer:
         self.t += steps
         self._sum -= self._steps.forget(self.t)
 
-    @property
-    def kept(self) -> Mapping[int, int]:
-        """The exact sums of the window's steps that are not 0."""
-        return self._steps.held
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return self._steps.take_changes()
-
-    def head(self) -> list[Any]:
-        """The number of the last step."""
-        return [self.t]
-
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        (self.t,) = head
-        self._steps.restore(kept)
+        super().restore(head, kept)
         self._sum = sum(kept.values())

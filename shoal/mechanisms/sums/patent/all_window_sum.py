@@ -26,7 +26,7 @@ from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.running import Last, Part, every_step
-from shoal.mechanisms.sums.sums import Node, spelled, text
+from shoal.mechanisms.sums.sums import Headed, Node, Noised, spelled, text
 
 HEIGHTS = MAX_INDEX.bit_length() - 1  # steps 1 .. 2**48 - 1 have nodes of these heights that they complete
 _TERMS = 200  # of zeta's series, before the integral takes over
@@ -34,7 +34,7 @@ _STEPS = 1 << 20  # a scale is rounded up to a multiple of 1 / this
 
 
 @dataclass(frozen=True)
-class AllWindowSum:
+class AllWindowSum(Noised):
     """All public parameters of it. A release is the sum since the beginning; `released` has the nodes it completes.
 
     >>> sums = AllWindowSum(1, Fraction(1))
@@ -43,14 +43,11 @@ class AllWindowSum:
     """
 
     mechanism: ClassVar[str] = "patent"
-    denominator: ClassVar[int] = 1
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once
     exponent: Fraction = Fraction(5, 4)  # s
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon, exponent=self.exponent)
+        super().__post_init__()
         if self.exponent <= 1:
             raise ValueError(f"exponent must be greater than 1, not {self.exponent}: the budgets would have no sum")
 
@@ -103,8 +100,7 @@ class AllWindowSum:
         return AllWindowSummer([noise.draw for noise in draws])
 
     def shape(self) -> str:
-        epsilon, exponent = spelled(self.epsilon), spelled(self.exponent)
-        return f"AllWindowSum(width={self.width}, epsilon={epsilon}, exponent={exponent})"
+        return f"AllWindowSum({self._shared_shape}, exponent={spelled(self.exponent)})"
 
     def counts(self) -> "AllWindowSummer":
         return AllWindowSummer([lambda index: 0] * HEIGHTS)
@@ -157,7 +153,7 @@ def zeta(exponent: Fraction) -> Fraction:
     return series + most(power(_TERMS + Fraction(1, 2), 1 - exponent)) / (exponent - 1)
 
 
-class AllWindowSummer:
+class AllWindowSummer(Headed):
     """The releases. The state is the exact sum of each node of the cover of the steps so far."""
 
     __slots__ = ("_draws", "_sums", "released", "t")
@@ -192,13 +188,6 @@ class AllWindowSummer:
             inside = [j for j, at in _cover(0, before) if start <= at < start + (1 << height)]
             sums[height] = sum(self._sums[j] for j in inside)
         self._sums = sums
-
-    @property
-    def kept(self) -> Mapping[int, int]:
-        return {}
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return {}, []
 
     def head(self) -> list[Any]:
         """The number of the last step, and the sums of the cover's nodes."""

@@ -24,7 +24,7 @@ from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.decayed import exact
 from shoal.mechanisms.sums.exponentials import RATE_BITS, Exponentials, power
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node, Summer, spelled, text
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed, Node, Noised, Summer, spelled, text
 
 _HEIGHTS = MAX_INDEX.bit_length() - 1
 _SHIFT = RATE_BITS - FRACTION
@@ -32,7 +32,7 @@ _LARGEST = (1 << RATE_BITS) - (1 << RATE_BITS - 40)  # so that powers that are n
 
 
 @dataclass(frozen=True)
-class ExponentialSum:
+class ExponentialSum(Noised):
     """All public parameters of such a sum.
 
     >>> sums = ExponentialSum(1, Fraction(1), Fraction(99, 100))
@@ -43,12 +43,10 @@ class ExponentialSum:
     mechanism: ClassVar[str] = "patent"
     denominator: ClassVar[int] = UNIT
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once
     alpha: Fraction  # what is left of a step's weight one step later
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon)
+        super().__post_init__()
         check.probability(alpha=self.alpha)
         if not 0 < self.factor <= _LARGEST:
             raise ValueError(f"alpha must lie between 2**-96 and 1 - 2**-40, not {self.alpha}: its powers need that")
@@ -127,14 +125,13 @@ class ExponentialSum:
         return ExponentialSummer(self, subkey)
 
     def shape(self) -> str:
-        epsilon, alpha = spelled(self.epsilon), spelled(self.alpha)
-        return f"ExponentialSum(width={self.width}, epsilon={epsilon}, alpha={alpha})"
+        return f"ExponentialSum({self._shared_shape}, alpha={spelled(self.alpha)})"
 
     def counts(self) -> Summer:
         return exact(Exponentials.exponential(self.alpha))
 
 
-class ExponentialSummer:
+class ExponentialSummer(Headed):
     """The releases: for each height the state holds the exact sum of the last left node that is not empty."""
 
     __slots__ = ("_draws", "_nodes", "_noise", "_sums", "t")
@@ -167,13 +164,6 @@ class ExponentialSummer:
     def skip(self, steps: int) -> None:
         """Let ages grow; nodes that were not complete become so now or later."""
         self.t += steps
-
-    @property
-    def kept(self) -> Mapping[int, int]:
-        return {}
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return {}, []
 
     def head(self) -> list[Any]:
         """The number of the last step, and (height, index, sum) of the nodes."""

@@ -28,7 +28,7 @@ from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.error_bars import noise_quantile, six_digits
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.patent.window_sum import DyadicNoise, DyadicWindow
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Kept, Node, spelled
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node, Noised, Windowed, spelled
 
 _WEIGHT_BITS = 96
 LARGEST_HORIZON = 1 << 30
@@ -43,7 +43,7 @@ class Aged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PolynomialSum:
+class PolynomialSum(Noised):
     """All public parameters of such a sum.
 
     >>> sums = PolynomialSum(1, Fraction(1), exponent=Fraction(2), error=Fraction(1, 2), horizon=1000)
@@ -56,14 +56,13 @@ class PolynomialSum:
     mechanism: ClassVar[str] = "patent"
     denominator: ClassVar[int] = UNIT
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once
     exponent: Fraction  # c, greater than 1
     error: Fraction  # r
     horizon: int  # largest age that matters
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon, exponent=self.exponent, horizon=self.horizon)
+        super().__post_init__()
+        check.positive(exponent=self.exponent, horizon=self.horizon)
         check.probability(error=self.error)
         check.below(LARGEST_HORIZON, horizon=self.horizon)
         if not 1 < self.exponent <= 16:
@@ -131,9 +130,8 @@ class PolynomialSum:
         return PolynomialSummer(self, noises)
 
     def shape(self) -> str:
-        epsilon, exponent, error = spelled(self.epsilon), spelled(self.exponent), spelled(self.error)
-        rest = f"epsilon={epsilon}, exponent={exponent}, error={error}, horizon={self.horizon}"
-        return f"PolynomialSum(width={self.width}, {rest})"
+        exponent, error = spelled(self.exponent), spelled(self.error)
+        return f"PolynomialSum({self._shared_shape}, exponent={exponent}, error={error}, horizon={self.horizon})"
 
     def counts(self) -> "PolynomialSummer":
         return PolynomialSummer(self, [lambda t: 0] * len(self.windows))
@@ -149,17 +147,16 @@ def _subkey(subkey: Subkeys, window: int, block: int) -> bytes:
     return subkey(_number(window, block))
 
 
-class PolynomialSummer:
+class PolynomialSummer(Windowed):
     """The releases: the exact sum of each window, and noise that is a function of t."""
 
-    __slots__ = ("_edges", "_noises", "_steps", "_sums", "_windows", "t")
+    __slots__ = ("_edges", "_noises", "_sums", "_windows")
 
     def __init__(self, sums: PolynomialSum, noises: Sequence[Callable[[int], int]]) -> None:
-        self._windows, self._steps = sums.windows, Kept(sums.length)
+        super().__init__(sums.length)
+        self._windows, self._noises = sums.windows, noises
         self._edges = [*(aged.age for aged in sums.windows), sums.length]
         self._sums = [0] * len(sums.windows)
-        self._noises = noises
-        self.t = 0
 
     def add(self, x: int) -> int:
         """Take one more step: each window passes its oldest step to the next."""
@@ -181,19 +178,6 @@ class PolynomialSummer:
         for step, x in self._steps.held.items():
             self._sums[bisect_right(self._edges, self.t - step) - 1] += x
 
-    @property
-    def kept(self) -> Mapping[int, int]:
-        """The exact sums of the windows' steps that are not 0."""
-        return self._steps.held
-
-    def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        return self._steps.take_changes()
-
-    def head(self) -> list[Any]:
-        """The number of the last step."""
-        return [self.t]
-
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:
-        (self.t,) = head
-        self._steps.restore(kept)
+        super().restore(head, kept)
         self._sum()

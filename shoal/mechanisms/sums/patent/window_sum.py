@@ -21,14 +21,14 @@ from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
-from shoal.mechanisms.sums.sums import Node, spelled
+from shoal.mechanisms.sums.sums import Node, Noised
 from shoal.mechanisms.sums.window import WindowSummer
 
 BlockNode = tuple[int, int]  # of a node: block, and number in the block's tree, the root being 1
 
 
 @dataclass(frozen=True)
-class DyadicWindow:
+class DyadicWindow(Noised):
     """All public parameters of such a sum. Nodes of a tree that begin after the block's end do not exist.
 
     >>> sums = DyadicWindow(1, Fraction(1), length=1024)
@@ -39,14 +39,12 @@ class DyadicWindow:
     """
 
     mechanism: ClassVar[str] = "patent"
-    denominator: ClassVar[int] = 1
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once
     length: int  # W
 
     def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon, length=self.length)
+        super().__post_init__()
+        check.positive(length=self.length)
         check.below(MAX_INDEX >> 2, length=self.length)
 
     @cached_property
@@ -101,7 +99,7 @@ class DyadicWindow:
         return WindowSummer(self.length, DyadicNoise(self, subkey).at)
 
     def shape(self) -> str:
-        return f"DyadicWindow(width={self.width}, epsilon={spelled(self.epsilon)}, length={self.length})"
+        return f"DyadicWindow({self._shared_shape}, length={self.length})"
 
     def counts(self) -> WindowSummer:
         return WindowSummer(self.length, lambda t: 0)

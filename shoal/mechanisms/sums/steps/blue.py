@@ -16,6 +16,7 @@ Source       blue.py
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,11 +39,13 @@ class BlueSteps(Spans):
     (196, Fraction(3, 1), 153, 238)
     """
 
+    mechanism: ClassVar[str] = "blue"
+
     arity: int
     height: int
 
     def __post_init__(self) -> None:
-        Spans.__post_init__(self)
+        super().__post_init__()
         check_shape(self.arity, self.levels)
 
     @property
@@ -51,10 +54,6 @@ class BlueSteps(Spans):
 
     def shape(self) -> str:
         return f"BlueSteps({self._shared_shape}, arity={self.arity}, height={self.height})"
-
-    @property
-    def mechanism(self) -> str:
-        return "blue"
 
     @cached_property
     def tree(self) -> LeastSquares:

@@ -17,7 +17,7 @@ Source       this project's; trees of blocks: Hay, Rastogi, Miklau and Suciu (20
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,20 +49,19 @@ class HatSteps(NoisedSteps):
     [(0, 22, 1), (1, 1, 35), (1, 2, 5)]
     """
 
+    mechanism: ClassVar[str] = "hats"
+    denominator: ClassVar[int] = 1 << PLACES  # of every e_t
+
     ratios: tuple[int, ...]
     segment: int = 256  # steps at least that are estimated together: more cost less each
 
     def __post_init__(self) -> None:
-        NoisedSteps.__post_init__(self)
+        super().__post_init__()
         if not self.ratios or min(self.ratios) < 2 or self.strides[-1] > LARGEST:
             raise ValueError(f"ratios must be 2 or more, and their product at most {LARGEST}, not {self.ratios}")
 
     def shape(self) -> str:
         return f"HatSteps({self._shared_shape}, ratios={self.ratios}, segment={self.segment})"
-
-    @property
-    def mechanism(self) -> str:
-        return "hats"
 
     @property
     def levels(self) -> int:
@@ -79,10 +78,6 @@ class HatSteps(NoisedSteps):
         """The number of steps that are estimated together."""
         top = self.strides[-1]
         return max(_OWN, self.segment // top) * top
-
-    @property
-    def denominator(self) -> int:
-        return 1 << PLACES
 
     def column(self, step: int) -> tuple[Node, ...]:
         """The step's own draw, and for each stride the two hats that cover it."""

@@ -13,6 +13,7 @@ Source       Dwork, McSherry, Nissim and Smith (2006)
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.noise import laplace
@@ -32,12 +33,10 @@ class LaplaceSteps(Spans):
     (18.4, 10)
     """
 
+    mechanism: ClassVar[str] = "per-step"
+
     def shape(self) -> str:
         return f"LaplaceSteps({self._shared_shape})"
-
-    @property
-    def mechanism(self) -> str:
-        return "per-step"
 
     @property
     def levels(self) -> int:
@@ -45,10 +44,6 @@ class LaplaceSteps(Spans):
 
     @property
     def size(self) -> int:
-        return 1
-
-    @property
-    def denominator(self) -> int:
         return 1
 
     def column(self, step: int) -> tuple[Node, ...]:

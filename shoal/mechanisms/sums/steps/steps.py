@@ -16,18 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanisms import check
 from shoal.mechanisms.counters.complete_tree import Prefixes
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.sums import Node, spelled
+from shoal.mechanisms.sums.sums import Node, Noised
 
 Floats = NDArray[np.float64]
 FEW = 150  # draws: below that, one by one is faster
@@ -43,19 +42,10 @@ class StepNoise(Protocol):
 
 
 @dataclass(frozen=True)
-class NoisedSteps(ABC):
+class NoisedSteps(Noised, ABC):
     """All public parameters of steps with noise."""
 
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # paid once, wherever the unit's changes lie
-
-    def __post_init__(self) -> None:
-        check.positive(width=self.width, epsilon=self.epsilon)
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> str:
-        """The name that a release gives the mechanism that made it."""
+    mechanism: ClassVar[str]  # the name that a release gives the mechanism that made it
 
     @property
     @abstractmethod
@@ -65,10 +55,6 @@ class NoisedSteps(ABC):
     @abstractmethod
     def shape(self) -> str:
         """The steps' part of the digest of a metric's parameters; see `DecayedSum.shape`."""
-
-    @property
-    def _shared_shape(self) -> str:
-        return f"width={self.width}, epsilon={spelled(self.epsilon)}"
 
     @property
     def l1_sensitivity(self) -> int:
@@ -88,11 +74,6 @@ class NoisedSteps(ABC):
     @abstractmethod
     def size(self) -> int:
         """The number of steps after which draws have nothing in common with those before."""
-
-    @property
-    @abstractmethod
-    def denominator(self) -> int:
-        """The common denominator of all e_t."""
 
     @abstractmethod
     def column(self, step: int) -> tuple[Node, ...]:
@@ -125,6 +106,27 @@ class NoisedSteps(ABC):
     @abstractmethod
     def drawn(self, subkey: Subkeys) -> StepNoise:
         """The noise under a key."""
+
+
+class OfSteps:
+    """A weighted sum of noised steps, which is as private as they are."""
+
+    steps: NoisedSteps
+
+    @property
+    def width(self) -> int:
+        return self.steps.width
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.steps.epsilon
+
+    @property
+    def mechanism(self) -> str:
+        return self.steps.mechanism
+
+    def column(self, step: int) -> tuple[Node, ...]:
+        return self.steps.column(step)
 
 
 class Spans(NoisedSteps):
