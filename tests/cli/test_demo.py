@@ -22,13 +22,12 @@ from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
 from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.processes import Audited
-from shoal.agents.demo.progress import Progress
-from shoal.agents.demo.scene import Told
-from shoal.agents.demo.shop.board import gauge
+from shoal.agents.demo.progress import DemoProgress
+from shoal.agents.demo.scene import Conclusion
 from shoal.agents.demo.shop.purchases import FILE, Purchases
-from shoal.agents.demo.shop.scene import Shop
+from shoal.agents.demo.shop.scene import ShopScene
 from shoal.agents.demo.show import Shown, run_demo
-from shoal.agents.demo.view import PlainView, TerminalView
+from shoal.agents.demo.view import PlainView, TerminalView, gauge
 from shoal.models.errors import AuditError, ConfigError, InputError, KafkaError
 
 SHOAL = (sys.executable, "-m", "shoal")
@@ -60,15 +59,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 
 @pytest.fixture(scope="module")
-def shop() -> Shop:
-    return Shop(Purchases.read())
+def shop() -> ShopScene:
+    return ShopScene.open(Path())
 
 
 @pytest.fixture(scope="module")
-def progress(demo: Demo, shop: Shop) -> Progress:
+def progress(demo: Demo, shop: ShopScene) -> DemoProgress:
     """What the demo had seen at its end."""
     config = load_config(demo.folder / "shoal.toml")
-    found = Progress(config, shop.count, shop.due(config), sent=69_659)
+    found = DemoProgress(config, shop.count, shop.due(config), sent=69_659)
     for line in (demo.folder / "releases.jsonl").read_bytes().splitlines():
         found.take(line)
     for level in LEVELS:
@@ -140,9 +139,11 @@ def test_the_worker_ended_in_order(demo: Demo) -> None:
     assert b'"stopped"' in (demo.folder / "worker.log").read_bytes().splitlines()[-1]
 
 
-def test_the_summary_says_what_activated_and_what_did_not(shop: Shop, progress: Progress, tmp_path: Path) -> None:
-    told = shop.look_back(progress, tmp_path, "")
-    text = Shown(progress, Audited(True, ""), told, tmp_path).text
+def test_the_summary_says_what_activated_and_what_did_not(
+    shop: ShopScene, progress: DemoProgress, tmp_path: Path
+) -> None:
+    conclusion = shop.conclude(progress, tmp_path, "")
+    text = Shown(progress, Audited(True, ""), conclusion, tmp_path).text
     assert progress.complete
     assert "69,659 purchases of 23,570 customers" in text
     assert "1,092 releases, each confirmed bit for bit" in text
@@ -152,7 +153,7 @@ def test_the_summary_says_what_activated_and_what_did_not(shop: Shop, progress: 
     assert "656 purchases beyond a customer's first 64" in text
     assert "activated: 2 on 1 Feb 1997, 3 on 1 Mar 1997, 4 on 1 Apr 1997, 5 on 1 May 1997" in text
     assert "level 6 never: it takes 72,992 purchases" in text
-    assert "NOT all confirmed" in Shown(progress, Audited(False, ""), told, tmp_path).text
+    assert "NOT all confirmed" in Shown(progress, Audited(False, ""), conclusion, tmp_path).text
 
 
 # ---------------------------------------------------------------- the end, however it comes
@@ -221,10 +222,14 @@ def test_an_unconfirmed_audit_is_a_failure_that_says_why(demo: Demo) -> None:
     assert processes._last_object(b"no JSON") == {}
 
 
-def test_a_demo_whose_audit_fails_is_a_failure(demo: Demo, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_demo_whose_audit_fails_is_a_failure(
+    demo: Demo, progress: DemoProgress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given a demo of which an auditor says that a release is not what it must be
     audited = Audited(False, "audit replay: basket: differs")
-    shown = Shown(progress, audited, Told(["all"], {"picture": Path("picture.png")}, demo.last["final"]), demo.folder)
+    shown = Shown(
+        progress, audited, Conclusion(["all"], {"picture": Path("picture.png")}, demo.last["final"]), demo.folder
+    )
     monkeypatch.setattr(show, "run_demo", lambda _scene, _out, _view: shown)
     # then the last line says so, and so does the status
     done = CliRunner().invoke(app, ["demo", "--json", "--out", str(demo.folder)])
@@ -278,7 +283,7 @@ def test_two_demos_never_share_a_folder(tmp_path: Path) -> None:
 def test_what_is_not_installed_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "home", lambda _version: tmp_path)
     with pytest.raises(KafkaError, match="run `make install`"):
-        run_demo(Shop.open, tmp_path / "demo", PlainView())
+        run_demo(ShopScene.open, tmp_path / "demo", PlainView())
     assert not (tmp_path / "demo").exists()
     with pytest.raises(InputError, match="make install"):
         Purchases.read(tmp_path / "purchases.csv.gz")
@@ -287,7 +292,7 @@ def test_what_is_not_installed_is_named_with_its_remedy(tmp_path: Path, monkeypa
 # ---------------------------------------------------------------- what a terminal shows
 
 
-def test_the_board_shows_progress_estimate_and_truth(shop: Shop, progress: Progress) -> None:
+def test_the_board_shows_progress_estimate_and_truth(shop: ShopScene, progress: DemoProgress) -> None:
     console = Console(file=io.StringIO(), width=130, record=True)
     console.print(shop.board(progress))
     text = console.export_text()
@@ -297,16 +302,16 @@ def test_the_board_shows_progress_estimate_and_truth(shop: Shop, progress: Progr
     assert "basket-full: activated level 2 since 1997-02-01, 3 since" in text
 
 
-def test_the_board_is_there_before_the_first_release(shop: Shop, progress: Progress) -> None:
+def test_the_board_is_there_before_the_first_release(shop: ShopScene, progress: DemoProgress) -> None:
     console = Console(file=io.StringIO(), width=130, record=True)
-    nothing = Progress(progress.config, shop.count, progress.due)
+    nothing = DemoProgress(progress.config, shop.count, progress.due)
     console.print(shop.board(nothing))
     assert console.export_text().count("waiting") == 2
     assert shop.line(nothing) == ""
     assert not nothing.complete
 
 
-def test_a_terminal_gets_a_moving_table_and_is_left_in_order(shop: Shop, progress: Progress) -> None:
+def test_a_terminal_gets_a_moving_table_and_is_left_in_order(shop: ShopScene, progress: DemoProgress) -> None:
     written = io.StringIO()
     view = TerminalView(Console(file=written, force_terminal=True, width=130))
     view.show(shop, progress)

@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli.main import app
-from shoal.agents.demo.places.outcome import found_in
-from shoal.agents.demo.places.scene import Places
-from shoal.agents.demo.progress import Progress
+from shoal.agents.demo.places.outcome import outcomes
+from shoal.agents.demo.places.scene import PlacesScene
+from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.view import PlainView
 from shoal.agents.map import FIRST
 from shoal.models.times import iso
 
-SMALL = partial(Places.open, users=600, hours=2)
+SMALL = partial(PlacesScene.open, users=600, hours=2)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 
 @pytest.fixture(scope="module")
-def scene(shown: Shown) -> Places:
+def scene(shown: Shown) -> PlacesScene:
     return SMALL(shown.out)
 
 
@@ -46,7 +46,7 @@ def test_it_is_audited_and_leaves_a_map(shown: Shown) -> None:
     assert shown.text.splitlines()[0] == f"{fields['events']:,} events of 600 simulated buses"
 
 
-def test_every_cell_in_which_a_bus_counts_is_released_or_said_not_to_be(shown: Shown, scene: Places) -> None:
+def test_every_cell_in_which_a_bus_counts_is_released_or_said_not_to_be(shown: Shown, scene: PlacesScene) -> None:
     releases = [orjson.loads(line) for line in Path(shown.fields["file"]).read_bytes().splitlines()]
     cells = {(one["at"], one["group"]) for one in releases}
     assert len(cells) == len(releases) == shown.fields["releases"]
@@ -84,13 +84,13 @@ def test_the_map_is_the_one_that_the_command_draws(shown: Shown, tmp_path: Path)
 # ---------------------------------------------------------------- what is shown meanwhile
 
 
-def text_of(scene: Places, progress: Progress) -> str:
+def text_of(scene: PlacesScene, progress: DemoProgress) -> str:
     console = Console(file=io.StringIO(), width=130, record=True)
     console.print(scene.board(progress))
     return console.export_text()
 
 
-def release(scene: Places, number: int, off: float | None) -> dict[str, Any]:
+def release(scene: PlacesScene, number: int, off: float | None) -> dict[str, Any]:
     """A release of a true cell, so far from the truth."""
     at, cell = list(scene.truth)[number]
     mean = scene.truth[at, cell].mean
@@ -101,9 +101,9 @@ def release(scene: Places, number: int, off: float | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_terminal_sees_hours_fill_and_how_far_they_are_from_the_truth(shown: Shown, scene: Places) -> None:
+def test_a_terminal_sees_hours_fill_and_how_far_they_are_from_the_truth(shown: Shown, scene: PlacesScene) -> None:
     config = load_config(shown.out / "shoal.toml")
-    progress = Progress(config, scene.count, scene.due(config), sent=1000)
+    progress = DemoProgress(config, scene.count, scene.due(config), sent=1000)
     assert "waiting" in text_of(scene, progress)
     assert scene.line(progress) == ""
     progress.take(orjson.dumps(release(scene, 0, None)))
@@ -120,11 +120,13 @@ def test_a_terminal_sees_hours_fill_and_how_far_they_are_from_the_truth(shown: S
     assert progress.complete
 
 
-def test_a_map_without_a_number_is_told_too(shown: Shown, scene: Places, tmp_path: Path) -> None:
+def test_a_map_without_a_number_is_told_too(shown: Shown, scene: PlacesScene, tmp_path: Path) -> None:
     config = load_config(shown.out / "shoal.toml")
-    progress = Progress(config, scene.count, scene.due(config))
+    progress = DemoProgress(config, scene.count, scene.due(config))
     progress.take(orjson.dumps(release(scene, 0, None)))
-    told = scene.look_back(progress, tmp_path, "a verdict")
-    assert told.lines[1:] == ["0 speeds of cells in an hour; 1 cells are not released for an hour, with too few buses"]
-    assert told.final["median_error"] is None
-    assert found_in([], scene.truth) == []
+    conclusion = scene.conclude(progress, tmp_path, "a verdict")
+    assert conclusion.lines[1:] == [
+        "0 speeds of cells in an hour; 1 cells are not released for an hour, with too few buses"
+    ]
+    assert conclusion.final["median_error"] is None
+    assert outcomes([], scene.truth) == []

@@ -34,16 +34,15 @@ def demo(
     Example: shoal demo --out shoal-demo
     """
     # What draws takes half a second that no other command should wait for.
-    from shoal.agents.demo.places.scene import Places
-    from shoal.agents.demo.shop.scene import Shop
+    from shoal.agents.demo.places.scene import PlacesScene
+    from shoal.agents.demo.shop.scene import ShopScene
     from shoal.agents.demo.show import run_demo
     from shoal.agents.demo.view import open_view
 
+    folder = out or Path("shoal-demo-geo" if geo else "shoal-demo")
     with open_view() as view:
         try:
-            shown = run_demo(
-                Places.open if geo else Shop.open, out or Path("shoal-demo-geo" if geo else "shoal-demo"), view
-            )
+            shown = run_demo(PlacesScene.open if geo else ShopScene.open, folder, view)
         except KeyboardInterrupt:
             view.say("stopped before the end, and with it everything that was started")
             raise

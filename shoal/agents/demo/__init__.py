@@ -1,8 +1,8 @@
 """`shoal demo`: the whole way of the data on one machine, with the truth beside it.
 
-scene       what one demo has of its own: events, configuration, table, picture
 shop        real purchases: means over all of them, released day by day
 places      simulated buses: mean speeds by place and hour, on a map
+scene       what each of the two has of its own
 
 folder      the folder of a demo, made anew: configuration, key, lock
 processes   worker and auditors: started, watched, stopped, never left behind

@@ -44,7 +44,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-class Worker:
+class WorkerProcess:
     """A running `shoal worker`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -53,7 +53,6 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
@@ -62,32 +61,30 @@ class Worker:
         return READY in self._log.read_bytes()
 
     def check(self) -> None:
-        """See that it still runs.
+        """Check that it still runs.
 
         Raises:
-            KafkaError: it has ended; with its last words.
+            KafkaError: it has ended; with the last line of its log.
         """
         if self._process.poll() is not None:
-            last = self._log.read_text("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("shoal: ")
-            raise KafkaError(
-                f"the worker ended with status {self._process.returncode}: {last or 'see ' + str(self._log)}"
-            )
+            last = _last_line(self._log.read_bytes()) or f"see {self._log}"
+            raise KafkaError(f"the worker ended with status {self._process.returncode}: {last}")
 
 
 @contextmanager
-def worker(config: Path, log: Path) -> Iterator[Worker]:
+def worker(config: Path, log: Path) -> Iterator[WorkerProcess]:
     """Run a worker as long as the context lasts; its log goes to a file."""
     with log.open("wb") as output:
         process = start("worker", str(config), stdout=output, stderr=output)
     try:
-        yield Worker(process, log)
+        yield WorkerProcess(process, log)
     finally:
         stop(process)
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What two auditors found who know nothing of the demo."""
+    """The verdict of two auditors that know nothing of the demo."""
 
     ok: bool  # whether both confirm everything, and as many releases as there are
     complaint: str  # "" if there is none
@@ -101,11 +98,10 @@ def audit(config: Path, releases: int) -> Audited:
     try:
         for (name, *_), process in zip(commands, processes, strict=True):
             out, errors = process.communicate()
-            found = _last_object(out)
-            sound = process.returncode == 0 and found.get("ok") is True
-            if not sound or found.get("confirmed", releases) != releases:
-                said = errors.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("shoal: ")
-                complaints.append(f"audit {name}: {said or _first_finding(found)}")
+            report = _last_object(out)
+            sound = process.returncode == 0 and report.get("ok") is True
+            if not sound or report.get("confirmed", releases) != releases:
+                complaints.append(f"audit {name}: {_last_line(errors) or _first_finding(report)}")
     finally:
         for process in processes:
             stop(process)
@@ -116,15 +112,19 @@ def _audit(name: str, *options: str, config: Path) -> subprocess.Popen[bytes]:
     return start("audit", name, str(config), *options, "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def _first_finding(found: dict[str, Any]) -> str:
-    for finding in found.get("findings", ()):
+def _last_line(output: bytes) -> str:
+    return output.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("shoal: ")
+
+
+def _first_finding(report: dict[str, Any]) -> str:
+    for finding in report.get("findings", ()):
         return f"{finding['where']}: {finding['message']}"
-    return f"{found.get('confirmed', 0)} releases confirmed"
+    return f"{report.get('confirmed', 0)} releases confirmed"
 
 
 def _last_object(out: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(out.strip().rpartition(b"\n")[2])
+        report = orjson.loads(out.strip().rpartition(b"\n")[2])
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return report if isinstance(report, dict) else {}

@@ -1,63 +1,66 @@
-"""What one demo has of its own; all else they share."""
+"""What each demo has of its own: events, metrics, table and picture. All else the demos share."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import RenderableType
 
-from shoal.agents.demo.progress import Due, Progress
+from shoal.agents.demo.progress import DemoProgress, Due
 from shoal.models.config.file import Config
+
+# Between a scene's first line, which says what ran, and its budget and metrics.
+DEPLOYMENT = """\
+
+[kafka]
+brokers = "%s"
+app = "shoal"
+partitions = 2
+
+[audit]
+url = "sqlite:///shoal.db"
+
+[privacy]
+key_file = "shoal.key"
+"""
 
 
 @dataclass(frozen=True)
-class Told:
+class Conclusion:
     """What a demo says at its end."""
 
     lines: list[str]  # for people
     files: dict[str, Path]  # what was drawn, by what it is called
-    final: dict[str, Any]  # for programs
+    final: dict[str, Any]  # `final` of `--json`
 
 
-class Scene(Protocol):
-    """One demo's events, configuration, table and picture. Only a scene knows the truth."""
+class Scene(ABC):
+    """One demo's events, metrics, table and picture. Only a scene knows the truth."""
 
-    @property
-    def events(self) -> str:
-        """What the events are called."""
-        ...
-
-    @property
-    def file(self) -> Path:
-        """Where they are."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        ...
-
-    @property
-    def rate(self) -> float:
-        """How many of them to send in a second: a worker could take more, the eye could not."""
-        ...
+    events: str  # what its events are called
+    file: Path  # where they are
+    count: int
+    rate: float  # events to send in a second: a worker could take more, the eye could not
+    title: str  # the comment with which its configuration begins
+    metrics: str  # the configuration from [privacy] epsilon on
 
     def config(self, brokers: str) -> str:
         """The configuration, as text."""
-        ...
+        return self.title + DEPLOYMENT % brokers + self.metrics
 
+    @abstractmethod
     def due(self, config: Config) -> Due:
         """What must have been released when everything is."""
-        ...
 
-    def line(self, progress: Progress) -> str:
-        """How it stands, in a line; empty before the first release."""
-        ...
+    @abstractmethod
+    def line(self, progress: DemoProgress) -> str:
+        """The latest releases beside the truth, in a line; empty before the first release."""
 
-    def board(self, progress: Progress) -> RenderableType:
-        """How it stands, on a terminal."""
-        ...
+    @abstractmethod
+    def board(self, progress: DemoProgress) -> RenderableType:
+        """The same as a table, for a terminal."""
 
-    def look_back(self, progress: Progress, place: Path, verdict: str) -> Told:
-        """Draw everything into the folder of the demo, and tell it."""
-        ...
+    @abstractmethod
+    def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
+        """Draw all releases into the demo's folder, and compare them with the truth."""

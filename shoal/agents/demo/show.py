@@ -16,9 +16,9 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.broker import jars
 from shoal.agents.broker.process import Broker
 from shoal.agents.demo import folder, streaming
-from shoal.agents.demo.processes import Audited, Worker, audit, worker
-from shoal.agents.demo.progress import Progress
-from shoal.agents.demo.scene import Scene, Told
+from shoal.agents.demo.processes import Audited, WorkerProcess, audit, worker
+from shoal.agents.demo.progress import DemoProgress
+from shoal.agents.demo.scene import Conclusion, Scene
 from shoal.agents.demo.view import View
 from shoal.models.errors import KafkaError
 
@@ -27,30 +27,29 @@ RELEASES = "releases.jsonl"
 
 @dataclass(frozen=True)
 class Shown:
-    """What a demo leaves behind."""
+    """The result of a demo that has ended."""
 
-    progress: Progress
+    progress: DemoProgress
     audited: Audited
-    told: Told
+    conclusion: Conclusion
     out: Path
 
     @property
     def fields(self) -> dict[str, Any]:
-        """For programs."""
+        """The result with `--json`."""
         return {
             "events": self.progress.sent,
             "releases": self.progress.published,
             "verified": self.audited.ok,
-            **{name: str(self.out / file.name) for name, file in self.told.files.items()},
+            **{name: str(self.out / file.name) for name, file in self.conclusion.files.items()},
             "file": str(self.out / RELEASES),
-            "final": self.told.final,
+            "final": self.conclusion.final,
         }
 
     @property
     def text(self) -> str:
-        """For people."""
-        files = [*self.told.files.items(), ("releases", Path(RELEASES))]
-        first, *others = self.told.lines
+        files = [*self.conclusion.files.items(), ("releases", Path(RELEASES))]
+        first, *others = self.conclusion.lines
         confirmed = "each confirmed bit for bit from the events and the key" if self.audited.ok else "NOT all confirmed"
         released = f"{self.progress.published:,} releases, {confirmed}"
         return "\n".join([first, released, *others, "", *(f"{name:<9} {self.out / file.name}" for name, file in files)])
@@ -64,14 +63,14 @@ def run_demo(open_scene: Callable[[Path], Scene], out: Path, view: View) -> Show
     """
     _check_installed()
     _forget_settings()
-    with _signals_as_ctrl_c(), folder.made_anew(out) as place, Broker(data=place / "kafka") as broker:
+    with _signals_as_ctrl_c(), folder.made_anew(out) as made, Broker(data=made / "kafka") as broker:
         view.say(f"Kafka {jars.VERSION} is ready on {broker.bootstrap}")
-        scene = open_scene(place)
-        file = folder.write_config(place, scene.config(broker.bootstrap))
+        scene = open_scene(made)
+        file = folder.write_config(made, scene.config(broker.bootstrap))
         config = load_config(file)
-        progress = Progress(config, scene.count, scene.due(config))
+        progress = DemoProgress(config, scene.count, scene.due(config))
         asyncio.run(streaming.make_topics(progress.config))
-        with worker(file, place / "worker.log") as started:
+        with worker(file, made / "worker.log") as started:
             asyncio.run(_stream(scene, progress, started, view))
         view.say("everything is released and logged; the worker has stopped")
         return _look_back(scene, progress, file, out, view)
@@ -110,7 +109,7 @@ def _as_ctrl_c(_number: int, _frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own
 
 
-async def _stream(scene: Scene, progress: Progress, started: Worker, view: View) -> None:
+async def _stream(scene: Scene, progress: DemoProgress, started: WorkerProcess, view: View) -> None:
     await streaming.wait_until_ready(started)
     topic = ", ".join(progress.config.topics)
     view.say(f"a worker runs (process {started.pid}); {progress.count:,} {scene.events} go into topic {topic}")
@@ -118,13 +117,13 @@ async def _stream(scene: Scene, progress: Progress, started: Worker, view: View)
     await streaming.wait_for_log(progress)
 
 
-def _look_back(scene: Scene, progress: Progress, config: Path, out: Path, view: View) -> Shown:
+def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, view: View) -> Shown:
     """Write the releases, have them audited, draw the picture."""
-    place, releases = config.parent, progress.ordered()
-    (place / RELEASES).write_bytes(b"".join(seen.raw + b"\n" for seen in releases))
+    made, releases = config.parent, progress.ordered()
+    (made / RELEASES).write_bytes(b"".join(release.raw + b"\n" for release in releases))
     view.say(f"auditing: {len(releases):,} releases are computed again from the events and the key")
     audited = audit(config, len(releases))
-    return Shown(progress, audited, scene.look_back(progress, place, _verdict(len(releases), audited)), out)
+    return Shown(progress, audited, scene.conclude(progress, made, _verdict(len(releases), audited)), out)
 
 
 def _verdict(releases: int, audited: Audited) -> str:

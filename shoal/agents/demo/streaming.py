@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.demo.processes import Worker
-from shoal.agents.demo.progress import Progress
+from shoal.agents.demo.processes import WorkerProcess
+from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Scene
 from shoal.agents.input.event_file import EventFile
 from shoal.agents.kafka.produce import produce_file
@@ -27,13 +27,13 @@ PATIENCE = 60.0  # seconds without a release
 
 
 async def make_topics(config: Config) -> None:
-    """Create all topics."""
+    """Create the demo's topics: sources, and those of the app."""
     settings = settings_of(config)
     await create_sources(settings, config.topics)
     await verify_topics(settings, config.topics)
 
 
-async def wait_until_ready(worker: Worker) -> None:
+async def wait_until_ready(worker: WorkerProcess) -> None:
     """Return when the worker has its partitions."""
     until = time.monotonic() + PATIENCE
     while not worker.ready:
@@ -43,7 +43,7 @@ async def wait_until_ready(worker: Worker) -> None:
         await asyncio.sleep(FRAME)
 
 
-async def stream(scene: Scene, progress: Progress, worker: Worker, on_frame: Callable[[], None]) -> None:
+async def stream(scene: Scene, progress: DemoProgress, worker: WorkerProcess, on_frame: Callable[[], None]) -> None:
     """Send every event and read until the last release is there.
 
     Raises:
@@ -61,20 +61,20 @@ async def stream(scene: Scene, progress: Progress, worker: Worker, on_frame: Cal
         await asyncio.gather(sending, return_exceptions=True)
 
 
-def _check(worker: Worker, sending: "asyncio.Task[int]") -> None:
+def _check(worker: WorkerProcess, sending: "asyncio.Task[int]") -> None:
     worker.check()
     if sending.done():
         sending.result()  # raises what it raised
 
 
-def _counted(lines: Iterator[Line], progress: Progress) -> Iterator[Line]:
+def _counted(lines: Iterator[Line], progress: DemoProgress) -> Iterator[Line]:
     for line in lines:
         progress.sent += 1
         yield line
 
 
 async def _follow(
-    settings: KafkaSettings, progress: Progress, check: Callable[[], None], on_frame: Callable[[], None]
+    settings: KafkaSettings, progress: DemoProgress, check: Callable[[], None], on_frame: Callable[[], None]
 ) -> None:
     """Read releases and activations, as any consumer would, until all are there."""
     consumer = AIOKafkaConsumer(
@@ -101,10 +101,10 @@ async def _follow(
 
 async def _at_end(consumer: AIOKafkaConsumer) -> bool:
     ends = await consumer.end_offsets(consumer.assignment())
-    return all([await consumer.position(place) >= end for place, end in ends.items()])
+    return all([await consumer.position(tp) >= end for tp, end in ends.items()])
 
 
-async def wait_for_log(progress: Progress) -> None:
+async def wait_for_log(progress: DemoProgress) -> None:
     """Return when the audit log holds every release; it may be a moment behind the topic."""
     until = time.monotonic() + PATIENCE
     with Ledger.open(progress.config.audit.url) as ledger:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from shoal.agents.demo.progress import Progress
+from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Scene
 
 FRAMES_PER_SECOND = 8
@@ -24,15 +24,12 @@ BAR = 41  # characters
 
 
 class View(Protocol):
-    """Where a demo reports to."""
+    """Where a demo reports what it does, and how far it is."""
 
-    def say(self, text: str) -> None:
-        """Something has been done."""
-        ...
+    def say(self, text: str) -> None: ...
 
-    def show(self, scene: Scene, progress: Progress) -> None:
-        """How far the stream is; called often."""
-        ...
+    def show(self, scene: Scene, progress: DemoProgress) -> None:
+        """Show how far the stream is; called often."""
 
 
 @contextmanager
@@ -49,24 +46,22 @@ def open_view() -> Iterator[View]:
 
 
 class PlainView:
-    """A line every few seconds."""
+    """Prints a line every few seconds."""
 
     def __init__(self) -> None:
         self._next = 0.0
 
     def say(self, text: str) -> None:
-        """A line."""
         print(text, file=sys.stderr, flush=True)
 
-    def show(self, scene: Scene, progress: Progress) -> None:
-        """How it stands, now and then."""
+    def show(self, scene: Scene, progress: DemoProgress) -> None:
         if time.monotonic() >= self._next and (line := scene.line(progress)):
             self._next = time.monotonic() + PLAIN_EVERY
             self.say(f"  {progress.sent:,} events sent, {line}")
 
 
 class TerminalView:
-    """A table that moves."""
+    """Redraws a table in place."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -74,12 +69,10 @@ class TerminalView:
         self._next = 0.0
 
     def say(self, text: str) -> None:
-        """A line; the table, if there is one, stays as it is."""
         self.rest()
         self._console.print(text, style="dim", soft_wrap=True)
 
-    def show(self, scene: Scene, progress: Progress) -> None:
-        """Draw the table, or draw it again."""
+    def show(self, scene: Scene, progress: DemoProgress) -> None:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
@@ -88,14 +81,23 @@ class TerminalView:
             self._live.update(scene.board(progress), refresh=True)
 
     def rest(self) -> None:
-        """Leave the table as it is, and the terminal in order."""
+        """Leave the last table on the screen, and the terminal in order."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
 
-def how_far(progress: Progress, reached: str) -> RenderableType:
-    """A bar of what has been sent, and what has been reached."""
+def plain_table(first: str, *numbers: str) -> Table:
+    """A table without lines: a column of names, and columns of numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column(first)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def board(progress: DemoProgress, reached: str, table: Table, *below: RenderableType) -> RenderableType:
+    """A bar of what has been sent, what is released up to now, and a table of it."""
     ahead = Table.grid(padding=(0, 2))
     ahead.add_row(
         "events",
@@ -103,4 +105,30 @@ def how_far(progress: Progress, reached: str) -> RenderableType:
         f"{progress.sent:,} of {progress.count:,}",
         Text(reached, "bold"),
     )
-    return ahead
+    return Group("", ahead, "", table, "", *below)
+
+
+def gauge(value: float, low: float, high: float, truth: float, scale: tuple[float, float], width: int = BAR) -> Text:
+    """Interval, estimate and truth on one line; an arrow where something is off the scale.
+
+    >>> gauge(50, 20, 60, 40, (0, 100), width=11).plain
+    '··━━┃●━····'
+    >>> gauge(900, -20, 300, 40, (0, 100), width=11).plain
+    '◄━━━┃━━━━━►'
+    """
+    first, last = scale
+    step = (last - first) / (width - 1)
+
+    def cell(number: float) -> int:
+        return round((number - first) / step)
+
+    marks = [("━", "cyan") if cell(low) <= i <= cell(high) else ("·", "bright_black") for i in range(width)]
+    if low < first:
+        marks[0] = ("◄", "cyan")
+    if high > last:
+        marks[-1] = ("►", "cyan")
+    if 0 <= cell(value) < width:
+        marks[cell(value)] = ("●", "bold cyan")
+    if 0 <= cell(truth) < width:
+        marks[cell(truth)] = ("┃", "bold yellow")
+    return Text.assemble(*marks)

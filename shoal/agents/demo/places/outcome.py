@@ -5,36 +5,31 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from shoal.agents.demo.progress import Seen
+from shoal.agents.demo.progress import ReceivedRelease
 from shoal.agents.simulate.truth import Truth
 from shoal.models.times import iso
 
 
 @dataclass
-class Found:
-    """Of one slot:"""
+class SlotOutcome:
+    """The releases of one slot, one of each cell."""
 
     at: int  # its end
     not_released: int = 0
     errors: list[float] = field(default_factory=list)  # distances from the true means, of the cells that are released
     margins: list[float] = field(default_factory=list)  # halves of their noise intervals
 
-    @property
-    def released(self) -> int:
-        """How many cells."""
-        return len(self.errors)
 
-
-def found_in(releases: Iterable[Seen], truth: Mapping[tuple[int, str], Truth]) -> list[Found]:
-    """Slots in order of time."""
-    slots: dict[int, Found] = {}
-    for seen in releases:
-        slot = slots.setdefault(seen.at, Found(seen.at))
-        fields = seen.fields
+def outcomes(releases: Iterable[ReceivedRelease], truth: Mapping[tuple[int, str], Truth]) -> list[SlotOutcome]:
+    """Compare releases with the truth; slots in order of time."""
+    slots: dict[int, SlotOutcome] = {}
+    for release in releases:
+        slot = slots.setdefault(release.at, SlotOutcome(release.at))
+        fields = release.fields
         if fields["value"] is None:
             slot.not_released += 1
         else:
-            slot.errors.append(abs(fields["value"] - truth[seen.at, seen.group].mean))
+            slot.errors.append(abs(fields["value"] - truth[release.at, release.group].mean))
             slot.margins.append((fields["high"] - fields["low"]) / 2)
     return [slots[at] for at in sorted(slots)]
 
@@ -49,7 +44,7 @@ def hour(at: int) -> str:
 
 
 def quantile(numbers: Sequence[float], share: float) -> float:
-    """The number that such a share does not exceed.
+    """The number that at most this share of the numbers is below.
 
     >>> quantile([3.0, 1.0, 2.0], 0.5), quantile([3.0, 1.0, 2.0], 0.9)
     (2.0, 3.0)
@@ -57,13 +52,13 @@ def quantile(numbers: Sequence[float], share: float) -> float:
     return sorted(numbers)[min(int(share * len(numbers)), len(numbers) - 1)]
 
 
-def summary(found: list[Found]) -> Iterator[str]:
-    """For people, line by line."""
-    errors = [error for slot in found for error in slot.errors]
-    left = sum(slot.not_released for slot in found)
+def summary(slots: list[SlotOutcome]) -> Iterator[str]:
+    """The comparison for people, line by line."""
+    errors = [error for slot in slots for error in slot.errors]
+    left = sum(slot.not_released for slot in slots)
     yield f"{len(errors):,} speeds of cells in an hour; {left:,} cells are not released for an hour, with too few buses"
     if errors:
-        margins = [margin for slot in found for margin in slot.margins]
+        margins = [margin for slot in slots for margin in slot.margins]
         yield (
             f"half of the released speeds are within {median(errors):.1f} km/h of the true mean of their cell and "
             f"hour, nine of ten within {quantile(errors, 0.9):.1f}; the noise of half of them stays within "
@@ -71,13 +66,13 @@ def summary(found: list[Found]) -> Iterator[str]:
         )
 
 
-def final(found: list[Found]) -> dict[str, Any]:
+def final(slots: list[SlotOutcome]) -> dict[str, Any]:
     """`final` of `--json`: all slots together."""
-    errors = [error for slot in found for error in slot.errors]
+    errors = [error for slot in slots for error in slot.errors]
     return {
-        "at": iso(found[-1].at),
-        "slots": len(found),
+        "at": iso(slots[-1].at),
+        "slots": len(slots),
         "released": len(errors),
-        "not_released": sum(slot.not_released for slot in found),
+        "not_released": sum(slot.not_released for slot in slots),
         "median_error": median(errors) if errors else None,
     }

@@ -1,24 +1,22 @@
 """The scene of places: how fast the buses of a city drive, by H3 cell and hour.
 
-outcome     releases beside the truth, slot by slot
-board       what a terminal shows meanwhile
-
 The buses are simulated: nobody publishes where real people were, which is why there are maps like this one.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
+from statistics import median
 from typing import Self
 
 import orjson
 from rich.console import RenderableType
+from rich.text import Text
 
-from shoal.agents.demo.places import board
-from shoal.agents.demo.places.outcome import Found, final, found_in, summary
-from shoal.agents.demo.progress import Due, Progress
-from shoal.agents.demo.scene import Told
+from shoal.agents.demo.places.outcome import SlotOutcome, final, hour, outcomes, quantile, summary
+from shoal.agents.demo.progress import DemoProgress, Due
+from shoal.agents.demo.scene import Conclusion, Scene
+from shoal.agents.demo.view import board, plain_table
 from shoal.agents.map.drawing import draw_map
 from shoal.agents.map.releases import read_places
 from shoal.agents.simulate.city import City
@@ -34,19 +32,7 @@ USERS, HOURS, RADIUS = 6_000, 4, 5.0
 # The unit is a bus and an hour: what it did in one hour, in all cells together, costs epsilon = 1. A bus counts in four
 # cells at most; who was where decides in which, and how many of its samples pay. A cell in which few buses count is not
 # released.
-CONFIG = Template("""\
-# What `shoal demo --geo` ran: how fast buses drive, by place and hour.
-
-[kafka]
-brokers = "$brokers"
-app = "shoal"
-partitions = 2
-
-[audit]
-url = "sqlite:///shoal.db"
-
-[privacy]
-key_file = "shoal.key"
+METRICS = """\
 epsilon = 1.0                    # about all speeds of one bus in one hour
 
 [[metric]]
@@ -63,12 +49,12 @@ max_cells = 4                    # of a bus in an hour; what it did in others is
 max_contributions = 64           # of a bus in a cell and hour; further ones are only counted
 epsilon = 1.0
 min_users = 20                   # a courtesy: whose number is known anyway
-""")
+"""
 
 
 @dataclass(frozen=True)
-class Places:
-    """See the module."""
+class PlacesScene(Scene):
+    """Simulated buses, whose true mean speeds are known."""
 
     file: Path
     count: int
@@ -76,44 +62,57 @@ class Places:
     truth: dict[tuple[int, str], Truth]  # by end of the slot and cell
     events = "events of simulated buses"
     rate = 40_000.0
+    title = "# What `shoal demo --geo` ran: how fast buses drive, by place and hour.\n"
+    metrics = METRICS
 
     @classmethod
-    def open(cls, place: Path, users: int = USERS, hours: int = HOURS, seed: int = 0) -> Self:
-        """Let buses drive, and find out how fast they were."""
+    def open(cls, folder: Path, users: int = USERS, hours: int = HOURS, seed: int = 0) -> Self:
+        """Simulate the trips, write them into the folder, and compute their true means."""
         city = City(radius=RADIUS, resolution=RESOLUTION)
         trips = Trips(users, MORNING, MORNING + hours * SLOT, seed, city)
-        file = place / "trips.jsonl"
+        file = folder / "trips.jsonl"
         with file.open("wb") as written:
-            for _, _, lines in batches(trips):
-                written.write(lines)
+            written.writelines(lines for _, _, lines in batches(trips))
         with file.open("rb") as read:
             truth = true_means(map(orjson.loads, read), slot=SLOT * SECOND, resolution=RESOLUTION)
-        return cls(file, sum(one.samples for one in truth.values()), users, truth)
-
-    def config(self, brokers: str) -> str:
-        """One metric."""
-        return CONFIG.substitute(brokers=brokers)
+        return cls(file, sum(cell.samples for cell in truth.values()), users, truth)
 
     def due(self, config: Config) -> Due:
         """Every cell of every slot in which a bus drove: a slot's releases come in pieces."""
         return {METRIC: dict(Counter(at for at, _ in self.truth))}
 
-    def line(self, progress: Progress) -> str:
-        """The slots that are there, and how good they are."""
-        return board.line(self._found(progress))
+    def line(self, progress: DemoProgress) -> str:
+        slots = self._outcomes(progress)
+        if not slots:
+            return ""
+        errors = [error for slot in slots for error in slot.errors]
+        text = f"released up to {hour(slots[-1].at)}: {len(errors):,} speeds"
+        return f"{text}, half of them within {median(errors):.1f} km/h of the truth" if errors else text
 
-    def board(self, progress: Progress) -> RenderableType:
-        """Progress, and a row for each slot."""
-        return board.board(progress, self._found(progress))
+    def board(self, progress: DemoProgress) -> RenderableType:
+        slots = self._outcomes(progress)
+        numbers = "cells released", "not released", "noise \N{PLUS-MINUS SIGN} km/h", "from the truth", "nine of ten"
+        table = plain_table("hour until", *numbers)
+        for slot in slots:
+            table.add_row(hour(slot.at), f"{len(slot.errors):,}", f"{slot.not_released:,}", *_errors(slot))
+        if not slots:
+            table.add_row("waiting")
+        return board(progress, f"released up to {hour(slots[-1].at)}" if slots else "", table)
 
-    def look_back(self, progress: Progress, place: Path, verdict: str) -> Told:
-        """The map, and how near it is to the truth."""
-        lines = (seen.raw for seen in progress.ordered())
-        drawn = draw_map(read_places(lines, "releases", METRIC), place, "speed, km/h", verdict)
-        found = self._found(progress)
-        said = f"{self.count:,} events of {self.users:,} simulated buses"
+    def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
+        lines = (release.raw for release in progress.ordered())
+        drawn = draw_map(read_places(lines, "releases", METRIC), folder, "speed, km/h", verdict)
+        slots = self._outcomes(progress)
+        first = f"{self.count:,} events of {self.users:,} simulated buses"
         files = {name: Path(drawn[name]) for name in ("picture", "page")}
-        return Told([said, *summary(found)], files, final(found))
+        return Conclusion([first, *summary(slots)], files, final(slots))
 
-    def _found(self, progress: Progress) -> list[Found]:
-        return found_in(progress.releases.get(METRIC, []), self.truth)
+    def _outcomes(self, progress: DemoProgress) -> list[SlotOutcome]:
+        return outcomes(progress.releases.get(METRIC, []), self.truth)
+
+
+def _errors(slot: SlotOutcome) -> list[Text | str]:
+    if not slot.errors:
+        return []
+    nearer = Text(f"{median(slot.errors):.1f}", "bold cyan")
+    return [f"{median(slot.margins):.1f}", nearer, f"{quantile(slot.errors, 0.9):.1f}"]

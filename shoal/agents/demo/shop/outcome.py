@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from shoal.agents.demo.progress import Progress, Seen
+from shoal.agents.demo.progress import DemoProgress, ReceivedRelease
 from shoal.agents.demo.shop.purchases import Purchases
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
@@ -14,119 +14,123 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text
 from shoal.models.times import iso
 
+# What gauges and pictures show of a metric, in dollars: estimates beyond it are off the scale, and said to be.
+SCALES = {"basket": (0.0, 80.0), "basket-full": (-1000.0, 1000.0)}
+
 
 @dataclass(frozen=True)
-class Outcome:
-    """One metric's."""
+class MetricOutcome:
+    """The releases of one metric beside the true means."""
 
     section: MetricSection
-    releases: list[Seen]
+    releases: list[ReceivedRelease]
     truths: list[float]  # the true mean at each release
     activations: list[dict[str, Any]]  # in order of level
     purchases: Purchases
 
     @property
-    def last(self) -> Seen:
-        """The last release."""
-        return self.releases[-1]
+    def last(self) -> dict[str, Any]:
+        """The fields of the last release."""
+        return self.releases[-1].fields
 
     @property
     def late_error(self) -> float:
         """Mean distance from the true mean over the second half of the releases, in dollars."""
         pairs = list(zip(self.releases, self.truths, strict=True))[len(self.releases) // 2 :]
-        return math.fsum(abs(seen.fields["value"] - truth) for seen, truth in pairs) / len(pairs)
+        return math.fsum(abs(release.fields["value"] - truth) for release, truth in pairs) / len(pairs)
 
     @property
     def inside(self) -> int:
-        """Releases whose noise interval holds the true mean."""
+        """Number of releases whose noise interval holds the true mean."""
         pairs = zip(self.releases, self.truths, strict=True)
-        return sum(seen.fields["low"] <= truth <= seen.fields["high"] for seen, truth in pairs)
+        return sum(release.fields["low"] <= truth <= release.fields["high"] for release, truth in pairs)
 
     @property
     def waiting(self) -> dict[int, int]:
         """Levels that did not activate, and the samples below them that each would have taken."""
         mechanism = ContinualMean.of(self.section)
-        active = {one["level"] for one in self.activations}
+        active = {fields["level"] for fields in self.activations}
         levels = mechanism.levels if isinstance(mechanism, Full) else ()
-        return {one.index: one.arrays * one.array_size for one in levels if one.arrays and one.index not in active}
+        return {
+            level.index: level.arrays * level.array_size
+            for level in levels
+            if level.arrays and level.index not in active
+        }
 
 
-def outcomes(progress: Progress, purchases: Purchases) -> list[Outcome]:
-    """Of each metric, in the configuration's order."""
-    return [_outcome(progress, section, purchases) for section in progress.config.metric]
+def outcomes(progress: DemoProgress, purchases: Purchases) -> list[MetricOutcome]:
+    """Compare each metric with the truth, in the configuration's order."""
+    return [
+        MetricOutcome(
+            section,
+            releases := progress.releases[section.name],
+            [purchases.true_mean(release.at) for release in releases],
+            progress.activated(section.name),
+            purchases,
+        )
+        for section in progress.config.metric
+    ]
 
 
-def _outcome(progress: Progress, section: MetricSection, purchases: Purchases) -> Outcome:
-    releases = progress.releases[section.name]
-    activations = [one for one in progress.activations if one["metric"] == section.name]
-    return Outcome(
-        section,
-        releases,
-        [purchases.true_mean(seen.at) for seen in releases],
-        sorted(activations, key=lambda one: int(one["level"])),
-        purchases,
-    )
-
-
-def final(found: list[Outcome]) -> dict[str, Any]:
+def final(metrics: list[MetricOutcome]) -> dict[str, Any]:
     """`final` of `--json`: the last release of each metric, and the true mean at that instant."""
     names = ("value", "low", "high", "noise_sd", "samples")
     return {
-        "at": iso(found[0].last.at),
-        "true_mean": found[0].truths[-1],
-        "estimates": {one.section.name: {name: one.last.fields[name] for name in names} for one in found},
+        "at": iso(metrics[0].releases[-1].at),
+        "true_mean": metrics[0].truths[-1],
+        "estimates": {metric.section.name: {name: metric.last[name] for name in names} for metric in metrics},
     }
 
 
-def summary(found: list[Outcome]) -> Iterator[str]:
-    """For people, line by line."""
-    yield f"true mean after the last purchase: {found[0].truths[-1]:.2f} dollars"
-    for one in found:
-        last = one.last.fields
+def summary(metrics: list[MetricOutcome]) -> Iterator[str]:
+    """The comparison for people, line by line."""
+    yield f"true mean after the last purchase: {metrics[0].truths[-1]:.2f} dollars"
+    for metric in metrics:
+        name, last = metric.section.name, metric.last
         yield ""
-        yield f"{one.section.name}: {last['value']:.2f} dollars, noise interval {last['low']:.2f} to {last['high']:.2f}"
+        yield f"{name}: {last['value']:.2f} dollars, noise interval {last['low']:.2f} to {last['high']:.2f}"
         yield (
-            f"  {one.late_error:.2f} from the true mean on average over the second half of its releases; "
-            f"{one.inside} of {len(one.releases)} noise intervals hold it"
+            f"  {metric.late_error:.2f} from the true mean on average over the second half of its releases; "
+            f"{metric.inside} of {len(metric.releases)} noise intervals hold it"
         )
-        for sentence in (heading(one), *sentences(one)):
+        for sentence in (heading(metric), *sentences(metric)):
             yield f"  {sentence}"
 
 
-def sentences(one: Outcome) -> Iterator[str]:
-    """What was left out, what activated and what did not."""
-    m = one.section.cap
-    if one.section.algorithm == "sharp":
-        yield from _sharp_sentences(one)
+def sentences(metric: MetricOutcome) -> Iterator[str]:
+    """Say what was left out, what activated and what did not."""
+    m = metric.section.cap
+    if metric.section.algorithm == "sharp":
+        yield from _sharp_sentences(metric)
         return
-    yield f"{one.purchases.over_cap(m):,} purchases beyond a customer's first {m} are left out"
-    if one.section.algorithm != "full":
+    yield f"{metric.purchases.over_cap(m):,} purchases beyond a customer's first {m} are left out"
+    if metric.section.algorithm != "full":
         return
-    since = [f"{level['level']} on {_written(level['at'])}" for level in one.activations]
+    since = [f"{level['level']} on {_written(level['at'])}" for level in metric.activations]
     yield f"levels 0 and 1 count from the start; activated: {', '.join(since) or 'none'}"
-    for level, samples in one.waiting.items():
+    for level, samples in metric.waiting.items():
         yield f"level {level} never: it takes {samples:,} purchases in the blocks below it"
-    once, customers = one.purchases.customers_with(1), len(one.purchases.per_customer)
+    once, customers = metric.purchases.customers_with(1), len(metric.purchases.per_customer)
     yield f"blocks pay where people have many samples, and {once:,} of these {customers:,} customers bought once"
 
 
-def _sharp_sentences(one: Outcome) -> Iterator[str]:
-    """What it waited for, and what it left out."""
-    ready = [level for level in one.activations if level["level"] == 0]
-    for found in ready:
+def _sharp_sentences(metric: MetricOutcome) -> Iterator[str]:
+    """Say when the clip range was chosen, and what was left out."""
+    ready = [level for level in metric.activations if level["level"] == 0]
+    for level in ready:
         yield (
-            f"{found['samples']:,} customers had come on {_written(found['at'])}: from then on, amounts are clipped to "
-            f"a private range around a private centre of {found['prior']:.2f} dollars"
+            f"{level['samples']:,} customers had come on {_written(level['at'])}: from then on, amounts are clipped to "
+            f"a private range around a private centre of {level['prior']:.2f} dollars"
         )
     if not ready:
         yield "too few customers came: the middle of the range is all it says"
-    out = one.purchases.count - one.last.fields["samples"]
+    out = len(metric.purchases.times) - metric.last["samples"]
     yield f"{out:,} purchases are left out, beyond those of a customer that it found worth their noise"
 
 
-def heading(one: Outcome) -> str:
-    """Algorithm and parameters."""
-    section = one.section
+def heading(metric: MetricOutcome) -> str:
+    """Say which algorithm ran, with which parameters."""
+    section = metric.section
     kind = {"sharp": "the default", "full": "blocks, a counter per level"}.get(section.algorithm, "")
     return (
         f"{section.algorithm} ({kind}), at most {section.cap} purchases per customer, "
@@ -135,5 +139,5 @@ def heading(one: Outcome) -> str:
 
 
 def _written(at: str) -> str:
-    found = date.fromisoformat(at[:10])
-    return f"{found.day} {found:%b %Y}"
+    day = date.fromisoformat(at[:10])
+    return f"{day.day} {day:%b %Y}"

@@ -9,8 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shoal.agents.demo.shop.board import SCALES
-from shoal.agents.demo.shop.outcome import Outcome, heading, sentences
+from shoal.agents.demo.shop.outcome import SCALES, MetricOutcome, heading, sentences
 from shoal.agents.pictures import INK, QUIET, STYLE
 
 TRUTH, ESTIMATE, NOISE, BAND = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee"
@@ -19,35 +18,36 @@ YEARS = range(1997, 1999)  # of the purchases
 WIDTH, HEIGHT, DPI = 10.0, 7.9, 110
 LEFT, RIGHT = 0.08, 0.855
 NAME_STYLE: dict[str, Any] = {"weight": "bold", "size": 11}
+HEADING_STYLE: dict[str, Any] = {"color": QUIET, "size": 8.5}
 CAPTION = 156  # characters in a line
 ROW_INCHES = 0.19  # between two labels
 
 
-def draw(found: list[Outcome], path: Path, verdict: str) -> None:
+def draw(metrics: list[MetricOutcome], path: Path, verdict: str) -> None:
     """Write the picture as PNG."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI)
-        ratios = [3] + [2] * (len(found) - 1)
-        panels = figure.subplots(len(found), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+        ratios = [3] + [2] * (len(metrics) - 1)
+        panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
         figure.subplots_adjust(left=LEFT, right=RIGHT, top=0.842, bottom=0.232, hspace=0.34)
         figure.text(LEFT, 0.957, "The average purchase, released once a day", size=16, weight="bold", va="center")
-        subtitle = f"{len(found[0].releases)} days of an online music shop; running mean since the first day"
+        subtitle = f"{len(metrics[0].releases)} days of an online music shop; running mean since the first day"
         figure.text(LEFT, 0.919, subtitle, color=QUIET, va="center")
-        for panel, one in zip(panels, found, strict=True):
-            _panel(panel, one)
+        for panel, metric in zip(panels, metrics, strict=True):
+            _panel(panel, metric)
         _dates(panels[-1])
-        figure.text(LEFT, 0.165, _caption(found, verdict), size=8, color=QUIET, va="top", linespacing=1.55)
+        figure.text(LEFT, 0.165, _caption(metrics, verdict), size=8, color=QUIET, va="top", linespacing=1.55)
         figure.savefig(path, format="png", facecolor="white")
 
 
-def _panel(panel: Axes, one: Outcome) -> None:
+def _panel(panel: Axes, metric: MetricOutcome) -> None:
     """Interval, estimate and truth of one metric."""
-    first, last = SCALES[one.section.name]
-    days = [seen.at / DAY for seen in one.releases]
-    numbers = {name: [seen.fields[name] for seen in one.releases] for name in ("value", "low", "high")}
+    first, last = SCALES[metric.section.name]
+    days = [release.at / DAY for release in metric.releases]
+    numbers = {name: [release.fields[name] for release in metric.releases] for name in ("value", "low", "high")}
     panel.fill_between(days, numbers["low"], numbers["high"], color=BAND, linewidth=0)
     panel.plot(days, numbers["value"], color=ESTIMATE, linewidth=1.3)
-    panel.plot(days, one.truths, color=TRUTH, linewidth=1.8)
+    panel.plot(days, metric.truths, color=TRUTH, linewidth=1.8)
     panel.set_ylim(first, last)
     panel.margins(x=0.005)
     panel.grid(axis="y", color="#eceff2", linewidth=0.8)
@@ -56,16 +56,16 @@ def _panel(panel: Axes, one: Outcome) -> None:
     panel.set_ylabel("dollars")
     panel.yaxis.set_label_coords(-0.058, 0.5)
     panel.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}".replace("-", "\N{MINUS SIGN}"))
-    for x, text, style in ((0.0, one.section.name, NAME_STYLE), (0.135, heading(one), {"color": QUIET, "size": 8.5})):
+    for x, text, style in ((0.0, metric.section.name, NAME_STYLE), (0.135, heading(metric), HEADING_STYLE)):
         panel.annotate(text, (x, 1), (0, 15), "axes fraction", textcoords="offset points", va="baseline", **style)
-    _label_ends(panel, one, days[-1])
-    _mark_activations(panel, one)
+    _label_ends(panel, metric, days[-1])
+    _mark_activations(panel, metric)
 
 
-def _label_ends(panel: Axes, one: Outcome, end: float) -> None:
+def _label_ends(panel: Axes, metric: MetricOutcome, end: float) -> None:
     """Names and last numbers where the lines end, kept apart where the lines meet."""
-    fields, truth = one.last.fields, one.truths[-1]
-    first, last = SCALES[one.section.name]
+    fields, truth = metric.last, metric.truths[-1]
+    first, last = SCALES[metric.section.name]
     row = (last - first) * ROW_INCHES / panel.get_position().height / HEIGHT
     middle = min(max((fields["value"] + truth) / 2, first + 2 * row), last - row)
     half = max(min(abs(fields["value"] - truth), last - first), row) / 2
@@ -77,15 +77,14 @@ def _label_ends(panel: Axes, one: Outcome, end: float) -> None:
         (middle - half - row, f"noise \N{PLUS-MINUS SIGN}{half_width:,.2f}", NOISE),
     )
     for y, label, color in labels:
-        place = (end, y)
         text = label.replace("-", "\N{MINUS SIGN}")
-        panel.annotate(text, place, (8, 0), textcoords="offset points", color=color, va="center", weight="bold")
+        panel.annotate(text, (end, y), (8, 0), textcoords="offset points", color=color, va="center", weight="bold")
 
 
-def _mark_activations(panel: Axes, one: Outcome) -> None:
+def _mark_activations(panel: Axes, metric: MetricOutcome) -> None:
     """A numbered circle where a level began to count."""
-    top = SCALES[one.section.name][1]
-    for level in one.activations:
+    top = SCALES[metric.section.name][1]
+    for level in metric.activations:
         at = float(_day(date.fromisoformat(level["at"][:10])))
         panel.axvline(at, color=QUIET, linewidth=0.7, linestyle=(0, (2, 2)))
         panel.plot(at, top, "o", markersize=9.5, color="white", markeredgecolor=INK, clip_on=False, zorder=5)
@@ -108,9 +107,9 @@ def _day(day: date) -> int:
     return (day - date(1970, 1, 1)).days
 
 
-def _caption(found: list[Outcome], verdict: str) -> str:
+def _caption(metrics: list[MetricOutcome], verdict: str) -> str:
     """What was left out, what activated, what did not."""
-    paragraphs = [f"{one.section.name}: {'; '.join(sentences(one))}." for one in found]
+    paragraphs = [f"{metric.section.name}: {'; '.join(sentences(metric))}." for metric in metrics]
     legend = (
         "Light blue: where 95 % of the noise stays; what is left out comes on top. Circles: levels as they activate."
     )

@@ -19,7 +19,7 @@ FILE = Path(demo.__file__).parent / "data" / "purchases.csv.gz"
 
 @dataclass(frozen=True)
 class Purchases:
-    """All of them, in the order of their time."""
+    """All purchases, in order of time."""
 
     times: list[int]  # microseconds since the epoch, ascending
     cents: list[int]  # cumulated: after the first purchase, after the second, ...
@@ -41,13 +41,8 @@ class Purchases:
         cents = accumulate(int(Decimal(row["amount"]) * 100) for row in rows)
         return cls(times, list(cents), Counter(row["customer"] for row in rows))
 
-    @property
-    def count(self) -> int:
-        """How many."""
-        return len(self.times)
-
     def before(self, at: int) -> int:
-        """How many were made before an instant."""
+        """Number of purchases made before an instant."""
         return bisect_left(self.times, at)
 
     def true_mean(self, at: int) -> float:
@@ -61,9 +56,9 @@ class Purchases:
         return self.cents[count - 1] / count / 100
 
     def over_cap(self, max_contributions: int) -> int:
-        """How many are beyond a customer's first `max_contributions`."""
+        """Number of purchases beyond a customer's first `max_contributions`."""
         return sum(max(0, made - max_contributions) for made in self.per_customer.values())
 
     def customers_with(self, made: int) -> int:
-        """How many customers made this many."""
+        """Number of customers who made this many purchases."""
         return sum(count == made for count in self.per_customer.values())

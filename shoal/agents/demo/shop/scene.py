@@ -1,26 +1,20 @@
-"""The scene of the shop: the average purchase of 23,570 customers, over two years, by two algorithms.
-
-purchases   the input, and its true running mean, which only the demo knows
-board       what a terminal shows meanwhile
-outcome     what is said at the end: truth against estimate, what activated
-picture     the same, drawn
-"""
+"""The scene of the shop: the average purchase of 23,570 customers, over two years, by two algorithms."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Self
 
 from rich.console import RenderableType
+from rich.text import Text
 
-from shoal.agents.demo.progress import Due, Progress
-from shoal.agents.demo.scene import Told
-from shoal.agents.demo.shop import board
-from shoal.agents.demo.shop.outcome import final, outcomes, summary
+from shoal.agents.demo.progress import DemoProgress, Due, ReceivedRelease
+from shoal.agents.demo.scene import Conclusion, Scene
+from shoal.agents.demo.shop.outcome import SCALES, final, outcomes, summary
 from shoal.agents.demo.shop.picture import draw
 from shoal.agents.demo.shop.purchases import FILE, Purchases
+from shoal.agents.demo.view import board, gauge, plain_table
 from shoal.models.config.file import Config
-from shoal.models.times import end_of_tick
+from shoal.models.times import end_of_tick, iso
 
 # Two metrics of one topic, the same promise: all values of a person together, epsilon = 1 each.
 #
@@ -29,19 +23,7 @@ from shoal.models.times import end_of_tick
 #
 # `basket-full`: the paper's algorithm, for people with many samples. Here 11 of 23,570 have more than 64, and the noise
 # of seven counters stays: it is shown because that is how it is.
-CONFIG = Template("""\
-# What `shoal demo` ran: the average purchase at an online shop, released once a day, by two algorithms.
-
-[kafka]
-brokers = "$brokers"
-app = "shoal"
-partitions = 2
-
-[audit]
-url = "sqlite:///shoal.db"
-
-[privacy]
-key_file = "shoal.key"
+METRICS = """\
 epsilon = 2.0                    # both metrics together, about all purchases of one customer
 
 [[metric]]
@@ -70,49 +52,69 @@ epsilon = 1.0
 max_contributions = 64
 users = 25000
 every = "1d"
-""")
+"""
+LEGEND = ("━", "cyan"), " noise interval  ", ("●", "bold cyan"), " estimate  ", ("┃", "bold yellow"), " true mean"
 
 
 @dataclass(frozen=True)
-class Shop:
-    """See the module."""
+class ShopScene(Scene):
+    """Real purchases, whose true running mean is known."""
 
+    count: int
     purchases: Purchases
     events = "purchases"
     file = FILE
     rate = 8_000.0
+    title = "# What `shoal demo` ran: the average purchase at an online shop, released once a day, by two algorithms.\n"
+    metrics = METRICS
 
     @classmethod
     def open(cls, _: Path) -> Self:
-        """Read the purchases."""
-        return cls(Purchases.read())
-
-    @property
-    def count(self) -> int:
-        """How many purchases."""
-        return self.purchases.count
-
-    def config(self, brokers: str) -> str:
-        """Two metrics."""
-        return CONFIG.substitute(brokers=brokers)
+        purchases = Purchases.read()
+        return cls(len(purchases.times), purchases)
 
     def due(self, config: Config) -> Due:
         """The release after the very last purchase, of each metric."""
         last = self.purchases.times[-1]
         return {metric.name: {end_of_tick(last, metric.cadence or 1): 1} for metric in config.metric}
 
-    def line(self, progress: Progress) -> str:
-        """The latest estimates."""
-        return board.line(progress, self.purchases)
+    def line(self, progress: DemoProgress) -> str:
+        lasts = [last for metric in progress.config.metric if (last := progress.last(metric.name))]
+        if not lasts:
+            return ""
+        estimates = ", ".join(f"{last.metric} {_estimate(last)}" for last in lasts)
+        return f"{_day(lasts[0])}: {estimates}; true mean {self.purchases.true_mean(lasts[0].at):.2f}"
 
-    def board(self, progress: Progress) -> RenderableType:
-        """Progress, estimates and activations."""
-        return board.board(progress, self.purchases)
+    def board(self, progress: DemoProgress) -> RenderableType:
+        first = progress.last(progress.config.metric[0].name)
+        table = plain_table("dollars", "true mean", "estimate", "noise interval")
+        table.add_column(Text.assemble(*LEGEND), no_wrap=True)
+        activated: list[RenderableType] = []
+        for metric in progress.config.metric:
+            table.add_row(metric.name, *self._row(metric.name, progress.last(metric.name)))
+            levels = [f"{fields['level']} since {fields['at'][:10]}" for fields in progress.activated(metric.name)]
+            if levels:
+                activated.append(Text(f"{metric.name}: activated level {', '.join(levels)}", "dim"))
+        return board(progress, "" if first is None else f"released up to {_day(first)}", table, *activated)
 
-    def look_back(self, progress: Progress, place: Path, verdict: str) -> Told:
-        """The picture, and what it shows."""
-        found = outcomes(progress, self.purchases)
-        picture = place / "picture.png"
-        draw(found, picture, verdict)
-        said = f"{self.count:,} purchases of {len(self.purchases.per_customer):,} customers"
-        return Told([said, *summary(found)], {"picture": picture}, final(found))
+    def _row(self, metric: str, last: ReceivedRelease | None) -> list[str | Text]:
+        if last is None:
+            return ["", "waiting"]
+        value, low, high = (last.fields[name] for name in ("value", "low", "high"))
+        truth = self.purchases.true_mean(last.at)
+        drawn = gauge(value, low, high, truth, SCALES[metric])
+        return [f"{truth:.2f}", Text(f"{value:.2f}", "bold cyan"), f"{low:.2f} to {high:.2f}", drawn]
+
+    def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
+        metrics, picture = outcomes(progress, self.purchases), folder / "picture.png"
+        draw(metrics, picture, verdict)
+        first = f"{self.count:,} purchases of {len(self.purchases.per_customer):,} customers"
+        return Conclusion([first, *summary(metrics)], {"picture": picture}, final(metrics))
+
+
+def _estimate(release: ReceivedRelease) -> str:
+    return f"{release.fields['value']:.2f} [{release.fields['low']:.2f}, {release.fields['high']:.2f}]"
+
+
+def _day(release: ReceivedRelease) -> str:
+    return iso(release.at)[:10]
