@@ -49,7 +49,7 @@ def candidates(spec: Spec) -> Iterator[Spec]:
 
 
 def tuned(spec: Spec, over: int) -> Spec:
-    """Growing counters of sharp are told for how long."""
+    """The metric with a horizon, if its counter grows and sharp lacks one."""
     grows = spec.decay_or_none.kind in ("none", "all-windows") and spec.statistic != "count"
     if spec.algorithm != "sharp" or not grows or spec.horizon is not None:
         return spec
@@ -57,7 +57,7 @@ def tuned(spec: Spec, over: int) -> Spec:
 
 
 def lengths(spec: Spec) -> Iterator[tuple[Fraction, Spec]]:
-    """Shorter and longer windows or half-lives, and how many times as long they are."""
+    """The metric with shorter and longer windows or half-lives, each with the factor."""
     decay, step, seen = spec.decay_or_none, spec.cadence, set()
     for times_as_long in LENGTHS if spec.statistic != "count" else ():
         factor = times_as_long
@@ -75,13 +75,13 @@ def lengths(spec: Spec) -> Iterator[tuple[Fraction, Spec]]:
 
 
 def _root(alpha: Fraction, factor: Fraction) -> Fraction:
-    """Of a half-life that many times as long."""
+    """The alpha of a half-life that is `factor` times as long."""
     exact = Fraction(float(alpha) ** float(1 / factor)).limit_denominator(10**9)
     return exact if 0 < exact < 1 else alpha
 
 
 def typical(spec: Spec, spread: Fraction) -> float:
-    """The mean size of values anywhere in that middle part of the range; a count's are 1."""
+    """The mean size of values spread over the middle `spread` of the range; a count's are 1."""
     if spec.statistic == "count":
         return 1.0
     low, high = map(float, spec.ranges[0])
@@ -95,20 +95,17 @@ def typical(spec: Spec, spread: Fraction) -> float:
 
 @dataclass(frozen=True)
 class Forecasts:
-    """What comes of any settings over a workload."""
+    """The outlooks of a metric under any settings, over one workload."""
 
     source: Source
 
     def prospect(self, spec: Spec) -> StepProspect:
-        """What comes of the settings; ValueError: they are refused."""
         return prospect(Stepped.of(spec), self.source.flow(spec))
 
     def by_hand(self, spec: Spec) -> StepProspect:
-        """What would come of one draw for each step."""
         return by_hand(Stepped.of(spec), self.source.flow(spec))
 
     def outlook(self, spec: Spec) -> Outlook:
-        """What comes of the settings, over time."""
         try:
             return self.over_time(spec, self.prospect(spec))
         except ValueError as refused:
@@ -117,18 +114,16 @@ class Forecasts:
             return Outlook(spec, (), "-", refused=str(refused))
 
     def over_time(self, spec: Spec, ahead: StepProspect) -> Outlook:
-        """A prospect at some steps."""
         looks = tuple(self._look(spec, t, ahead.at(t)) for t in spaced(self.source.work.steps))
         far = ahead.long_run()
         return Outlook(spec, looks, ahead.mechanism, long_run=far and self._look(spec, None, far))
 
     def final(self, spec: Spec) -> Look:
-        """The last release."""
         steps = self.source.work.steps
         return self._look(spec, steps, self.prospect(spec).at(steps))
 
     def long_run(self, spec: Spec) -> tuple[str, Look]:
-        """(mechanism, all releases long after the beginning) of what forgets."""
+        """The mechanism, and the mean over all releases long after the beginning, of a decay that forgets."""
         ahead = self.prospect(spec)
         far = ahead.long_run()
         assert far is not None  # noqa: S101 - what has a length forgets
@@ -141,7 +136,7 @@ class Forecasts:
         return Look(part, at, expected.samples, expected.noise_sd, expected.half_interval, left_out, moved)
 
     def _bias(self, spec: Spec, expected: Expected) -> float:
-        """Expected of what is left out: a sum lacks it, a mean moves by experience with users who differ."""
+        """The bias of what is left out: a sum lacks it, a mean moves as users who differ have shown."""
         spread = self.source.work.spread
         if spec.statistic != "mean":
             return -expected.left_out * expected.of * typical(spec, spread)
@@ -150,13 +145,12 @@ class Forecasts:
 
 
 def _noise_of(outlook: Outlook) -> float:
-    """What algorithms are compared by: in the long run if there is one, else at the end."""
+    """The noise that algorithms are compared by: in the long run if there is one, else at the end."""
     noise = (outlook.long_run or outlook.looks[-1]).noise_sd
     return math.inf if noise is None else noise
 
 
 def _windows(outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> Iterator[tuple[int, dict[str, float]]]:
-    """Noise of windows of several lengths, by algorithm."""
     spec, steps = outlooks[0].spec, forecasts.source.work.steps
     if spec.decay_or_none.kind != "all-windows" or spec.statistic == "count":
         return
@@ -168,7 +162,7 @@ def _windows(outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> Iterator[tu
 
 
 def _halved(advised: Spec, outcome: Look, tried: list[int], forecasts: Forecasts) -> Cost | None:
-    """The least factor of epsilon that is enough, with the advised cap or a larger one."""
+    """The least factor of epsilon that halves the error, with the advised cap or a larger one."""
     larger: list[int | None] = [cap for cap in tried if cap >= advised.contribution_limit]
 
     def of_factor(factor: float) -> Iterator[tuple[Look, float | None, int]]:
@@ -180,7 +174,6 @@ def _halved(advised: Spec, outcome: Look, tried: list[int], forecasts: Forecasts
 
 
 def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> GroupsOutlook | None:
-    """What becomes of the groups as it is configured."""
     work, others = forecasts.source.work, forecasts.source.others
     configured = of_algorithm(outlooks, spec.algorithm)
     if work.of_groups is None or configured.refused is not None:
@@ -204,7 +197,7 @@ def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that was found out about a metric."""
+    """The outcome of every setting that was tried for a metric."""
 
     spec: Spec
     source: Source
@@ -221,7 +214,7 @@ class Comparison:
 
     @classmethod
     def of(cls, spec: Spec, forecasts: Forecasts, advance: Callable[[float], None]) -> Self:
-        """Compare algorithms, caps and lengths; what half the error would cost.
+        """Compare algorithms, caps and lengths, and find what half the error would cost.
 
         Raises:
             ValueError: the mechanism refuses the settings.
@@ -235,13 +228,13 @@ class Comparison:
         advance(2 / 4)
         cap = smallest(tried) if tried else spec.max_contributions
         advised = tuned(capped(best.spec, cap), work.steps * spec.cadence)
-        other = tuple((factor, one, *forecasts.long_run(one)) for factor, one in lengths(best.spec))
+        other_lengths = tuple((factor, other, *forecasts.long_run(other)) for factor, other in lengths(best.spec))
         advance(3 / 4)
         outcome = forecasts.final(advised)
         halving = _halved(advised, outcome, [cap for cap, _ in tried], forecasts)
         return cls(
             spec, forecasts.source, outlooks, None if spec.statistic == "count" else forecasts.over_time(
                 spec, forecasts.by_hand(spec)
-            ), best, tried, other, tuple(_windows(outlooks, forecasts)), advised, outcome, halving,
+            ), best, tried, other_lengths, tuple(_windows(outlooks, forecasts)), advised, outcome, halving,
             _groups(spec, outlooks, forecasts),
         )  # fmt: skip

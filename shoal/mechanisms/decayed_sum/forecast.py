@@ -42,13 +42,12 @@ class Expected(NamedTuple):
 
     @property
     def left_out(self) -> float:
-        """The part of the samples that does not count."""
         return max(0.0, 1 - self.samples / self.of) if self.of else 0.0
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Samples at constant rates over so many steps, and what of them counts.
+    """Samples at constant rates over `steps` steps, and which of them count.
 
     >>> flow = Flow(Pattern.even(100, samples=8), steps=40, cap=4)  # a user's fourth sample comes after 20 steps
     >>> running = Stepped(statistic="count", decay=Undecayed()).sums
@@ -62,7 +61,7 @@ class Flow:
     periods: float | None = None  # that the time has, if the cap is that of a period; None: it is for ever
 
     def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
-        """(decayed number of samples that count at step t, of all)."""
+        """The decayed numbers of samples at step t: those that count, and all."""
         counts = there = 0.0
         before = weights(sums, decay, t)
         for share, size in self.pattern.classes:
@@ -77,7 +76,7 @@ class Flow:
         return counts, there
 
     def _counting(self, size: float) -> tuple[float, float]:
-        """(part of the samples that counts in each period, number of the last step in which any does)."""
+        """The part of the samples that counts in each period, and the number of the last step in which any does."""
         if self.cap is None:
             return 1.0, math.inf
         if self.periods is not None:
@@ -85,7 +84,7 @@ class Flow:
         return 1.0, math.inf if size <= self.cap else self.steps * self.cap / size
 
     def rates(self) -> tuple[float, float]:
-        """(samples of a step that count, all), on average over the whole time."""
+        """The samples of a step that count, and all, on average over the whole time."""
         most = math.inf if self.cap is None else self.cap * (1.0 if self.periods is None else self.periods)
         counted = sum(share * min(size, most) for share, size in self.pattern.classes)
         there = sum(share * size for share, size in self.pattern.classes)
@@ -94,7 +93,7 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Samples that were counted: of each step, those that count and all there are.
+    """Samples that were counted: for each step, those that count and all.
 
     >>> running = Stepped(statistic="count", decay=Window(2)).sums
     >>> Counted([3, 1, 0], [3, 4, 5]).samples(running, Window(2), 3)
@@ -107,11 +106,9 @@ class Counted:
 
     @property
     def steps(self) -> int:
-        """So many."""
         return len(self.counts)
 
     def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
-        """(decayed number of samples that count at step t, of all)."""
         key = type(sums), decay  # weights depend on no more
         if key not in self._decayed:
             some, whole, parts = sums.counts(), sums.counts(), sums.denominator
@@ -120,7 +117,6 @@ class Counted:
         return self._decayed[key][t - 1]
 
     def rates(self) -> tuple[float, float]:
-        """(samples of a step that count, all), on average over the whole time."""
         return sum(self.counts) / self.steps, sum(self.there) / self.steps
 
 
@@ -134,11 +130,10 @@ class StepProspect:
 
     @property
     def mechanism(self) -> str:
-        """What its releases say of how they are made."""
         return "exact" if self.of.statistic == "count" else self.sums.mechanism
 
     def at(self, t: int) -> Expected:
-        """Release t; its bars are computed as in the release."""
+        """Release t, with the bars that it will state."""
         counts, there = self.flow.samples(self.sums, self.of.decay, t)
         if self.of.statistic == "count":
             return Expected(counts, there, 0.0, 0.0)
@@ -153,7 +148,7 @@ class StepProspect:
         return Expected(counts, there, sd / counts, None if half is None else half / counts)
 
     def long_run(self) -> Expected | None:
-        """The mean over all releases long after the beginning, if users always are as many; None: noise grows."""
+        """The mean over all releases long after the beginning, if users stay as many; None if noise grows."""
         if isinstance(self.of.decay, Undecayed | AllWindows):
             return None
         weight = weights(self.sums, self.of.decay, FOREVER)
@@ -163,7 +158,7 @@ class StepProspect:
         return self._expected(counts, there, self.of.grid.width_value(math.sqrt(mean_variance(self.sums))), None)
 
     def window(self, length: int) -> float:
-        """Noise of the sum, or mean, over the last so many steps, on average over where it ends in the second half."""
+        """The mean noise of the sum, or mean, over the last `length` steps, over ends in the second half."""
         first = max(length, self.flow.steps // 2)
         ends = {first + (self.flow.steps - first) * i // ENDS for i in range(ENDS + 1)}
         variance = sum(self._window_variance(end, length) for end in ends) / len(ends)
@@ -178,7 +173,7 @@ class StepProspect:
 
 
 def prospect(of: Stepped, flow: Flow | Counted) -> StepProspect:
-    """What comes of the statistic.
+    """The releases to come of a statistic.
 
     Raises:
         ValueError: its algorithm refuses the settings.
@@ -187,12 +182,12 @@ def prospect(of: Stepped, flow: Flow | Counted) -> StepProspect:
 
 
 def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
-    """What would come of it with one draw for each step.
+    """The releases to come with one draw of noise for each step.
 
     >>> from shoal.mechanisms.grid import Grid
     >>> of = Stepped(statistic="sum", decay=Window(100), grid=Grid(Fraction(0), Fraction(8), 1024), epsilon=Fraction(1))
-    >>> found = by_hand(of, Flow(Pattern.even(10, samples=4), 1000)).at(200)
-    >>> round(found.noise_sd), round(8 * (2 * 100)**0.5)
+    >>> release = by_hand(of, Flow(Pattern.even(10, samples=4), 1000)).at(200)
+    >>> round(release.noise_sd), round(8 * (2 * 100)**0.5)
     (113, 113)
     """
     steps = LaplaceSteps(of.max_contributions * of.grid.steps, Fraction(of.epsilon))
@@ -210,7 +205,7 @@ def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
 
 
 def weights(sums: DecayedSum, decay: object, ages: int) -> float:
-    """What so many of the youngest steps weigh together.
+    """The weight of the youngest `ages` steps together.
 
     >>> round(weights(Exponential(Fraction(1, 2)).sharp(1, Fraction(1)), Exponential(Fraction(1, 2)), 3), 9)
     1.75
@@ -229,8 +224,8 @@ def weights(sums: DecayedSum, decay: object, ages: int) -> float:
 
 
 def mean_variance(sums: DecayedSum) -> float:
-    """Mean variance of releases long after the beginning: the formula's, else that of many of them."""
-    found: float | None = getattr(sums, "mean_variance", None)
-    if found is not None:
-        return found
+    """Mean variance of releases long after the beginning: by formula, else over many of them."""
+    by_formula: float | None = getattr(sums, "mean_variance", None)
+    if by_formula is not None:
+        return by_formula
     return sum(sums.variance((1 << 24) + STRIDE * i) for i in range(PHASES)) / PHASES

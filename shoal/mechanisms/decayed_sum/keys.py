@@ -28,7 +28,7 @@ def takes(spec: Spec) -> bool:
 
 
 def check(spec: Spec) -> None:
-    """What is needed, and what there is no use for."""
+    """Refuse keys that are missing, not for a decayed sum, or contradict one another."""
     check_relation(spec)
     refuse_slot_keys(spec)
     check_limits(spec)
@@ -62,7 +62,7 @@ def _check_decay(spec: Spec, step: int) -> None:
 
 
 def decay_of(spec: Spec) -> decays.Decay:
-    """How its sums forget, in steps."""
+    """The decay that the keys ask for, its lengths counted in steps."""
     decay, step = spec.decay_or_none, spec.step or 1
     match decay.kind:
         case "window":
@@ -80,12 +80,12 @@ def decay_of(spec: Spec) -> decays.Decay:
 
 
 def is_clamped(spec: Spec) -> bool:
-    """Whether what is published is clamped: of means alone."""
+    """Whether what is published is clamped, which only means are."""
     return spec.statistic == "mean" and (spec.algorithm == "sharp" if spec.clamp is None else spec.clamp)
 
 
 def clauses(spec: Spec, loss: str) -> Iterator[str]:
-    """The guarantee in words."""
+    """The guarantee in words: what is protected, and where a unit counts."""
     if spec.statistic == "count":
         yield f"a count is exact, public and for free: {PATTERN}"
     else:

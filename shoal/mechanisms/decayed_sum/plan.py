@@ -33,7 +33,7 @@ ASKED_OFTEN = "a window that is asked for often is better released by a metric o
 
 
 def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
-    """The metric's plan; `advance` is told what part of the work is done.
+    """The plan of the metric; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: the mechanism refuses the settings, or a file has too many steps.
@@ -43,7 +43,7 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
-    """Of the last release as it is configured; a count has none.
+    """The noise of the last release as configured; a count has none.
 
     Raises:
         ValueError: the mechanism refuses the settings.
@@ -53,7 +53,7 @@ def final_noise(spec: Spec, users: int) -> Noise:
 
 
 def _noise(spec: Spec, last: Look | None, size: float) -> Noise:
-    """Beside the range of a mean, and the expected size of a sum, but no less than one value."""
+    """The noise beside a mean's range, or beside a sum's expected size, which is one value at least."""
     if last is None or spec.statistic == "count":
         return Noise(None, 0.0)
     low, high = map(float, spec.ranges[0])
@@ -61,10 +61,9 @@ def _noise(spec: Spec, last: Look | None, size: float) -> Noise:
 
 
 class Report(Comparison):
-    """What is said about a comparison."""
+    """The words, tables and pictures of a comparison."""
 
     def plan(self, workload: Stated | Observed) -> Plan:
-        """What is said about it."""
         private = not isinstance(workload, Observed)
         configured = of_algorithm(self.outlooks, self.spec.algorithm)
         return Plan(
@@ -77,17 +76,16 @@ class Report(Comparison):
 
     @property
     def _size(self) -> float:
-        """What a value is expected to be, regardless of its sign."""
+        """The expected size of a value, whatever its sign."""
         return typical(self.spec, self.source.work.spread)
 
     @property
     def _named(self) -> list[tuple[str, Outlook]]:
-        """What is compared, by name."""
         hand = [] if self.by_hand is None else [(BY_HAND, self.by_hand)]
         return [*((outlook.spec.algorithm, outlook) for outlook in self.outlooks), *hand]
 
     def _missing(self) -> Iterator[tuple[str, Any]]:
-        """Recommended settings that the configuration lacks."""
+        """The recommended settings that the configuration lacks."""
         if self.spec.horizon is None and self.advised.horizon is not None:
             yield "horizon", duration(self.advised.horizon)
 
@@ -164,7 +162,7 @@ class Report(Comparison):
             yield "who gave max_contributions samples never counts again; unit user-week renews it, but guarantees less"
 
     def _of_the_sum(self) -> str:
-        """The error beside what the sum may be."""
+        """The error as a part of the expected sum, for sums alone."""
         look = self.outcome
         there = look.samples / (1 - look.left_out) * self._size if look.left_out < 1 else 0.0
         if self.spec.statistic != "sum" or not there or math.isinf(look.error):
@@ -254,7 +252,6 @@ class Report(Comparison):
             yield self._noise_by_length(width)
 
     def _noise_over_time(self, width: float) -> Panel:
-        """A line for each algorithm, and one for a draw per step."""
         curves = []
         for name, outlook in self._named:
             points = [(look.at or 0, look.noise_sd) for look in outlook.looks if look.noise_sd]
@@ -265,7 +262,6 @@ class Report(Comparison):
         return Panel("noise of a release (standard deviation)", below, curves, most=HIGHEST * width)
 
     def _counts(self) -> Panel:
-        """What counts, and all there is."""
         looks = self.best.looks
         curves = [
             Curve("counted", [(look.at or 0, look.samples) for look in looks], "sharp", is_best=True),
@@ -275,7 +271,6 @@ class Report(Comparison):
         return Panel("samples in a release; it is exact", below, curves, is_linear=True)
 
     def _noise_of_windows(self, width: float) -> Panel:
-        """Noise of windows of all lengths, told afterwards."""
         curves = []
         for name in self.windows[0][1]:
             points = [(steps * self.spec.cadence, noise[name]) for steps, noise in self.windows]
@@ -286,7 +281,6 @@ class Report(Comparison):
         return Panel(title, "length of the window", curves, most=most, names_ends=False)
 
     def _noise_by_length(self, width: float) -> Panel:
-        """Noise in the long run of other windows or half-lives."""
         points = [(float(factor), look.noise_sd or 0.0) for factor, _, _, look in self.lengths]
         ring = next((point for point in points if point[0] == 1), None)
         algorithm, kind = (
@@ -333,8 +327,8 @@ class Report(Comparison):
             },
             "by_max_contributions": [{"max_contributions": cap, **look.fields()} for cap, look in self.caps],
             "by_length": [
-                {"length": _length(one), "mechanism": mechanism, **_timeless(look)}
-                for _, one, mechanism, look in self.lengths
+                {"length": _length(other), "mechanism": mechanism, **_timeless(look)}
+                for _, other, mechanism, look in self.lengths
             ],
             "by_window": [
                 {"steps": steps, "seconds": steps * cadence / 1e6, "noise_sd": noise} for steps, noise in self.windows
@@ -365,7 +359,7 @@ def _timeless(look: Look) -> dict[str, Any]:
 
 
 def _length(spec: Spec) -> str:
-    """Of the window, or what stands for it."""
+    """The length of a window, or the half-life or alpha that stands for one."""
     span = spec.decay_or_none.length or spec.decay_or_none.half_life
     return f"alpha {float(spec.decay_or_none.alpha or 0):.4g}" if span is None else duration(span)
 

@@ -36,17 +36,15 @@ class Source(Protocol):
     """A metric over a workload."""
 
     @property
-    def work(self) -> StepWorkload:
-        """The workload in numbers."""
-        ...
+    def work(self) -> StepWorkload: ...
 
     def flow(self, spec: Spec) -> Flow | Counted:
-        """Samples over time, and which of them count under these settings."""
+        """The samples over time, and which of them count under these settings."""
         ...
 
     @property
     def others(self) -> Mapping[str, "Source"]:
-        """Groups of a file that are looked at, by name; none where they are alike, or there are none."""
+        """The other groups of a file that are looked at, by name; none where groups are alike or there are none."""
         ...
 
 
@@ -55,7 +53,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Steady:
-    """One group of users who are stated: they give their samples at constant rates."""
+    """One group of stated users, who give their samples at constant rates."""
 
     stated: Stated
     work: StepWorkload
@@ -63,7 +61,7 @@ class Steady:
 
     @classmethod
     def of(cls, spec: Spec, stated: Stated) -> "Steady":
-        """With the metric's own cap and horizon in place of what was left open; other settings do not move it then."""
+        """The workload with the metric's own cap and horizon for what was left open; other settings do not move it."""
         step, unit = spec.cadence, spec.privacy_unit
         reach = REACH * (spec.decay_or_none.length or spec.decay_or_none.half_life or 0)
         over = stated.over or spec.horizon or max(YEAR * step, reach)
@@ -75,7 +73,6 @@ class Steady:
         return cls(stated, StepWorkload(users, here, of_a_unit, steps, stated.law, stated.spread, of_groups=of_groups))
 
     def flow(self, spec: Spec) -> Flow:
-        """In closed form."""
         unit, work = spec.privacy_unit, self.work
         periods = None if unit.period is None else max(1.0, work.steps * spec.cadence / unit.period)
         # The cap is one over all groups of a unit, which come evenly.
@@ -88,7 +85,7 @@ class Steady:
 # -------------------------------------------------------------------- observed
 
 
-class Books:
+class FileAccounts:
     """The events of a file in a metric's accounts, with any cap: by group and step, how many samples count."""
 
     def __init__(self, spec: Spec, observed: Observed) -> None:
@@ -104,26 +101,25 @@ class Books:
 
     @cached_property
     def groups(self) -> Mapping[str | None, Sequence[Sample]]:
-        """The samples that would count were there no cap."""
+        """The samples that would count if there were no cap."""
         groups: dict[str | None, list[Sample]] = {}
         for sample in self.there:
             groups.setdefault(sample.group, []).append(sample)
         return groups
 
     def counted(self, cap: int | None, group: str | None) -> Counter[int]:
-        """How many samples of a group count in each step."""
         if cap not in self._counted:
-            found: dict[str | None, Counter[int]] = {}
+            counted: dict[str | None, Counter[int]] = {}
             accounted = self._observed.account(varied(self._spec, max_contributions=cap), self._observed.samples)
             for sample, reason in zip(self._observed.samples, accounted.reasons, strict=True):
                 if reason is None:
-                    found.setdefault(sample.group, Counter())[sample.effective // self._spec.cadence] += 1
-            self._counted[cap] = found
+                    counted.setdefault(sample.group, Counter())[sample.effective // self._spec.cadence] += 1
+            self._counted[cap] = counted
         return self._counted[cap].get(group, Counter())
 
     @cached_property
     def of_a_unit(self) -> float:
-        """Samples of a unit, on average, in all groups."""
+        """The number of samples of a unit in all groups, on average."""
         unit, there = self._spec.privacy_unit, self.there
         if unit.is_event:
             return 1.0
@@ -135,7 +131,7 @@ class Books:
 class Steps:
     """One group of a file, from its first step to its last."""
 
-    books: Books
+    accounts: FileAccounts
     work: StepWorkload
     first: int
     there: Sequence[int]  # samples of each step
@@ -143,15 +139,15 @@ class Steps:
 
     @classmethod
     def of(cls, spec: Spec, observed: Observed) -> "Steps":
-        """The largest group.
+        """The largest group of the file.
 
         Raises:
             TooMuch: it has too many steps.
         """
-        books = Books(spec, observed)
-        names, users = by_size(books.groups), len({sample.user for sample in books.there})
+        accounts = FileAccounts(spec, observed)
+        names, users = by_size(accounts.groups), len({sample.user for sample in accounts.there})
         of_groups = None if spec.group is None else (len(names), users)
-        groups = {name: cls._group(spec, books, name, of_groups) for name in some(names)}
+        groups = {name: cls._group(spec, accounts, name, of_groups) for name in some(names)}
         largest = groups[names[-1]]
         if largest.work.steps > MOST_STEPS:
             raise TooMuch(
@@ -160,22 +156,21 @@ class Steps:
         if spec.group is None:
             return largest
         others = {name or "": group for name, group in groups.items() if group.work.steps <= MOST_STEPS}
-        return cls(books, largest.work, largest.first, largest.there, others)
+        return cls(accounts, largest.work, largest.first, largest.there, others)
 
     @classmethod
-    def _group(cls, spec: Spec, books: Books, name: str | None, of_groups: tuple[int, int] | None) -> "Steps":
-        samples = books.groups[name]
+    def _group(cls, spec: Spec, accounts: FileAccounts, name: str | None, of_groups: tuple[int, int] | None) -> "Steps":
+        samples = accounts.groups[name]
         there = Counter(sample.effective // spec.cadence for sample in samples)
         first, steps = min(there), max(there) - min(there) + 1
         users = len({sample.user for sample in samples})
         work = StepWorkload(
-            users, len(samples) / users, books.of_a_unit, steps, "that of the file", Fraction(1), name, of_groups
+            users, len(samples) / users, accounts.of_a_unit, steps, "that of the file", Fraction(1), name, of_groups
         )
-        return cls(books, work, first, _listed(there, first, min(steps, MOST_STEPS + 1)))
+        return cls(accounts, work, first, _listed(there, first, min(steps, MOST_STEPS + 1)))
 
     def flow(self, spec: Spec) -> Counted:
-        """What the accounts let through with this cap."""
-        counted = self.books.counted(spec.max_contributions, self.work.group)
+        counted = self.accounts.counted(spec.max_contributions, self.work.group)
         return Counted(_listed(counted, self.first, self.work.steps), self.there)
 
 

@@ -32,13 +32,13 @@ from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps, equal_quanti
 from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed
 
 _ARITIES = range(2, 65)
-_FURTHEST = 64  # a tree with so many times the steps that matter is no better than a smaller one
+_FURTHEST = 64  # times the steps that matter: a tree with more steps is no better than a smaller one
 _SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes time and memory by its inverse
 
 
 @dataclass(frozen=True)
 class DecayedSteps(OfSteps):
-    """All public parameters of such a sum.
+    """All public parameters of a decayed sum of noised steps.
 
     >>> decay = Exponentials.exponential(Fraction(99, 100))
     >>> sums = DecayedSteps.best(decay, width=1, epsilon=Fraction(1))
@@ -160,7 +160,6 @@ class DecayedSummer(Headed):
             self.add(0)
 
     def head(self) -> list[Any]:
-        """The number of the last step, and the running sums."""
         return [self.t, self._running.head()]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:

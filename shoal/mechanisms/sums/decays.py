@@ -58,9 +58,7 @@ class AnyWindow(DecayedSum, Protocol):
         """The published numbers that add up to the sum over the last `length` of steps 1 .. end; `last` skips steps."""
         ...
 
-    def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
-        """Variance of the noise in that sum."""
-        ...
+    def window_variance(self, end: int, length: int, last: Last = every_step) -> float: ...
 
     def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
         """The bound below which the size of that noise stays with probability 0.95."""
@@ -106,7 +104,7 @@ class Window:
 
 @dataclass(frozen=True)
 class AllWindows:
-    """Any number of last steps counts, to be named afterwards."""
+    """The sum over any number of last steps, which is named afterwards."""
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
 

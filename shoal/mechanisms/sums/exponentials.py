@@ -85,16 +85,13 @@ class Exponentials:
 
     @cached_property
     def amounts(self) -> Floats:
-        """The weights w_m, for planning."""
         return np.array([float(Fraction(weight, 1 << self.weight_bits)) for weight in self.weights])
 
     @cached_property
     def rates(self) -> Floats:
-        """The rates -ln d_m, for planning."""
         return np.array([_rate(max(factor, 1)) for factor in self.factors])
 
     def weight(self, age: int) -> float:
-        """The weight of a step of this age."""
         return round(float(np.sum(self.amounts * np.exp(-self.rates * age))), 15)
 
     def squares(self, t: int) -> float:
@@ -103,7 +100,6 @@ class Exponentials:
         return float(np.sum(np.outer(self.amounts, self.amounts) * np.expm1(-rates * t) / np.expm1(-rates)))
 
     def recent(self, ages: int) -> Floats:
-        """The weights of the ages 0 .. ages - 1."""
         weights: Floats = np.zeros(ages)
         for amount, rate in zip(self.amounts, self.rates, strict=True):
             weights += amount * np.exp(-rate * np.arange(ages))

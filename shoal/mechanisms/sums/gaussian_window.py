@@ -37,7 +37,7 @@ _QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
 
 @dataclass(frozen=True)
 class RootWindow(Noised):
-    """All public parameters of such a sum.
+    """All public parameters of a window sum with Gaussian noise.
 
     >>> sums = RootWindow(1 << 20, Fraction(1), Fraction(1, 1000), length=4096)
     >>> round(sums.noise_sd(10**6) / (1 << 20), 1)
@@ -113,7 +113,6 @@ class RootPrefixes:
         self._more: Iterator[int] = prefixes(tree.root, draws(tree, subkey))
 
     def numerator(self, t: int) -> int:
-        """The sum of e over the first t steps."""
         while len(self._sums) <= t:
             self._sums.append(next(self._more))
         return self._sums[t]

@@ -29,7 +29,7 @@ from shoal.mechanisms.sums.steps.steps import equal_quantile
 from shoal.mechanisms.sums.sums import Headed, Node, Noised, text
 
 _FIRST = 64  # releases whose quantile is that of their very draws
-_NORMAL = 200  # a sum of so many draws is
+_NORMAL = 200  # draws whose sum is as good as normal
 _SPREAD = 16  # draws that the little stands for by which a past tree's total is not the best estimate
 
 
@@ -51,7 +51,7 @@ def every_step(t: int) -> int:
 
 @dataclass(frozen=True)
 class RunningSum(Noised):
-    """All public parameters of such a sum. The horizon tunes accuracy and nothing else.
+    """All public parameters of a running sum. The horizon tunes accuracy and nothing else.
 
     >>> sums = RunningSum(1, Fraction(1), horizon=1000)
     >>> sums.parts(500, 100), round(sums.window_variance(500, 100)), round(sums.variance(500))
@@ -70,7 +70,6 @@ class RunningSum(Noised):
         return GrowingBlue(self.width, self.epsilon, horizon=self.horizon)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect a step: one node of each height."""
         scale = self.tree.scale(self.tree.position(step).tree)
         return tuple(Node(epoch, index, 1, scale) for epoch, index in self.tree.nodes_of(step))
 
@@ -201,7 +200,6 @@ class RunningSummer(Headed):
         self.t += steps
 
     def head(self) -> list[Any]:
-        """The number of the last step, and the sum."""
         return [self.t, text(self._sum)]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:

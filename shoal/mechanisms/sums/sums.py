@@ -240,7 +240,6 @@ class Windowed:
         return self._steps.take_changes()
 
     def head(self) -> list[Any]:
-        """The number of the last step."""
         return [self.t]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:

@@ -31,7 +31,7 @@ _ARITIES = range(2, 65)
 
 @dataclass(frozen=True)
 class WindowSum(OfSteps):
-    """All public parameters of such a sum.
+    """All public parameters of a window sum.
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))
     >>> sums.mechanism, sums.steps.ratios, round(sums.mean_variance)

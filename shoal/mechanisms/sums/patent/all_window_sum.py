@@ -58,7 +58,6 @@ class AllWindowSum(Noised):
         return tuple(Fraction(math.ceil(x * self.width / self.epsilon * _STEPS), _STEPS) for x in exact)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect a step: one node of each height."""
         return tuple(Node(j, step - 1 >> j, 1, scale) for j, scale in enumerate(self.scales_by_height))
 
     def parts(self, end: int, length: int, last: Last = every_step) -> tuple[Part, ...]:
@@ -86,7 +85,6 @@ class AllWindowSum(Noised):
         return noise_quantile(self._scales(self.parts(end, length, last)))
 
     def variance(self, t: int) -> float:
-        """Variance of release t's noise: that of a window of t steps."""
         return self.window_variance(t, t)
 
     def noise_sd(self, t: int) -> float:
@@ -190,7 +188,6 @@ class AllWindowSummer(Headed):
         self._sums = sums
 
     def head(self) -> list[Any]:
-        """The number of the last step, and the sums of the cover's nodes."""
         return [self.t, list(map(text, self._sums.values()))]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:

@@ -33,7 +33,7 @@ _LARGEST = (1 << RATE_BITS) - (1 << RATE_BITS - 40)  # so that powers that are n
 
 @dataclass(frozen=True)
 class ExponentialSum(Noised):
-    """All public parameters of such a sum.
+    """All public parameters of an exponential sum.
 
     >>> sums = ExponentialSum(1, Fraction(1), Fraction(99, 100))
     >>> round(sums.sensitivity / UNIT, 4), round(sums.variance(1023)), round(sums.variance(1024))
@@ -53,7 +53,6 @@ class ExponentialSum(Noised):
 
     @cached_property
     def factor(self) -> int:
-        """The first power of alpha, in steps of 2**-96."""
         return (self.alpha.numerator << RATE_BITS) // self.alpha.denominator
 
     @cached_property
@@ -166,7 +165,6 @@ class ExponentialSummer(Headed):
         self.t += steps
 
     def head(self) -> list[Any]:
-        """The number of the last step, and (height, index, sum) of the nodes."""
         return [self.t, [[height, index, text(total)] for height, (index, total) in sorted(self._nodes.items())]]
 
     def restore(self, head: list[Any], kept: Mapping[int, int]) -> None:

@@ -44,7 +44,7 @@ class Aged(NamedTuple):
 
 @dataclass(frozen=True)
 class PolynomialSum(Noised):
-    """All public parameters of such a sum.
+    """All public parameters of a polynomial sum.
 
     >>> sums = PolynomialSum(1, Fraction(1), exponent=Fraction(2), error=Fraction(1, 2), horizon=1000)
     >>> [(aged.age, aged.window.length) for aged in sums.windows[:5]], len(sums.windows), sums.length
@@ -98,7 +98,6 @@ class PolynomialSum(Noised):
 
     @property
     def length(self) -> int:
-        """The number of steps that the windows have together."""
         last = self.windows[-1]
         return last.age + last.window.length
 

@@ -49,7 +49,6 @@ class DyadicWindow(Noised):
 
     @cached_property
     def height(self) -> int:
-        """w, the height of the root."""
         return (self.length - 1).bit_length()
 
     @property
@@ -62,7 +61,6 @@ class DyadicWindow(Noised):
         return self.l1_sensitivity / Fraction(self.epsilon)
 
     def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect a step: one node of each height."""
         block, leaf = divmod(step - 1, self.length)
         leaf += 1 << self.height
         return tuple(Node(block, leaf >> height, 1, self.scale) for height in range(self.height + 1))
@@ -83,7 +81,6 @@ class DyadicWindow(Noised):
             at += 1 << height
 
     def nodes(self, t: int) -> int:
-        """The number of nodes that release t adds up."""
         return sum(1 for _ in self.places(t))
 
     def variance(self, t: int) -> float:
@@ -115,7 +112,6 @@ class DyadicNoise:
     _kept: dict[BlockNode, int] = field(default_factory=dict, init=False, repr=False)
 
     def at(self, t: int) -> int:
-        """The noise of release t."""
         before, self._kept = self._kept, {}
         for node in self.sums.places(t):
             self._kept[node] = before[node] if node in before else self._draw(node)

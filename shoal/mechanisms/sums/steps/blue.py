@@ -61,7 +61,6 @@ class BlueSteps(Spans):
 
     @property
     def size(self) -> int:
-        """The number of steps per tree."""
         return self.tree.leaves
 
     @cached_property
@@ -85,7 +84,6 @@ class BlueSteps(Spans):
         return weighted(self.tree, [mean_norm(size, length) for size in self.tree.sizes])
 
     def span_scales(self, start: int, end: int) -> Scales:
-        """The scales in all trees that the span meets."""
         counts: dict[Fraction, int] = {}
         for number in range(start // self.size, -(-end // self.size)):
             low, high = max(start - number * self.size, 0), min(end - number * self.size, self.size)

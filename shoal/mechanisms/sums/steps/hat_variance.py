@@ -25,7 +25,7 @@ from shoal.mechanisms.sums.steps.hat_least_squares import Floats, Hats
 from shoal.mechanisms.sums.steps.steps import like
 
 LARGEST = 1 << 15  # stride
-_ALL, _PHASES = 64, 37  # phases at which a variance is computed: all of so many, or so many
+_ALL, _PHASES = 64, 37  # a variance is computed at all phases, if they are no more than 64, else at 37 of them
 _SHORTEST = 4  # period of a second wave
 _HISTORY = 3  # times 1 / rate: what is older weighs so little that where it begins costs nothing
 _APART = 4  # largest strides between the ends of a window that know nothing of each other
@@ -70,7 +70,7 @@ class Profile(NamedTuple):
 
 
 def strides_of(ratios: Ratios) -> tuple[int, ...]:
-    """The strides s_1, s_2, ..."""
+    """The strides s_1, s_2, ... whose successive ratios these are."""
     return tuple(accumulate(ratios, mul))
 
 
@@ -200,7 +200,6 @@ def _beginning(ratios: Ratios, weights: Weights, t: int) -> float:
 
 
 def _at(weights: Weights, t: int, size: int) -> Floats:
-    """The weights at t of the first `size` steps."""
     weighted = np.zeros(size)
     weighted[:t] = weights.recent(t)[::-1]
     return weighted

@@ -65,17 +65,14 @@ class HatSteps(NoisedSteps):
 
     @property
     def levels(self) -> int:
-        """The number of levels: the steps' own, and one per stride."""
         return 1 + len(self.ratios)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """The strides s_1, s_2, ..."""
         return strides_of(self.ratios)
 
     @property
     def size(self) -> int:
-        """The number of steps that are estimated together."""
         top = self.strides[-1]
         return max(_OWN, self.segment // top) * top
 
@@ -125,7 +122,6 @@ class Prefixes(NamedTuple):
     sums: NDArray[Any]
 
     def numerator(self, t: int) -> int:
-        """The sum of e over the first t steps of the segment."""
         return int(self.sums[t])
 
 
@@ -161,7 +157,6 @@ def _residuals(noise: laplace.DiscreteLaplace, own: Draws, stride: int, first: i
 
 
 def _integers(values: Floats) -> Draws:
-    """Whole floats as Python's integers."""
     if float(np.max(np.abs(values))) < 2.0**62:
         return values.astype(np.int64)
     return np.array([int(value) for value in values.tolist()], dtype=np.object_)

@@ -80,7 +80,6 @@ class LaplaceNoise:
     _last: tuple[int, int, int] = field(default=(0, 0, 0), init=False, repr=False)  # start, end, sum
 
     def between(self, start: int, end: int) -> int:
-        """The sum of draws start + 1 .. end."""
         first, last, total = self._last
         if start - first + end - last >= end - start or start < first or end < last:
             first, last, total = start, start, 0

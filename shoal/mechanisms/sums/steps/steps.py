@@ -104,8 +104,7 @@ class NoisedSteps(Noised, ABC):
         """Standard deviation and 95 % quantile of that noise."""
 
     @abstractmethod
-    def drawn(self, subkey: Subkeys) -> StepNoise:
-        """The noise under a key."""
+    def drawn(self, subkey: Subkeys) -> StepNoise: ...
 
 
 class OfSteps:
@@ -178,13 +177,11 @@ class RowNoise:
         self._totals = {number: total for number, total in self._totals.items() if number >= first}
 
     def _between(self, first: int, last: int) -> int:
-        """The sum of e over the trees strictly between these two."""
         if self._middle[:2] != (first, last):
             self._middle = first, last, sum(map(self._total, range(first + 1, last)))
         return self._middle[2]
 
     def _total(self, number: int) -> int:
-        """The sum of e over a whole tree."""
         if number not in self._totals:
             tree = self._held[number] if number in self._held else self._tree(number)
             self._totals[number] = tree.numerator(self._size)
