@@ -81,8 +81,10 @@ def test_checks_name_the_argument_and_refuse_floats() -> None:
 
 
 def test_blocks_cover_each_unit_s_samples_at_least_half() -> None:
+    bounder, account, closed = blocks.BlockBounder(3000), 0, []
     for samples in range(1, 3000):
-        closed = [level for j in range(1, samples + 1) if (level := blocks.closes(j)) != blocks.NONE]
+        account, block = bounder.add(account, 1)
+        closed += [] if block is None else [block.level]
         assert closed == list(range(samples.bit_length()))
         assert 2 * sum(map(blocks.weight, closed)) > samples
 

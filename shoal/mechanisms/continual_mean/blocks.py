@@ -11,17 +11,6 @@ from dataclasses import dataclass
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, new_block, over_cap
 
-NONE = -1
-
-
-def closes(samples: int) -> int:
-    """The level of the block that a unit's sample with this number (from 1) closes, or NONE.
-
-    >>> [closes(j) for j in range(1, 10)]
-    [0, 1, -1, 2, -1, -1, -1, 3, -1]
-    """
-    return samples.bit_length() - 1 if samples & (samples - 1) == 0 else NONE
-
 
 def weight(level: int) -> int:
     """w_l, the number of samples in a block of the level.

@@ -28,7 +28,7 @@ FREQUENT = 1.25  # what a finer cadence may cost in error
 
 
 def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
-    """The metric under every algorithm that its values allow, completed by what that needs: users, a prior."""
+    """The metric under every algorithm that its values allow, with the users or prior that the algorithm needs."""
     middles = tuple((low + high) / 2 for low, high in spec.ranges)
     prior = (middles if len(middles) > 1 else middles[0]) if spec.prior is None else spec.prior
     for name in MEANS:
@@ -43,7 +43,7 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
 
 
 def with_cadence(spec: Spec, every: int | str, over: int | None) -> Spec:
-    """The metric with another cadence; sharp is told for how long, as its default is a year of days."""
+    """The metric with another cadence; sharp gets a horizon, since its default is a year of days."""
     tuned = spec.algorithm == "sharp" and every not in ("contribution", spec.every)
     return varied(spec, every=every, horizon=over if tuned else spec.horizon)
 
@@ -55,7 +55,7 @@ def cadences(spec: Spec, over: int | None) -> list[int | str]:
 
 
 def finest(tried: Sequence[tuple[int | str, Look]], over: int | None) -> int | str:
-    """Of the cadences with many releases, the finest that costs no more than a quarter in error."""
+    """The finest of the cadences with many releases that costs no more than a quarter in error."""
     often = [
         (every, look) for every, look in tried if isinstance(every, str) or (over is not None and MANY * every <= over)
     ] or tried
@@ -67,7 +67,7 @@ def finest(tried: Sequence[tuple[int | str, Look]], over: int | None) -> int | s
 
 
 def _best(spec: Spec, outlooks: Sequence[Outlook]) -> Outlook:
-    """The least error at the end; those that need a prior only if the configuration has one."""
+    """The outlook of least error at the end; those that need a prior only if the configuration has one."""
     possible = [
         outlook
         for outlook in outlooks
@@ -79,7 +79,7 @@ def _best(spec: Spec, outlooks: Sequence[Outlook]) -> Outlook:
 
 
 def _completed(spec: Spec, source: Source) -> Spec:
-    """With expected users, and for sharp how long it will last."""
+    """The settings with expected users, and for sharp with a horizon."""
     about = source.about(spec)
     timed = spec.algorithm == "sharp" and spec.every != "contribution"
     return varied(spec, users=spec.users or about.users, horizon=spec.horizon or (about.over if timed else None))
@@ -97,7 +97,7 @@ def _halved(best: Outlook, source: Source, what: str) -> Cost | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that was found out about one coordinate of a mean."""
+    """The outcome of every setting that was tried for one coordinate of a mean."""
 
     spec: Spec
     coordinate: int
@@ -115,7 +115,7 @@ class Comparison:
     def of(
         cls, spec: Spec, coordinate: int, source: Source, advance: Callable[[float], None] = lambda part: None
     ) -> Self:
-        """Compare algorithms, caps and cadences; what half the error would cost.
+        """Compare algorithms, caps and cadences, and find what half the error would cost.
 
         Raises:
             ValueError: no algorithm can do with these settings.

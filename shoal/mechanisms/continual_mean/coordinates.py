@@ -20,6 +20,7 @@ from typing import Any
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import (
+    NO_ESTIMATE,
     Activation,
     Block,
     Bounder,
@@ -29,7 +30,6 @@ from shoal.mechanisms.statistic import (
     Statistic,
 )
 
-LANE_BITS = 64
 LIMIT = 1 << 63  # a lane's sum stays below it, and an integer on the wire too
 
 
@@ -61,12 +61,11 @@ class Coordinates(Statistic):
 
     @property
     def epsilon(self) -> Fraction:
-        """For all coordinates together."""
         return sum((Fraction(part.epsilon) for part in self.parts), Fraction(0))
 
     @cached_property
     def largest(self) -> int:
-        """The most that a sample is in any lane."""
+        """The largest grid index of a sample in any coordinate."""
         return max(part.sample_grid.steps for part in self.parts)
 
     @cached_property
@@ -96,7 +95,7 @@ class Coordinates(Statistic):
         return list(self._lanes.unpack(total.to_bytes(self._lanes.size, "little")))
 
     def bounder(self) -> "JointBounder":
-        """The unit's side: blocks close by the pattern, hence in all coordinates at once.
+        """The bounder of packed samples: blocks close by the pattern, hence in all coordinates at once.
 
         They merge over units where there is one part: buckets of values would be others in each coordinate.
         """
@@ -104,13 +103,12 @@ class Coordinates(Statistic):
         return JointBounder(bounder, merges=bounder.merges and bounder.parts == 1)
 
     def releaser(self, key: bytes, group: bytes) -> "CoordinatesReleaser":
-        """The means of one group."""
         return CoordinatesReleaser([part.releaser(key, group, index) for index, part in enumerate(self.parts)])
 
 
 @dataclass(frozen=True, slots=True)
 class JointBounder:
-    """The bounder of one coordinate on packed values: it sums them, and what closes is a matter of numbers alone.
+    """The bounder of one coordinate on packed values: it sums them, and only their number closes a block.
 
     >>> from shoal.mechanisms.statistic import OneByOne
     >>> JointBounder(OneByOne(max_contributions=9), merges=True).add(1, 5 << 64 | 7)[1].total == 5 << 64 | 7
@@ -122,16 +120,13 @@ class JointBounder:
 
     @property
     def max_contributions(self) -> int:
-        """The cap; the caller stops before it."""
         return self.pattern.max_contributions
 
     @property
     def parts(self) -> int:
-        """As of one coordinate, where the mean merges."""
         return self.pattern.parts if self.merges else 0
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample: packed grid indices."""
         after, block = self.pattern.add(account, value)
         # Its part would be that of the packed integer.
         return after, block if block is None or self.merges else block._replace(part=None)
@@ -151,37 +146,40 @@ class CoordinatesReleaser:
         self._pending: dict[int, dict[int, tuple[float, int, Fraction]]] = {}  # level -> coordinate -> its activation
 
     def add(self, contribution: Contribution) -> list[Activation]:
-        """Take one contribution; the levels that all coordinates now have."""
-        place = contribution[:5]
+        """Take one contribution, and return the levels that all coordinates now have."""
+        common = contribution[:5]
         totals = zip(self._parts, contribution.total, strict=True)
-        return self._joined(part.add(Contribution(*place, total)) for part, total in totals)
+        return self._joined(part.add(Contribution(*common, total)) for part, total in totals)
 
     def close(self) -> list[Activation]:
-        """The tick is complete; the levels that some coordinate now has.
+        """Complete the tick, and return the levels that some coordinate now has.
 
         What a tick activates it does by the pattern and by what was charged: no other coordinate has it later.
         """
         closed = set()
         for coordinate, part in enumerate(self._parts):
-            for one in part.close():
-                self._pending.setdefault(one.level, {})[coordinate] = one.prior, one.samples, one.epsilon
-                closed.add(one.level)
+            for activation in part.close():
+                self._note(coordinate, activation)
+                closed.add(activation.level)
         return [self._published(level) for level in sorted(closed)]
 
     def _joined(self, activated: Iterable[Sequence[Activation]]) -> list[Activation]:
-        found = []
+        joined = []
         for coordinate, activations in enumerate(activated):
-            for one in activations:
-                priors = self._pending.setdefault(one.level, {})
-                priors[coordinate] = one.prior, one.samples, one.epsilon
-                if len(priors) == len(self._parts):
-                    found.append(self._published(one.level))
-        return found
+            for activation in activations:
+                self._note(coordinate, activation)
+                if len(self._pending[activation.level]) == len(self._parts):
+                    joined.append(self._published(activation.level))
+        return joined
+
+    def _note(self, coordinate: int, activation: Activation) -> None:
+        priors = self._pending.setdefault(activation.level, {})
+        priors[coordinate] = activation.prior, activation.samples, activation.epsilon
 
     def _published(self, level: int) -> Activation:
-        found = self._pending.pop(level)
+        by_coordinate = self._pending.pop(level)
         nothing = None, 0, Fraction(0)
-        priors = [found.get(coordinate, nothing) for coordinate in range(len(self._parts))]
+        priors = [by_coordinate.get(coordinate, nothing) for coordinate in range(len(self._parts))]
         return Activation(
             level,
             prior=[prior for prior, _, _ in priors],
@@ -195,40 +193,41 @@ class CoordinatesReleaser:
         Its samples are those that the value of every coordinate rests on at least.
         """
         estimates = [part.estimate() for part in self._parts]
-        if all(one is None for one in estimates):
+        if not any(estimates):
             return None
+        # A coordinate without an estimate yet has none of the four numbers, and no samples.
+        each = [NO_ESTIMATE if estimate is None else estimate for estimate in estimates]
         return Estimate(
-            value=[None if one is None else one.value for one in estimates],
-            noise_sd=[None if one is None else one.noise_sd for one in estimates],
-            low=[None if one is None else one.low for one in estimates],
-            high=[None if one is None else one.high for one in estimates],
-            counts={"samples": min(0 if one is None else one.samples for one in estimates)},
+            [estimate.value for estimate in each],
+            [estimate.noise_sd for estimate in each],
+            [estimate.low for estimate in each],
+            [estimate.high for estimate in each],
+            {"samples": min(estimate.samples for estimate in each)},
         )
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """What each coordinate keeps, under levels of its own: level * d + coordinate."""
+        """The contributions that each coordinate keeps, under levels of its own: level * d + coordinate."""
         return {
-            (self._level(level, coordinate), pseudonym): self._renamed(one, coordinate)
+            (self._level(level, coordinate), pseudonym): self._renamed(row, coordinate)
             for coordinate, part in enumerate(self._parts)
-            for (level, pseudonym), one in part.kept.items()
+            for (level, pseudonym), row in part.kept.items()
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """What was added to `kept`, and which of its keys were dropped, since the last call or restore."""
         added: list[Contribution] = []
         dropped: list[tuple[int, str]] = []
         for coordinate, part in enumerate(self._parts):
             written, gone = part.take_changes()
-            added += [self._renamed(one, coordinate) for one in written]
+            added += [self._renamed(row, coordinate) for row in written]
             dropped += [(self._level(level, coordinate), pseudonym) for level, pseudonym in gone]
         return added, dropped
 
     def _level(self, level: int, coordinate: int) -> int:
         return level * len(self._parts) + coordinate
 
-    def _renamed(self, one: Contribution, coordinate: int) -> Contribution:
-        return one._replace(level=self._level(one.level, coordinate))
+    def _renamed(self, row: Contribution, coordinate: int) -> Contribution:
+        return row._replace(level=self._level(row.level, coordinate))
 
     def head(self) -> list[Any]:
         """[head of each coordinate, activations that are not published yet]."""
@@ -240,15 +239,14 @@ class CoordinatesReleaser:
         return [[part.head() for part in self._parts], pending]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Become the releaser that had this head and these kept contributions."""
         heads, pending = head
         by_coordinate: list[list[Contribution]] = [[] for _ in self._parts]
-        for one in kept:
-            level, coordinate = divmod(one.level, len(self._parts))
-            by_coordinate[coordinate].append(one._replace(level=level))
+        for row in kept:
+            level, coordinate = divmod(row.level, len(self._parts))
+            by_coordinate[coordinate].append(row._replace(level=level))
         for part, own, rows in zip(self._parts, heads, by_coordinate, strict=True):
             part.restore(own, rows)
         self._pending = {}
         for level, coordinate, prior, samples, epsilon in pending:
-            found = float(prior), int(samples), Fraction(epsilon)
-            self._pending.setdefault(int(level), {})[int(coordinate)] = found
+            activation = float(prior), int(samples), Fraction(epsilon)
+            self._pending.setdefault(int(level), {})[int(coordinate)] = activation

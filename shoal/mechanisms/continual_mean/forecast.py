@@ -2,7 +2,7 @@
 
 Both are functions of the public parameters and of the pattern, who contributes when; so they cost nothing, and may be
 floats. The noise is not estimated: it is that of the very trees, at the counts that the pattern gives. Only `Sharp`
-decides by values, privately; what it decides is foretold for an assumed law of values (sharp/forecast.py).
+decides by values, privately; what it decides is predicted for an assumed law of values (sharp/forecast.py).
 
 Privacy      no value and no key comes here, so nothing is charged
 """
@@ -20,25 +20,25 @@ class Expected:
     """A release to come, in units of the range; no noise_sd where nothing is released."""
 
     samples: int  # that it rests on
-    of: int  # samples that there are
+    total: int  # samples that there are
     noise_sd: float | None
     half_interval: float | None  # what 95 % of the noise stays below
 
     @property
     def left_out(self) -> float:
-        """The part of the samples so far that it does not rest on, say over the cap."""
-        return 1 - self.samples / self.of if self.of else 1.0
+        """The part of the samples so far that the release does not rest on, for instance those over the cap."""
+        return 1 - self.samples / self.total if self.total else 1.0
 
 
 class Prospect(Protocol):
     """A mean over a pattern."""
 
     def at(self, tau: float) -> Expected:
-        """The release when the part tau of the time is over."""
+        """The release to expect when the part tau of the time is over."""
         ...
 
     def likely(self, tau: float) -> tuple[float, float] | None:
-        """What the noise's standard deviation lies between in four cases of five; None: it is no matter of chance."""
+        """The bounds of the noise's standard deviation in four cases of five; None if chance has no part in it."""
         ...
 
 
@@ -46,34 +46,30 @@ class Countable(Protocol):
     """A mean whose noise follows from the pattern alone."""
 
     @property
-    def grid(self) -> Grid:
-        """Of its range."""
-        ...
+    def grid(self) -> Grid: ...
 
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """(samples that count, what the noise of their sum consists of)."""
+        """The samples that count, and the scales of the noise of their sum."""
         ...
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Any algorithm but sharp: its trees at the counts of the pattern."""
+    """The releases of any algorithm but sharp: its trees at the counts of the pattern."""
 
     mean: Countable
     pattern: Pattern
 
     def at(self, tau: float) -> Expected:
-        """The release when the part tau of the time is over."""
         samples, scales = self.mean.counted(self.pattern, tau)
         return expected(self.mean.grid, samples, self.pattern.samples(None, tau), scales)
 
-    def likely(self, tau: float) -> None:
-        """Nothing here is drawn."""
+    def likely(self, tau: float) -> None: ...
 
 
-def expected(grid: Grid, samples: int, of: int, scales: Scales) -> Expected:
-    """The release on so many samples with noise of these scales; the same numbers as in the release itself."""
+def expected(grid: Grid, samples: int, total: int, scales: Scales) -> Expected:
+    """The release that rests on `samples` samples; its numbers are those that the release itself will state."""
     if not samples:
-        return Expected(0, of, None, None)
+        return Expected(0, total, None, None)
     width = grid.width_value
-    return Expected(samples, of, width(noise_sd(scales)) / samples, width(noise_quantile(scales)) / samples)
+    return Expected(samples, total, width(noise_sd(scales)) / samples, width(noise_quantile(scales)) / samples)

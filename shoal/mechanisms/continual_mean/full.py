@@ -46,7 +46,6 @@ class Full(BlockMean):
 
     @property
     def first(self) -> int:
-        """The level whose prior comes first."""
         return UNCLIPPED if self.sigma is None else 1
 
     @property
@@ -56,22 +55,18 @@ class Full(BlockMean):
 
     @property
     def prior_epsilon(self) -> Fraction:
-        """For one prior."""
         return self.group_epsilon / (2 * self.top)
 
     @property
     def tree_epsilon(self) -> Fraction:
-        """For one level's counter."""
         return self.group_epsilon / (2 * (self.top + 1))
 
     @property
     def prior_failure(self) -> Fraction:
-        """Beta = failure / (3 L)."""
         return self.failure / (3 * self.top)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Levels 0 .. L."""
         return tuple(self._level(index) for index in range(self.top + 1))
 
     def _level(self, index: int) -> Level:
@@ -103,17 +98,12 @@ class Full(BlockMean):
             prior = decimal(2 * self.arrays(level) / self.prior_failure).ln() * (1 << level)
             return ceiling(decimal(self.spread) * (deviation + prior.sqrt()))
 
-    def bounder(self) -> blocks.BlockBounder:
-        """Samples are summed into blocks."""
-        return blocks.BlockBounder(self.max_contributions)
-
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """The blocks of active levels, each level's in its own tree."""
         active = list(self._active(self.closed(pattern, tau)))
         return blocks.samples_in(active), scales_of(self.levels, active)
 
     def _active(self, closed: Sequence[int]) -> Iterator[int]:
-        """Blocks of levels that count: those without a prior, then as long as the blocks below hold enough for one."""
+        """The blocks of each level that counts: those without a prior, then while blocks below hold enough."""
         ready = 0
         for index, count in enumerate(closed):
             if index >= self.first or self.sigma is not None:
@@ -125,7 +115,6 @@ class Full(BlockMean):
             ready += blocks.weight(index) * count
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "FullReleaser":
-        """The mean of one group."""
         return FullReleaser(self, key, group, coordinate)
 
 
@@ -229,7 +218,7 @@ class FullReleaser:
         self._active = self._next = level.index + 1
 
     def _offers(self, level: int) -> Iterator[Unit]:
-        """What each unit offers to the prior of a level: its samples in blocks below it, without gaps."""
+        """Each unit's offer to the prior of a level: its samples in blocks below it, without gaps."""
         first = self._kept[0]
         for pseudonym, mask in self._units.items():
             samples = _offer(mask, level)
@@ -246,11 +235,10 @@ class FullReleaser:
         self._kept = [{} for _ in self._levels]
 
     def close(self) -> tuple[Activation, ...]:
-        """Nothing: levels activate in the midst of a tick, in canonical order, as the paper has it."""
+        """Activates nothing: levels activate within a tick, in canonical order, as the paper has it."""
         return ()
 
     def estimate(self) -> Estimate | None:
-        """(sum of the active levels' sums and noise) / (samples in them)."""
         samples, total = 0, 0
         scales: list[tuple[Fraction, int]] = []
         for level, counter, count, clipped in zip(self._levels, self._counters, self._counts, self._sums, strict=True):
@@ -263,7 +251,7 @@ class FullReleaser:
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """All blocks until the top level is active, then none. Built on demand: the state itself is smaller."""
+        """All blocks until the top level is active, then none; built on demand, since the state itself is smaller."""
         return {
             (level, pseudonym): Contribution(effective, pseudonym, level + 1, level, blocks.weight(level), total)
             for level, kept in enumerate(self._kept)
@@ -271,14 +259,12 @@ class FullReleaser:
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """Blocks kept, and keys dropped, since the last call."""
         changes = self._written, self._dropped
         self._written, self._dropped = [], []
         return changes
 
     @property
     def levels(self) -> list[LevelState]:
-        """What each level holds."""
         rows = zip(self._counts, self._sums, self._kept, strict=True)
         return [LevelState(elements, total, len(kept)) for elements, total, kept in rows]
 
@@ -287,7 +273,7 @@ class FullReleaser:
         return [list(self._bins), list(self._counts), list(self._sums)]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Take the state over; blocks that the head no longer needs are ignored."""
+        """Become the releaser that had this head; blocks that the head no longer needs are ignored."""
         chosen, counts, sums = head
         self._clear()
         for level, index in zip(self._levels[self._mean.first :], chosen, strict=False):

@@ -7,12 +7,13 @@ Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), sections 3 and 4, appendix B
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from shoal.mechanisms.continual_mean.levels import BlockMean, LevelKeys
+from shoal.mechanisms.continual_mean.mean import Headed
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import estimate
@@ -21,7 +22,7 @@ from shoal.mechanisms.statistic import Activation, Contribution, Estimate, Level
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPrior(BlockMean):
-    """The public constants of a mean that clips around a given prior."""
+    """All public parameters of a mean that clips around a given prior."""
 
     prior: Fraction
 
@@ -40,7 +41,6 @@ class GivenPrior(BlockMean):
             return ceiling(decimal(self.spread) * (self.deviation(weight, projections, self.failure) + off))
 
     def around(self, weight: int, half_width: int) -> tuple[int, int]:
-        """The interval of a block of that weight."""
         position = (self.prior - self.grid.low) / (self.grid.high - self.grid.low)
         return self.interval(weight, position, half_width)
 
@@ -52,7 +52,7 @@ class GivenPrior(BlockMean):
         return ClippedReleaser(self, clips, counters)
 
 
-class ClippedReleaser:
+class ClippedReleaser(Headed):
     """Counts and clipped sums, per counter, and how many samples they hold."""
 
     __slots__ = ("_clips", "_counters", "_counts", "_mean", "_samples", "_sums")
@@ -64,7 +64,6 @@ class ClippedReleaser:
         self._samples = 0
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Project the block and push it; nothing activates."""
         level, total = contribution.level, contribution.total
         low, high = self._clips[level]
         counter = level if len(self._counters) > 1 else 0
@@ -73,12 +72,7 @@ class ClippedReleaser:
         self._samples += contribution.samples
         return ()
 
-    def close(self) -> tuple[Activation, ...]:
-        """Nothing activates."""
-        return ()
-
     def estimate(self) -> Estimate | None:
-        """(sum of all blocks and noise) / (samples in them)."""
         if not self._samples:
             return None
         total = sum(self._sums)
@@ -89,17 +83,8 @@ class ClippedReleaser:
         return estimate(self._mean.sample_grid, total, self._samples, tuple(scales), self._mean.ends)
 
     @property
-    def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Nothing: counts and sums are in the head."""
-        return {}
-
-    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """Nothing: counts and sums are in the head."""
-        return [], []
-
-    @property
     def levels(self) -> list[LevelState]:
-        """What each counter holds: one for each level, or one for all of them."""
+        """The state of each counter: there is one for each level, or one for all levels."""
         return [LevelState(elements, total, 0) for elements, total in zip(self._counts, self._sums, strict=True)]
 
     def head(self) -> list[Any]:
@@ -107,7 +92,6 @@ class ClippedReleaser:
         return [self._samples, list(self._counts), list(self._sums)]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Take the state over."""
         samples, counts, sums = head
         self._samples = int(samples)
         self._counts, self._sums = [int(count) for count in counts], [int(total) for total in sums]

@@ -23,6 +23,7 @@ from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.workload import Pattern
 
 TAIL = 64  # in sigmas: a subgaussian sample is further from its mean once in exp(2048) / 2
@@ -70,13 +71,15 @@ class BlockMean(MeanParameters):
         """L; at least 1, so that the shares are defined for m = 1."""
         return max(1, blocks.top_level(self.max_contributions))
 
+    def bounder(self) -> Bounder:
+        return blocks.BlockBounder(self.max_contributions)
+
     def closed(self, pattern: Pattern, tau: float) -> list[int]:
         """The number of blocks of each level that units have closed."""
         return [pattern.reached(1 << level, tau) for level in range(self.max_contributions.bit_length())]
 
     @property
     def sigma_steps(self) -> Fraction:
-        """Sigma in grid steps; 0 for bounded data."""
         return (self.sigma or 0) * self.grid.steps / (self.grid.high - self.grid.low)
 
     @property

@@ -1,5 +1,6 @@
 """What every algorithm of a mean without decay is: a class of public parameters, known to configurations by a name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -8,13 +9,13 @@ from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.forecast import Counted, Prospect
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Bounder, Releaser, Statistic
+from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, Releaser, Statistic
 from shoal.mechanisms.workload import Pattern
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanParameters(Statistic):
-    """What is public about a private mean; an algorithm is a subclass."""
+    """All public parameters of a private mean; an algorithm is a subclass."""
 
     name: ClassVar[str]  # by which configurations know it
 
@@ -37,7 +38,7 @@ class MeanParameters(Statistic):
 
     @property
     def group_epsilon(self) -> Fraction:
-        """What each group may use; exact, so the shares never exceed the whole."""
+        """The epsilon that each group may use; exact, so the shares never exceed the whole."""
         return Fraction(self.epsilon) / self.groups
 
     @property
@@ -51,7 +52,7 @@ class MeanParameters(Statistic):
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """What the mean is clamped to; None: it is not."""
+        """The bounds that the mean is clamped to; None if it is not."""
         return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
 
     def bounder(self) -> Bounder:
@@ -59,11 +60,11 @@ class MeanParameters(Statistic):
         raise NotImplementedError
 
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """Over a pattern, when the part tau of the time is over: (samples that count, the noise of their sum)."""
+        """The samples that count when the part tau of the time is over, and the scales of the noise of their sum."""
         raise TypeError(f"{type(self).__name__} is not planned here")
 
     def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:
-        """What will come of it.
+        """The releases to come over a pattern.
 
         releases: over the whole time, evenly; None: one per contribution. spread: part of the range that values lie in.
         """
@@ -72,3 +73,19 @@ class MeanParameters(Statistic):
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
         raise NotImplementedError
+
+
+class Headed:
+    """A releaser that has nothing to activate, and whose head is all of its state."""
+
+    __slots__ = ()
+
+    def close(self) -> tuple[Activation, ...]:
+        return ()
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        return {}
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        return [], []

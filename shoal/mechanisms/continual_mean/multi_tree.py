@@ -30,7 +30,6 @@ class MultiTree(GivenPrior):
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Levels 0 .. L."""
         return tuple(self._level(index) for index in range(self.top + 1))
 
     def _level(self, index: int) -> Level:
@@ -39,16 +38,10 @@ class MultiTree(GivenPrior):
         tree = BinaryTree(self.users, 2 * half_width, self.group_epsilon / (self.top + 1))
         return Level(index, weight, half_width, tree)
 
-    def bounder(self) -> blocks.BlockBounder:
-        """Samples are summed into blocks."""
-        return blocks.BlockBounder(self.max_contributions)
-
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """Each level's blocks in its own tree."""
         closed = self.closed(pattern, tau)
         return blocks.samples_in(closed), scales_of(self.levels, closed)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
-        """The mean of one group."""
         clips = [self.around(level.weight, level.half_width) for level in self.levels]
         return self.clipped(key, group, coordinate, clips, [level.tree for level in self.levels])

@@ -10,10 +10,10 @@ Proof        docs/proofs/binary-counter.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.mean import Headed, MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import derive
@@ -28,26 +28,22 @@ class Naive(MeanParameters):
 
     @property
     def tree(self) -> BinaryTree:
-        """The counter of one group."""
         elements = self.users * self.max_contributions
         return BinaryTree(elements, self.max_contributions * self.grid.steps, self.group_epsilon)
 
     def bounder(self) -> OneByOne:
-        """Every sample is a contribution of its own."""
         return OneByOne(self.max_contributions)
 
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """All samples up to the cap."""
         samples = pattern.samples(self.max_contributions, tau)
         return samples, self.tree.scales(samples)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
-        """The mean of one group."""
         counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
         return NaiveReleaser(self, counter)
 
 
-class NaiveReleaser:
+class NaiveReleaser(Headed):
     """Exact count and sum of the samples; contributions may come merged, the counter takes them as single samples."""
 
     __slots__ = ("_counter", "_mean", "_samples", "_total")
@@ -59,36 +55,19 @@ class NaiveReleaser:
         self._total = 0
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Count the samples; nothing activates."""
         self._samples += contribution.samples
         self._total += contribution.total
         return ()
 
-    def close(self) -> tuple[Activation, ...]:
-        """Nothing activates."""
-        return ()
-
     def estimate(self) -> Estimate | None:
-        """(sum + noise) / count."""
         t = self._samples
         if not t:
             return None
         scales = self._counter.tree.scales(t)
         return estimate(self._mean.grid, self._total + self._counter.noise(t), t, scales, self._mean.ends)
 
-    @property
-    def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Nothing: count and sum are in the head."""
-        return {}
-
-    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """Nothing: count and sum are in the head."""
-        return [], []
-
     def head(self) -> list[Any]:
-        """[samples, total]."""
         return [self._samples, self._total]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Take the state over."""
         self._samples, self._total = map(int, head)

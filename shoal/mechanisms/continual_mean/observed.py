@@ -31,7 +31,7 @@ UNTIMED = 1  # microseconds of a tick, where each contribution has a release
 
 
 class Seen(NamedTuple):
-    """What had come when a tick was complete."""
+    """The samples that had come when a tick was complete."""
 
     events: int
     at: int
@@ -50,18 +50,17 @@ class ObservedMean:
 
     @classmethod
     def of(cls, spec: Spec, coordinate: int, observed: Observed) -> "ObservedMean":
-        """The largest group."""
+        """The largest group of the file."""
         # Who is let into which group depends on no algorithm, and the configured one may refuse its settings.
         groups = observed.by_group(varied(spec, algorithm="naive", prior=None, sigma=None, horizon=None, users=1))
         return cls(observed, coordinate, by_size(groups)[-1], groups)
 
     @cached_property
     def samples(self) -> Sequence[Sample]:
-        """Of this group, in the order of reading."""
+        """The samples of this group, in the order of reading."""
         return self.by_group[self.name]
 
     def about(self, spec: Spec) -> About:
-        """What the file holds."""
         values = np.array([self._value(sample, spec) for sample in self.samples])
         users = len({sample.user for sample in self.samples})
         sampling = float(values.std()) / math.sqrt(len(values))
@@ -71,7 +70,7 @@ class ObservedMean:
         return About(users, len(values) / users, over, "that of the file", None, sampling)
 
     def groups(self, spec: Spec) -> GroupsOutlook | None:
-        """Each runs with the same settings, in its own time."""
+        """The outlook of some groups, each of which runs with the same settings, in its own time."""
         if spec.group is None:
             return None
         names = by_size(self.by_group)
@@ -86,17 +85,15 @@ class ObservedMean:
         return GroupOutlook(name, about.users, about.samples, last.left_out, last.error)
 
     def outlook(self, spec: Spec) -> Outlook:
-        """What comes of a metric's settings, over time."""
         if spec not in self._outlooks:
             self._outlooks[spec] = self._run(spec)
         return self._outlooks[spec]
 
     def final(self, spec: Spec) -> Look:
-        """The last of its looks."""
         return self.outlook(spec).looks[-1]
 
     def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
-        """With more epsilon; more users or time are not in the file."""
+        """The same source with more epsilon; more users or time are not in the file."""
         return [(self, more_epsilon(spec, factor))] if what == "epsilon" and factor in FACTORS else []
 
     # ---------------------------------------------------------------- a run
@@ -112,7 +109,7 @@ class ObservedMean:
         return Outlook(spec, looks, useful=next((look for look in looks if is_useful(look, width)), None))
 
     def _closed(self, spec: Spec, mean: MeanParameters, releaser: Releaser) -> Iterator[Seen]:
-        """Feed the releaser tick by tick; when a tick that is looked at is complete, what there is so far."""
+        """Feed the releaser tick by tick, and yield what has come when a tick that is looked at is complete."""
         every = spec.every if isinstance(spec.every, int) else None
         length = every or UNTIMED
         there = sorted(self.samples, key=lambda sample: sample.effective)
@@ -134,7 +131,7 @@ class ObservedMean:
                 yield Seen(count, (tick + (every is not None)) * length - begin, total / count)
 
     def _contributions(self, spec: Spec, length: int, *, merges: bool) -> dict[int, list[Contribution]]:
-        """What the accounts send, by tick, as release is given it: what is merged first, all in canonical order."""
+        """The blocks that the accounts send, by tick, as release takes them: merged, and in canonical order."""
         ticks: dict[int, list[Sent]] = defaultdict(list)
         for sent in self.observed.account(spec, self.samples).sent:
             ticks[sent.effective // length].append(sent)
@@ -170,7 +167,7 @@ class ObservedMean:
         return Look(part, seen.at, samples, sd, half, left_out, mean_so_far - seen.truth)
 
     def _value(self, sample: Sample, spec: Spec) -> float:
-        """The value; the end of the range for one that is beyond all numbers."""
+        """The value as a float; the end of the range if it is beyond all floats."""
         value = sample.values[self.coordinate]
         try:
             number = float(value)
@@ -181,7 +178,7 @@ class ObservedMean:
 
 
 def exact(mean: MeanParameters, head: list[Any]) -> tuple[int, int]:
-    """(samples, sum without noise) of a releaser's state: what its next release rests on."""
+    """The samples, and their sum without noise, that a releaser's next release rests on, from its state."""
     if isinstance(mean, Naive):
         return head[0], head[1]
     if isinstance(mean, Sharp):

@@ -30,7 +30,7 @@ TUNED = "recommended: of those with 30 releases or more, the finest that costs a
 
 
 def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
-    """A plan of each coordinate; `advance` is told what part of the work is done.
+    """The plans of all coordinates; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: no algorithm can do with these settings.
@@ -41,7 +41,7 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
-    """Of a late release, of the coordinate where it is widest in proportion, as if that were the first one.
+    """The noise of a late release of the coordinate where it is widest in proportion, scaled to the first one.
 
     Raises:
         ValueError: the mechanism refuses the settings.
@@ -59,10 +59,9 @@ def _source(spec: Spec, coordinate: int, workload: Stated | Observed) -> Source:
 
 
 class Report(Comparison):
-    """What is said about a comparison."""
+    """The words, tables and pictures of a comparison."""
 
     def plan(self, workload: Stated | Observed) -> Plan:
-        """What is said about it."""
         spec, about = self.spec, self.source.about(self.spec)
         observed = isinstance(workload, Observed)
         configured = of_algorithm(self.outlooks, spec.algorithm)
@@ -83,7 +82,7 @@ class Report(Comparison):
         return width_of(self.spec, self.coordinate)
 
     def _missing(self) -> Iterator[tuple[str, Any]]:
-        """Recommended settings that the configuration lacks."""
+        """The recommended settings that the configuration lacks."""
         if self.spec.users is None and self.advised.users is not None:
             yield "users", self.advised.users
         if self.spec.horizon is None and self.advised.horizon is not None:
@@ -116,7 +115,6 @@ class Report(Comparison):
         return f"{users}, {pattern}; values {law}"
 
     def recommended(self) -> str:
-        """Algorithm, cap and cadence."""
         advised = self.advised
         text = f"{advised.algorithm}, max_contributions {advised.contribution_limit}, every {cadence(advised.every)}"
         return text + "".join(f", {name} {value}" for name, value in self._missing())
@@ -202,7 +200,7 @@ class Report(Comparison):
         return Table(f"cadence, with {settings}", columns, lines, [TUNED])
 
     def _over_time(self) -> Panel:
-        """A line for each algorithm; a ring where its releases become useful."""
+        """The error over time: a line for each algorithm, with a ring where its releases become useful."""
         shown = [
             outlook for outlook in self.outlooks if not math.isinf(min(map(_error, outlook.looks), default=math.inf))
         ]

@@ -29,25 +29,17 @@ class SingleTree(GivenPrior):
 
     @cached_property
     def half_widths(self) -> tuple[int, ...]:
-        """D_0 .. D_L."""
         return tuple(self.half_width(blocks.weight(level), self.projections) for level in range(self.top + 1))
 
     @cached_property
     def tree(self) -> BinaryTree:
-        """The counter of one group: at most L + 1 elements per unit."""
         elements = self.top + 1
         return BinaryTree(self.users * elements, 2 * self.half_widths[-1] * elements, self.group_epsilon)
 
-    def bounder(self) -> blocks.BlockBounder:
-        """Samples are summed into blocks."""
-        return blocks.BlockBounder(self.max_contributions)
-
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """All blocks in one tree."""
         closed = self.closed(pattern, tau)
         return blocks.samples_in(closed), self.tree.scales(sum(closed))
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
-        """The mean of one group."""
         clips = [self.around(blocks.weight(level), half) for level, half in enumerate(self.half_widths)]
         return self.clipped(key, group, coordinate, clips, [self.tree])

@@ -28,24 +28,20 @@ class About(NamedTuple):
 class Source(Protocol):
     """One coordinate of a metric, over a workload."""
 
-    def about(self, spec: Spec) -> About:
-        """The workload in numbers."""
-        ...
+    def about(self, spec: Spec) -> About: ...
 
-    def outlook(self, spec: Spec) -> Outlook:
-        """What comes of a metric's settings, over time."""
-        ...
+    def outlook(self, spec: Spec) -> Outlook: ...
 
     def final(self, spec: Spec) -> Look:
-        """The last of its looks."""
+        """The last of the looks of `outlook`."""
         ...
 
     def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple["Source", Spec]]:
-        """The same with more epsilon, users or time; none where that cannot be told."""
+        """The same source with more epsilon, users or time; nothing where that cannot be told."""
         ...
 
     def groups(self, spec: Spec) -> GroupsOutlook | None:
-        """What becomes of the other groups; None where there are none."""
+        """The outlook of the other groups; None where there are none."""
         ...
 
 

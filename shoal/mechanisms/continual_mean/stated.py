@@ -17,7 +17,7 @@ SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
 
 @dataclass(frozen=True)
 class StatedMean:
-    """One group of those that are stated."""
+    """One group of stated users; all groups are alike."""
 
     stated: Stated
     coordinate: int
@@ -28,7 +28,7 @@ class StatedMean:
 
     @classmethod
     def of(cls, spec: Spec, coordinate: int, stated: Stated) -> "StatedMean":
-        """The workload with the metric's own settings in place of what was left open; other settings do not move it."""
+        """The workload with the metric's own settings for what was left open; other settings do not move it."""
         users, samples, of_groups = stated.users, stated.samples, None
         if stated.count(spec) > 1:
             users, given, of_groups = stated.in_a_group(spec, 0.0 if samples is None else samples)
@@ -39,7 +39,6 @@ class StatedMean:
         return cls(stated, coordinate, users, spec.contribution_limit if samples is None else samples, over, of_groups)
 
     def about(self, spec: Spec) -> About:
-        """The workload in numbers."""
         sigma, spread = spec.sigmas[self.coordinate], float(self.stated.spread)
         sample_sd = spread * width_of(spec, self.coordinate) * SAMPLE_SD if sigma is None else float(sigma)
         count = self.stated.pattern(self.users, self.samples).samples(None, 1)
@@ -47,7 +46,6 @@ class StatedMean:
         return About(self.users, self.samples, self.over, self.stated.law, spread, sampling)
 
     def outlook(self, spec: Spec) -> Outlook:
-        """What comes of a metric's settings, over time."""
         try:
             ahead, ticks = self._ahead(spec)
         except ValueError as refused:
@@ -56,12 +54,10 @@ class StatedMean:
         return Outlook(spec, looks, useful=self._useful(spec, ahead, looks, ticks), likely=ahead.likely(1))
 
     def final(self, spec: Spec) -> Look:
-        """The last of its looks."""
         ahead, ticks = self._ahead(spec)
         return self._look(spec, ahead, ticks, ticks)
 
     def groups(self, spec: Spec) -> GroupsOutlook | None:
-        """All alike."""
         if self.of_groups is None:
             return None
         last = self.final(spec)
@@ -70,7 +66,7 @@ class StatedMean:
         )
 
     def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
-        """The same with more epsilon, users or time; with more time, with the same cap and with a larger one."""
+        """The same source with more epsilon, users or time; with more time, the cap is as before or larger."""
         if what == "epsilon":
             return [(self, more_epsilon(spec, factor))]
         if what == "users":
@@ -99,7 +95,7 @@ class StatedMean:
         )
 
     def _useful(self, spec: Spec, ahead: Prospect, looks: Sequence[Look], ticks: int) -> Look | None:
-        """The first useful release, to the tick."""
+        """The first useful release, to the tick, by bisection between two looks."""
         width, before = width_of(spec, self.coordinate), 0
         for look in looks:
             tick = round(look.part * ticks)

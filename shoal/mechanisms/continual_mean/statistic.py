@@ -133,5 +133,5 @@ def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
 
 
 def _users(spec: Spec) -> int:
-    """Expected in a group. How they spread over groups nobody says; sharp, who needs no number, then gets none."""
+    """The users expected in a group; 1 for sharp with groups, since nothing says how users spread over them."""
     return 1 if spec.users is None or (spec.group and spec.algorithm == "sharp") else spec.users

@@ -31,21 +31,17 @@ class Wishful(GivenPrior):
 
     @cached_property
     def tree(self) -> BinaryTree:
-        """The counter of one group: an element per unit."""
         width = 2 * self.half_width(self.max_contributions, projections=1)
         return BinaryTree(self.users, width, self.group_epsilon)
 
     def bounder(self) -> "WholeBounder":
-        """All samples of a unit are one block."""
         return WholeBounder(self.max_contributions)
 
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """Units with all their samples."""
         units = pattern.reached(self.max_contributions, tau)
         return units * self.max_contributions, self.tree.scales(units)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
-        """The mean of one group."""
         clip = self.around(self.max_contributions, self.tree.width // 2)
         return self.clipped(key, group, coordinate, [clip], [self.tree])
 
@@ -65,7 +61,6 @@ class WholeBounder:
     parts: int = 0
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
         count = (account & COUNT_MASK) + 1
         total = (account >> COUNT_BITS) + value
         if count < self.max_contributions:

@@ -139,7 +139,7 @@ class Forecasts:
         """The bias of what is left out: a sum lacks it, a mean moves as users who differ have shown."""
         spread = self.source.work.spread
         if spec.statistic != "mean":
-            return -expected.left_out * expected.of * typical(spec, spread)
+            return -expected.left_out * expected.total * typical(spec, spread)
         low, high = spec.ranges[0]
         return bias(expected.left_out, float((high - low) * spread))
 

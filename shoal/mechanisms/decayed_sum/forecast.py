@@ -36,13 +36,13 @@ class Expected(NamedTuple):
     """A release to come, in units of the values; no noise_sd where nothing is released."""
 
     samples: float  # that count, decayed
-    of: float  # that there are
+    total: float  # that there are
     noise_sd: float | None
     half_interval: float | None  # what 95 % of the noise stays below
 
     @property
     def left_out(self) -> float:
-        return max(0.0, 1 - self.samples / self.of) if self.of else 0.0
+        return max(0.0, 1 - self.samples / self.total) if self.total else 0.0
 
 
 @dataclass(frozen=True)
@@ -124,24 +124,24 @@ class Counted:
 class StepProspect:
     """A stepped statistic over a flow of samples."""
 
-    of: Stepped
+    statistic: Stepped
     sums: DecayedSum
     flow: Flow | Counted
 
     @property
     def mechanism(self) -> str:
-        return "exact" if self.of.statistic == "count" else self.sums.mechanism
+        return "exact" if self.statistic.statistic == "count" else self.sums.mechanism
 
     def at(self, t: int) -> Expected:
         """Release t, with the bars that it will state."""
-        counts, there = self.flow.samples(self.sums, self.of.decay, t)
-        if self.of.statistic == "count":
+        counts, there = self.flow.samples(self.sums, self.statistic.decay, t)
+        if self.statistic.statistic == "count":
             return Expected(counts, there, 0.0, 0.0)
-        sd, half = (self.of.grid.width_value(bar(t)) for bar in (self.sums.noise_sd, self.sums.noise_quantile))
+        sd, half = (self.statistic.grid.width_value(bar(t)) for bar in (self.sums.noise_sd, self.sums.noise_quantile))
         return self._expected(counts, there, sd, half)
 
     def _expected(self, counts: float, there: float, sd: float, half: float | None) -> Expected:
-        if self.of.statistic == "sum":
+        if self.statistic.statistic == "sum":
             return Expected(counts, there, sd, half)
         if not counts:
             return Expected(counts, there, None, None)
@@ -149,21 +149,21 @@ class StepProspect:
 
     def long_run(self) -> Expected | None:
         """The mean over all releases long after the beginning, if users stay as many; None if noise grows."""
-        if isinstance(self.of.decay, Undecayed | AllWindows):
+        if isinstance(self.statistic.decay, Undecayed | AllWindows):
             return None
-        weight = weights(self.sums, self.of.decay, FOREVER)
+        weight = weights(self.sums, self.statistic.decay, FOREVER)
         counts, there = (rate * weight for rate in self.flow.rates())
-        if self.of.statistic == "count":
+        if self.statistic.statistic == "count":
             return Expected(counts, there, 0.0, 0.0)
-        return self._expected(counts, there, self.of.grid.width_value(math.sqrt(mean_variance(self.sums))), None)
+        return self._expected(counts, there, self.statistic.grid.width_value(math.sqrt(mean_variance(self.sums))), None)
 
     def window(self, length: int) -> float:
         """The mean noise of the sum, or mean, over the last `length` steps, over ends in the second half."""
         first = max(length, self.flow.steps // 2)
         ends = {first + (self.flow.steps - first) * i // ENDS for i in range(ENDS + 1)}
         variance = sum(self._window_variance(end, length) for end in ends) / len(ends)
-        sd = self.of.grid.width_value(math.sqrt(variance))
-        return sd if self.of.statistic == "sum" else sd / (self.flow.rates()[0] * length)
+        sd = self.statistic.grid.width_value(math.sqrt(variance))
+        return sd if self.statistic.statistic == "sum" else sd / (self.flow.rates()[0] * length)
 
     def _window_variance(self, end: int, length: int) -> float:
         if isinstance(self.sums, WindowSum):  # by hand
@@ -172,27 +172,28 @@ class StepProspect:
         return sums.window_variance(end, length)
 
 
-def prospect(of: Stepped, flow: Flow | Counted) -> StepProspect:
+def prospect(statistic: Stepped, flow: Flow | Counted) -> StepProspect:
     """The releases to come of a statistic.
 
     Raises:
         ValueError: its algorithm refuses the settings.
     """
-    return StepProspect(of, of.sums, flow)
+    return StepProspect(statistic, statistic.sums, flow)
 
 
-def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
+def by_hand(statistic: Stepped, flow: Flow | Counted) -> StepProspect:
     """The releases to come with one draw of noise for each step.
 
     >>> from shoal.mechanisms.grid import Grid
-    >>> of = Stepped(statistic="sum", decay=Window(100), grid=Grid(Fraction(0), Fraction(8), 1024), epsilon=Fraction(1))
-    >>> release = by_hand(of, Flow(Pattern.even(10, samples=4), 1000)).at(200)
+    >>> grid = Grid(Fraction(0), Fraction(8), 1024)
+    >>> sum_of_100 = Stepped(statistic="sum", decay=Window(100), grid=grid, epsilon=Fraction(1))
+    >>> release = by_hand(sum_of_100, Flow(Pattern.even(10, samples=4), 1000)).at(200)
     >>> round(release.noise_sd), round(8 * (2 * 100)**0.5)
     (113, 113)
     """
-    steps = LaplaceSteps(of.max_contributions * of.grid.steps, Fraction(of.epsilon))
+    steps = LaplaceSteps(statistic.max_contributions * statistic.grid.steps, Fraction(statistic.epsilon))
     sums: DecayedSum
-    match of.decay:
+    match statistic.decay:
         case Window(length):
             sums = WindowSum(length, steps)
         case Exponential(alpha):
@@ -201,7 +202,7 @@ def by_hand(of: Stepped, flow: Flow | Counted) -> StepProspect:
             sums = DecayedSteps(Exponentials.polynomial(exponent, horizon), steps)
         case _:
             sums = WindowSum(MAX_INDEX, steps)
-    return StepProspect(of, sums, flow)
+    return StepProspect(statistic, sums, flow)
 
 
 def weights(sums: DecayedSum, decay: object, ages: int) -> float:

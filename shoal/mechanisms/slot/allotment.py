@@ -52,11 +52,6 @@ class Allotment:
         """The worst error now over the worst error before; below 1 it is better."""
         return self.worst / self.threshold
 
-    @property
-    def emptied(self) -> int:
-        """The number of cells in which nobody is left."""
-        return sum(cell not in self.divisors for cell in self.left_out)
-
     def share(self, cell: str, total: Fraction) -> Fraction:
         """The cell's part of the slot's epsilon, or delta.
 

@@ -277,11 +277,6 @@ class MetricSection(Section):
         value, count = getattr(self, key), len(self.values)
         return (None,) * count if value is None else for_each(key, value, count, is_list=isinstance(value, tuple))
 
-    @property
-    def record_prefix(self) -> str:
-        """What a release's record key starts with."""
-        return f"{self.name}|"
-
     def paths(self) -> dict[str, str]:
         """Role -> field of the event that is pattern."""
         roles = {"user": self.user, "time": self.time, "group": self.group}

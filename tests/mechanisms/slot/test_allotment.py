@@ -119,7 +119,6 @@ def test_the_shares_of_a_users_cells_sum_to_epsilon_at_most(
         sizes, total = [cells[cell][user] for user in kept], sum(cells[cell].values())
         assert found.dropped.get(cell, 0) == total - sum(sizes)
         assert found.errors[cell] == error(sum(sizes), max(sizes), total, float(epsilon) / divisor)
-    assert found.emptied == len(cells) - len(found.divisors)
     assert found.degradation == max(found.errors.values()) / found.threshold
 
 
@@ -151,7 +150,7 @@ def test_it_pauses_often_and_what_comes_of_it_is_the_same(cells: Cells, most: in
 def test_a_split_leaves_nobody_out(cells: Cells, epsilon: Fraction) -> None:
     most = max(Counter(user for users in cells.values() for user in users).values())
     found = result_of(split(cells, most + 1, epsilon))
-    assert (found.left_out, found.dropped, found.emptied) == ({}, {}, 0)
+    assert (found.left_out, found.dropped) == ({}, {})
     assert found.divisors == dict.fromkeys(cells, most + 1)
     assert found.degradation == 1
     assert found.errors == {
@@ -182,10 +181,11 @@ def test_a_cell_that_only_one_user_is_in_is_given_up_last() -> None:
     cells = {"1": {"a": 1}, "2": {"a": 1}, "3": {"a": 1, "b": 1, "c": 1, "d": 1}}
     found = chopped(cells, 2)
     assert found.left_out == {"3": {"a"}}
-    assert (found.emptied, found.stopped) == (0, None)
+    assert len(found.divisors) == len(cells)
+    assert found.stopped is None
     # then if it may be in one cell only, a cell is left empty: it has no share
     found = chopped(cells, 1)
-    assert (found.emptied, found.stopped, found.dropped) == (1, 2, {"1": 1, "3": 1})
+    assert (found.stopped, found.dropped) == (2, {"1": 1, "3": 1})
     assert found.left_out == {"1": {"a"}, "3": {"a"}}
     assert found.divisors == {"2": 1, "3": 1}
 

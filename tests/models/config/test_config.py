@@ -56,7 +56,6 @@ def test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_
     assert metric.range == (Fraction(0), Fraction(200))
     assert config.audit.url == f"sqlite:///{tmp_path}/shoal.db"
     assert config.privacy.key_file == tmp_path / "shoal.key"
-    assert metric.record_prefix == "basket|"
 
 
 def test_other_databases_and_absolute_paths_stay_as_they_are(tmp_path):

@@ -42,13 +42,11 @@ class Sharp(SharpParameters):
     name: ClassVar[str] = "sharp"
 
     def bounder(self) -> SharpBounder:
-        """Single samples with their buckets, then blocks."""
         return SharpBounder(self.shape, self.buckets)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> SharpReleaser:
-        """The mean of one group and coordinate."""
         return SharpReleaser(self, key, group, coordinate)
 
     def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:
-        """Its private choices, foretold for an assumed law of values."""
+        """The releases to come, with the private choices predicted for an assumed law of values."""
         return SharpProspect(self, pattern, releases, spread)

@@ -66,7 +66,6 @@ class Shape:
         return min(self.blocks, max(1, self.blocks // 2))
 
     def octave(self, number: int) -> range:
-        """The blocks of an octave."""
         return range(2 * number + 1 if number else 0, min(2 * number + 3, self.blocks))
 
     def end(self, block: int) -> int:
@@ -78,7 +77,6 @@ class Shape:
 
     @cached_property
     def ends(self) -> dict[int, int]:
-        """The block that each closing sample's number closes."""
         return {self.end(block): block for block in range(self.blocks)}
 
     def number(self, block: int) -> int:

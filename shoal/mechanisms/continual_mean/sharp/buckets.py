@@ -35,12 +35,10 @@ class Buckets:
 
     @cached_property
     def inner(self) -> tuple[int, ...]:
-        """The boundaries between two buckets."""
         return self.boundaries[1:-1]
 
     @cached_property
     def bits(self) -> int:
-        """The number of bits that a grid index needs."""
         return self.steps.bit_length()
 
     @property

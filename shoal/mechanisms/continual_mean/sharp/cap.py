@@ -29,7 +29,7 @@ WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units 
 
 
 class Beginning(NamedTuple):
-    """The way in which a group begins: its pattern, and what was charged."""
+    """The way in which a group begins: the pattern at that time, and what was charged."""
 
     cap: int  # samples of a unit that count
     firsts: int  # units whose first samples a clip range is chosen from

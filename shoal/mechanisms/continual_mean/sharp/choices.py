@@ -19,7 +19,7 @@ BLOCK_NOISE = Fraction(1, 180)  # takes block means to two and a half standard d
 
 
 def choice_target(blocks: int, candidates: int, epsilon: Fraction) -> int:
-    """How many of `blocks` units' blocks a half width should leave outside."""
+    """The number of `blocks` units' blocks that a half width should leave outside."""
     return max(clip_range.outside(candidates, epsilon, clip_range.SURE), blocks // MANY_OUTSIDE)
 
 

@@ -1,4 +1,4 @@
-"""What the releases of a sharp mean will be like: its decisions, foretold for an assumed law of values.
+"""What the releases of a sharp mean will be like: its decisions, predicted for an assumed law of values.
 
 The pattern decides when it begins, in which way and with which cap; there the mean itself is asked. Values decide how
 wide its private clip ranges will be, and noise is proportional to that: the median under the assumed law
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class SharpProspect:
-    """What a sharp mean will be like over a pattern."""
+    """The releases of a sharp mean to come over a pattern."""
 
     mean: SharpParameters
     pattern: Pattern
@@ -116,7 +116,7 @@ class SharpProspect:
 
     @cached_property
     def _begun(self) -> tuple[int, Beginning, Forecast] | None:
-        """When and in which way it begins, as the pattern decides.
+        """The tick at which it begins and in which way, as the pattern decides.
 
         The search goes in strides of an eighth, then tick by tick.
         """
@@ -131,7 +131,6 @@ class SharpProspect:
 
     @cached_property
     def start(self) -> Start | None:
-        """The start, or None if there are too few units and samples."""
         return None if self._begun is None else self._start(*self._begun)
 
     def _begin(self, tick: int) -> tuple[int, Beginning, Forecast] | None:
@@ -142,7 +141,7 @@ class SharpProspect:
         return beginning and (tick, beginning, self.mean.forecast(units, samples, tick))
 
     def _samples(self, tau: float) -> int:
-        """The number of samples that wait."""
+        """The number of samples that wait when the part tau of the time is over."""
         shape = self.mean.shape
         beyond = (block for block in range(shape.blocks) if shape.end(block) > shape.singles)
         return self.pattern.samples(shape.singles, tau) + sum(self._weighted(block, tau) for block in beyond)
@@ -183,12 +182,10 @@ class SharpProspect:
         return unalike if noises[0] < WORTH * noises[1] else alike
 
     def _most(self, start: Start) -> int:
-        """The most, in grid steps, that a unit can move in all."""
         return self.mean.most(start.beginning, start.width, start.block_width)
 
     @cached_property
     def counter(self) -> GrowingBlue:
-        """The counter for clip ranges of the expected width."""
         assert self.start is not None  # noqa: S101 - asked for after the start
         return self.mean.counter(self._most(self.start), self.start.beginning)
 
@@ -200,7 +197,7 @@ class SharpProspect:
 
     @cached_property
     def opened(self) -> tuple[int, ...]:
-        """The tick from which each block that counts as a block does so, in order."""
+        """For each block that counts as one, the tick from which it does, in order."""
         if self.start is None:
             return ()
         tick, beginning, shape = self.start.tick, self.start.beginning, self.mean.shape

@@ -75,12 +75,10 @@ class SharpParameters(MeanParameters):
 
     @property
     def releases(self) -> int:
-        """The expected number of releases of a group."""
         return self.horizon or RELEASES
 
     @cached_property
     def buckets(self) -> Buckets:
-        """The buckets of the single samples."""
         return Buckets(self.grid.steps)
 
     @cached_property
@@ -121,7 +119,6 @@ class SharpParameters(MeanParameters):
         return 1 - shares.centre - shares.scale - shares.octave * max(0, self.shape.octaves - 1)
 
     def counter(self, width: int, beginning: Beginning) -> GrowingBlue:
-        """The counter for units that can move `width` grid steps in all."""
         return GrowingBlue(width, self.group_epsilon * self.counter_share(beginning), horizon=self.releases)
 
     # ---------------------------------------------------------------- when to begin, and with what
@@ -176,18 +173,18 @@ class SharpParameters(MeanParameters):
 
     @cached_property
     def ready_units(self) -> int:
-        """How many units to wait for: until a rank error no longer matters, or half of those expected are there."""
+        """The number of units to wait for: a rank error no longer matters, or half of those expected are there."""
         enough = -(-4000 // self.group_epsilon)
         return max(self.least_units, min(enough, self.users // 2 or enough))
 
     @cached_property
     def ready_samples(self) -> int:
-        """How many samples to wait for if units stay away: unclipped noise would be a fifth of the range."""
+        """The number of samples to wait for if units stay away: unclipped noise would be a fifth of the range."""
         return -(-150 * self.max_contributions // self.group_epsilon)
 
     @property
     def patience(self) -> int:
-        """How many releases to wait for enough units; twice as many for units or blocks at all.
+        """The number of releases to wait for enough units; twice as many for units or blocks at all.
 
         A release per contribution does not tell the time. Then it is until units have a quarter or half of a sample
         each, or, if they may have many, until even ones would have their first blocks.
@@ -198,11 +195,11 @@ class SharpParameters(MeanParameters):
         return math.ceil(self.releases * part / 16)
 
     def wanted_longs(self, units: int) -> int:
-        """How many units' first blocks to wait for, of `units` there are."""
+        """The number of units' first blocks to wait for, if `units` units are there."""
         return max(self.least_longs, min(-(-4500 // self.group_epsilon), units * 3 // 4))
 
     def octave_units(self, units: int, octave: Fraction) -> int:
-        """How many units' first blocks of an octave its scale is made from, at that share of epsilon."""
+        """The number of units' first blocks from which an octave's scale is made, at that share of epsilon."""
         epsilon = octave * self.group_epsilon
         least = max(-(-28 // epsilon), clip_range.values_needed(NARROWER, epsilon, clip_range.SURE))
         return max(least, min(-(-40 // epsilon), units * 3 // 4))

@@ -21,7 +21,7 @@ WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
 
 
 class SharpReleaser:
-    """Waits, then clips and counts."""
+    """The releases of one group and coordinate: it waits, chooses clip ranges, then clips and counts."""
 
     __slots__ = (
         "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high", "_levels",
@@ -50,18 +50,17 @@ class SharpReleaser:
         self._dropped: list[tuple[int, str]] = []
 
     def _count(self, beginning: Beginning) -> None:
-        """Make the counter for the clip ranges, the same whenever it is made again; which samples count one by one."""
+        """Make the counter for the clip ranges, always the same one, and fix which samples count one by one."""
         self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._tree_key)
         self._top = ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
 
     def _most(self, beginning: Beginning) -> int:
-        """What a unit can move in all, in grid steps."""
+        """The most that a unit can move in all, in grid steps."""
         return self._mean.most(beginning, self._single, self._width)
 
     # ---------------------------------------------------------------- in
 
     def add(self, contribution: Contribution) -> Sequence[Activation]:
-        """Take it in; nothing activates before the tick is complete."""
         _, pseudonym, number, level, samples, total = contribution
         buckets = self._mean.buckets
         if level < self._levels:
@@ -119,7 +118,7 @@ class SharpReleaser:
     # ---------------------------------------------------------------- a tick is complete
 
     def close(self) -> Sequence[Activation]:
-        """Activate if enough is there; open octaves."""
+        """Begin if enough has come; open octaves."""
         if self._beginning is None:
             self._waited += 1
             longs = len(self._blocks.get(0, ()))
@@ -159,7 +158,7 @@ class SharpReleaser:
 
     @property
     def _single(self) -> int:
-        """What a single sample may move, in grid steps."""
+        """The most that a single sample may move, in grid steps."""
         ends = self._mean.buckets.boundaries
         return ends[self._high] - ends[self._low]
 
@@ -173,7 +172,7 @@ class SharpReleaser:
                 self._clips.append((size * ends[self._low], size * ends[self._high]) if beyond else None)
 
     def _choose_range(self, beginning: Beginning) -> int:
-        """The boundaries to clip to, from units' first samples; their centre, in grid steps."""
+        """Choose the boundaries to clip to from units' first samples; return their centre, in grid steps."""
         mean = self._mean
         first = [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(mean.buckets.count)]
         forecast = mean.forecast(self._units, self._arrived, self._waited)
@@ -182,7 +181,7 @@ class SharpReleaser:
         return centre
 
     def _begin_long(self, beginning: Beginning) -> tuple[Beginning, int]:
-        """The boundaries to clip to, from units' first blocks, and their centre; whether to clip octaves apart."""
+        """Choose the boundaries to clip to from units' first blocks, and whether octaves have clips of their own."""
         mean, totals = self._mean, [total for _, total in self._blocks[0].values()]
         centre, half = self._choices.first_blocks(totals, mean.shares(beginning))
         self._width = mean.block_width(half)
@@ -195,12 +194,12 @@ class SharpReleaser:
         return beginning, centre
 
     def _relative_noise(self, beginning: Beginning, forecast: Forecast) -> Fraction:
-        """Of one way to begin against another, with the clip ranges that are chosen."""
+        """The noise of one way to begin, to be held against that of another, with the clip ranges chosen."""
         share = self._mean.counter_share(beginning)
         return forecast.noise_sd(beginning.cap, Fraction(self._most(beginning)), share)
 
     def _beyond(self, block: int) -> int:
-        """Samples of a block that do not come one by one, too."""
+        """The samples of a block that do not come one by one as well."""
         shape = self._mean.shape
         return shape.weight(block) if shape.end(block) > shape.singles else 0
 
@@ -230,12 +229,12 @@ class SharpReleaser:
         return Activation(shape.levels + octave[0], mean.grid.mean_value(centre, 1), units * size, epsilon)
 
     def _allowance(self, octave: range) -> int:
-        """What the octave's blocks may move in all: its share of the budget, and what octaves before it left."""
+        """The most that the octave's blocks may move: its share of the budget, and what octaves before it left."""
         spent = sum(clip[1] - clip[0] for clip in self._clips if clip)
         return self._mean.block_budget(self._width, octave.stop) - spent
 
     def _open(self, octave: range, centre: Fraction, half: int) -> None:
-        """Clip its blocks' means to so much around the centre, and to the range."""
+        """Clip the means of the octave's blocks to `half` steps around the centre, and to the range."""
         size, steps = self._mean.shape.weight(octave[0]), self._mean.grid.steps
         middle = int(size * centre)
         low, high = max(0, middle - size * half), min(size * steps, middle + size * half)
@@ -243,7 +242,7 @@ class SharpReleaser:
         self._clips += [(low, high)] * len(octave)
 
     def _count_blocks(self) -> None:
-        """Those that waited and are open now; the rest wait on while octaves open."""
+        """Count the blocks that waited and are open now; the rest wait on while octaves open."""
         for block in [block for block in self._blocks if block < len(self._clips)]:
             for _, total in self._blocks[block].values():
                 self._add_clipped(block, total)
@@ -259,13 +258,13 @@ class SharpReleaser:
         return min(max(mean, Fraction(0)), Fraction(self._mean.grid.steps))
 
     def _last_noise(self) -> int:
-        """Standard deviation of the last release, in grid steps: so far off is an octave's centre."""
+        """Standard deviation of the last release, in grid steps, which is how far off an octave's centre is."""
         return int(noise_sd(self._counter.tree.scales(self._ticks)) / self._previous[0]) + 1
 
     # ---------------------------------------------------------------- out
 
     def estimate(self) -> Estimate | None:
-        """(clipped sum + noise) / samples; before activation the middle of the range, which says nothing."""
+        """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
         grid = self._mean.grid
         if self._beginning is None:
             return self._ignorance() if self._waiting else None
@@ -276,7 +275,7 @@ class SharpReleaser:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What the mean lies between for certain, in units of the range; None before activation."""
+        """The bounds of the mean, certain and in units of the range; None before it begins."""
         if self._beginning is None:
             return None
         grid, ends = self._mean.grid, self._mean.buckets.boundaries
@@ -291,7 +290,7 @@ class SharpReleaser:
     # ---------------------------------------------------------------- state
 
     def _drop(self, block: int) -> None:
-        """Forget the blocks of this number; of those that were written before, say so."""
+        """Forget the blocks of this number, and note those that were written before."""
         place = block + self._mean.shape.levels
         unseen = {row.pseudonym for row in self._written if row.level == place}
         self._written = [row for row in self._written if row.level != place]
@@ -299,7 +298,6 @@ class SharpReleaser:
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Blocks that are not open."""
         levels = self._mean.shape.levels
         return {
             (levels + block, name): self._kept(block, name, effective, total)
@@ -308,7 +306,6 @@ class SharpReleaser:
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """Blocks that wait, and those that no longer do, since the last call."""
         changes = self._written, self._dropped
         self._written, self._dropped = [], []
         return changes
@@ -324,7 +321,6 @@ class SharpReleaser:
         ]  # fmt: skip
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Take the state over."""
         beginning, clip, clips, ticks, sums, previous, waiting = head
         self._low, self._high, self._width, self._half = map(int, clip)
         self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]
