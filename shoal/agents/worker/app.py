@@ -24,11 +24,11 @@ class ShoalApp(faust.App):
     host: Host
 
     def _create_directories(self) -> None:
-        """All state is in Kafka."""
+        """All state is in Kafka: no folder is needed."""
 
 
 def make_app(settings: KafkaSettings, domain: Domain, partitions: dict[str, int]) -> ShoalApp:
-    """Build the app. `partitions`: topic -> count, of all topics that are read."""
+    """Build the app; `partitions` has the number of partitions of every topic that is read."""
     fast_records.verify()
     host = Host(settings, domain)
     app = _faust_app(settings, sum(partitions.values()))
@@ -43,7 +43,7 @@ def make_app(settings: KafkaSettings, domain: Domain, partitions: dict[str, int]
 
 
 def declare_agents(app: ShoalApp, host: Host) -> None:
-    """The three agents. Each message is one batch of one partition; the host keeps partitions apart."""
+    """Declare the three agents. Each message is one batch of one partition; the host keeps partitions apart."""
     s = host.settings
 
     @app.agent(_topic(app, *host.domain.sources), name=f"{s.app}.bound")

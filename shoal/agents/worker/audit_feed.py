@@ -48,11 +48,11 @@ class Sink:
 
     @property
     def away(self) -> bool:
-        """Whether the sink could not take records when it was last asked."""
+        """Whether the sink could not take records when it was last called."""
         return self._away
 
     def assign(self, positions: dict[TP, int]) -> None:
-        """Begin here with these partitions and no others."""
+        """Begin with these partitions at these offsets, and drop all others."""
         self.drop()
         self.feeds = {tp: Feed(position) for tp, position in positions.items()}
         if self._task is None:
@@ -65,7 +65,7 @@ class Sink:
         self.feeds = {}
 
     def accept(self, tp: TP, batch: Batch) -> bool:
-        """Queue a batch; False if it is not the next one, or one too many."""
+        """Queue a batch; False if it does not follow the last one, or too many wait already."""
         feed = self.feeds.get(tp)
         if feed is None or batch.start != feed.expected or len(feed.waiting) > KEPT:
             return False
@@ -88,7 +88,7 @@ class Sink:
             fail_stop(error, "audit")
 
     async def _deliver(self, tp: TP, feed: Feed) -> None:
-        """Give the sink what waits of one partition, unless the partition goes away meanwhile."""
+        """Give the sink what waits of one partition, unless the partition is taken away meanwhile."""
         delay = FIRST_DELAY
         while feed.waiting and self.feeds.get(tp) is feed:
             batch = feed.waiting[0]
@@ -107,7 +107,7 @@ class Sink:
                 self._let_go(tp, HOLD)
 
     def _tell(self, *, away: bool, reason: str = "") -> None:
-        """Say once that the sink is away, through all partitions and rebalances, and once that it is back."""
+        """Log once that the sink is away, whatever the partitions and rebalances, and once that it is back."""
         if away and not self._away:
             log.warning("audit_log_away", reason=reason, doing="waiting; nothing is lost")
         elif self._away and not away:
@@ -115,7 +115,7 @@ class Sink:
         self._away = away
 
     async def stop(self) -> None:
-        """Drop everything; a call that runs is left to itself, for it may wait for long."""
+        """Drop everything. A running call is left to itself, for it may wait for long."""
         self.drop()
         if self._task is not None:
             self._task.cancel()

@@ -27,14 +27,14 @@ LOOK_EVERY = 5.0  # seconds; for so long at most a retired version is still publ
 
 
 class Deployment:
-    """One worker's configuration beside what the ledger says."""
+    """Compares one worker's configuration with the ledger."""
 
     def __init__(self, path: Path, config: Config, ledger: Ledger) -> None:
         self._path, self._app, self._ledger = path, config.kafka.app, ledger
         self._configured = {(metric.name, metric.version) for metric in config.metric}
 
     async def watch(self) -> None:
-        """Look for ever.
+        """Compare every few seconds, for ever.
 
         Raises:
             FailStop: another configuration is in use.

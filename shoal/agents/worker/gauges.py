@@ -12,7 +12,7 @@ from shoal.agents.worker.readiness import Readiness
 
 
 def gauges(readiness: Readiness) -> Iterator[Metric]:
-    """All of them."""
+    """Yield all gauges, from one look at the worker."""
     readiness.look()
     reached = "event time up to which the releases are complete here"
     yield _by_metric("event_time_seconds", reached, readiness.event_times())

@@ -8,7 +8,7 @@ log = structlog.get_logger("shoal.health")
 
 
 class Health:
-    """Shared by the worker's parts; safe from any thread."""
+    """Alarms of one worker, shared by its parts; safe from any thread."""
 
     def __init__(self) -> None:
         self._alarms: dict[str, str] = {}
@@ -17,17 +17,16 @@ class Health:
 
     @property
     def alarms(self) -> dict[str, str]:
-        """Kind -> first message."""
+        """The first message of each kind of alarm."""
         with self._lock:
             return dict(self._alarms)
 
     @property
     def ready(self) -> bool:
-        """Running, and nothing is wrong."""
         return self.running and not self.alarms
 
     def alarm(self, kind: str, message: str) -> None:
-        """Something that a person must look at; the worker stays up and says it is not ready."""
+        """Raise an alarm, which a person must look at; the worker stays up and reports that it is not ready."""
         with self._lock:
             known = kind in self._alarms
             self._alarms.setdefault(kind, message)
@@ -35,7 +34,7 @@ class Health:
             log.error("alarm", kind=kind, message=message)
 
     def all_clear(self, kind: str) -> None:
-        """What an alarm was about has been set right."""
+        """Take an alarm back: its cause has been removed."""
         with self._lock:
             known = self._alarms.pop(kind, None)
         if known is not None:

@@ -59,15 +59,13 @@ class Host:
     # -- where things are
 
     def stage(self, topic: str) -> str:
-        """The stage that reads a topic."""
         return self.settings.stage(topic)
 
     def place(self, tp: TP) -> Place:
-        """The place of a topic's partition."""
         return Place(self.stage(tp.topic), tp.topic, tp.partition)
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
-        """Where to read on, for partitions that are hosted."""
+        """Offsets from which hosted partitions are read on."""
         known = {TP(p.topic, p.partition): part.expected for p, part in self.partitions.items()}
         known |= {tp: feed.expected for tp, feed in self.sink.feeds.items()}
         return {tp: offset for tp, offset in known.items() if tp in assigned}
@@ -81,7 +79,7 @@ class Host:
         return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
 
     def note(self, tp: TP) -> str:
-        """What stands beside a group offset: when the partition's clock last entered a step, for `idle_records.py`."""
+        """The note beside a group offset: when the partition's clock last entered a step, for `idle_records.py`."""
         part = self.partitions.get(self.place(tp))
         wall = getattr(part.machine, "clock_wall", None) if part else None
         return "" if wall is None else str(wall)
@@ -93,14 +91,14 @@ class Host:
         return {tp for tp, reasons in self._holds.items() if reasons}
 
     def hold(self, tp: TP, reason: str) -> None:
-        """Stop reading a partition until the same reason is let go; it costs no record."""
+        """Stop reading a partition until the same reason is let go; no record is lost."""
         reasons = self._holds.setdefault(tp, set())
         if not reasons:
             self.app.consumer.pause_partitions({tp})
         reasons.add(reason)
 
     def let_go(self, tp: TP, reason: str) -> None:
-        """Take back one reason; without reasons the partition is read again."""
+        """Take back one reason; a partition without reasons is read again."""
         reasons = self._holds.get(tp, set())
         if reason in reasons:
             reasons.discard(reason)
@@ -147,7 +145,7 @@ class Host:
             self._seek(tp)
 
     def _seek(self, tp: TP) -> None:
-        """Something upstream lost a batch: read it again, never skip it."""
+        """Read a batch again that something upstream lost; it is never skipped."""
         if tp not in self._seeking:
             self.reseeks += 1
             self._seeking[tp] = asyncio.create_task(self._seek_back(tp))
@@ -276,7 +274,7 @@ class Host:
             fail_stop(error, "watching")
 
     async def _watch(self) -> None:
-        """A lost *last* batch leaves no later one to show the gap: compare what was fetched with what arrived."""
+        """Compare what was fetched with what arrived: a lost *last* batch leaves no later one to show the gap."""
         while True:
             await asyncio.sleep(WATCH_EVERY)
             await self.reach.ask()  # so that an outage is said even when there is nothing to do
@@ -300,7 +298,7 @@ class Host:
                 act(TP(place.topic, place.partition), LEAD)
 
     async def stop(self) -> None:
-        """Commit what is processed and disconnect the producers."""
+        """Commit what is processed, and disconnect the producers."""
         self.stopping, self.accepting = True, False
         for task in self._tasks:
             task.cancel()
@@ -311,16 +309,15 @@ class Host:
 
 
 class HostGroup:
-    """The group as a takeover sees it."""
+    """The consumer group as a takeover sees it."""
 
     def __init__(self, host: Host) -> None:
         self._host, self._revocations = host, host.revocations
 
     def moved(self) -> bool:
-        """Whether the group has revoked anything since."""
         return self._host.revocations != self._revocations
 
     async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
-        """The consumer group's committed offset of each partition; None where it has none."""
-        found: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
-        return found
+        """The group's committed offsets; None where it has none."""
+        offsets: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
+        return offsets

@@ -31,8 +31,8 @@ LOOKS = 8  # in a time of idle_after
 LEAST_PAUSE = 0.05  # seconds between two looks
 
 
-class Seen(NamedTuple):
-    """What the group's offsets say of a partition, by wall times in milliseconds."""
+class LastCommit(NamedTuple):
+    """The group's offset of a partition and its note, with wall times in milliseconds."""
 
     offset: int
     step: int  # when its clock last entered a step
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
 
 class Pace:
-    """Decides for one idle partition whether its word is of use now. Wall times are in milliseconds."""
+    """Decides for one idle partition whether an idle record is of use now. Wall times are in milliseconds."""
 
     def __init__(self, idle_after: int, cadence: int) -> None:
         self._idle_after = idle_after
@@ -50,54 +50,52 @@ class Pace:
         self._growth: deque[int] = deque()  # of the others, likewise
 
     def passes_at(self, wall: int) -> int:
-        """From when on an idle record lets a clock pass that was written at this wall time, which is rounded up."""
+        """From when on an idle record lets a clock pass that was written at this wall time; rounded up to a step."""
         return -(-wall // self._step) * self._step + self._idle_after
 
-    def is_due(self, now: int, others: Collection[Seen], said: int | None, *, fresh: bool) -> bool:
-        """Whether to say it now; `said` is when it was last said, and `fresh` whether nothing has come since."""
+    def is_due(self, now: int, others: Collection[LastCommit], last: int | None, *, fresh: bool) -> bool:
+        """Whether to write one now; `last` is when the last was written, `fresh` whether nothing has come since."""
         if not others:
-            return said is None  # nothing has to pass
-        step = self._note(self._steps, max(seen.step for seen in others), said)
-        grown = self._note(self._growth, max(seen.grown for seen in others), said)
-        paced = said is None or now >= said + self._least
-        if said is None or self.passes_at(step) > said:
+            return last is None  # nothing has to pass
+        step = self._note(self._steps, max(seen.step for seen in others), last)
+        grown = self._note(self._growth, max(seen.grown for seen in others), last)
+        paced = last is None or now >= last + self._least
+        if last is None or self.passes_at(step) > last:
             return now >= self.passes_at(step) or (paced and now >= self.passes_at(self._steps[0]))
-        if fresh and self.passes_at(grown) <= said:
+        if fresh and self.passes_at(grown) <= last:
             return False
         return paced and (not fresh or now >= self.passes_at(self._growth[0]))
 
-    def _note(self, seen: deque[int], latest: int, said: int | None) -> int:
-        """Remember the latest, and forget what was let pass already."""
-        if not seen or seen[-1] < latest:
-            seen.append(latest)
-        while len(seen) > 1 and said is not None and self.passes_at(seen[0]) <= said:
-            seen.popleft()
-        return seen[-1]
+    def _note(self, times: deque[int], latest: int, last: int | None) -> int:
+        """Remember the latest time, and forget those that an idle record let pass already."""
+        if not times or times[-1] < latest:
+            times.append(latest)
+        while len(times) > 1 and last is not None and self.passes_at(times[0]) <= last:
+            times.popleft()
+        return times[-1]
 
 
 class Hosting(Protocol):
-    """What it needs of the worker's host."""
+    """The part of the worker's host that is needed here."""
 
     settings: KafkaSettings
     partitions: dict[Place, Partition]
     app: Any
     accepting: bool
 
-    def place(self, tp: TP) -> Place:
-        """Where a partition of a topic is hosted."""
-        ...
+    def place(self, tp: TP) -> Place: ...
 
 
 class Idling:
-    """The idle partitions of one worker."""
+    """Writes the idle records of one worker's partitions."""
 
     def __init__(self, host: Hosting) -> None:
         self._host = host
-        self._seen: dict[TP, Seen] = {}
+        self._seen: dict[TP, LastCommit] = {}
         self._paces: dict[TP, Pace] = {}
 
     async def watch(self) -> None:
-        """Say it where it is due, for ever."""
+        """Write idle records where they are due, for ever."""
         while True:
             await asyncio.sleep(max(self._host.settings.idle_after / LOOKS, LEAST_PAUSE))
             quiet = {tp: part for tp, part in self._sources().items() if part.quiet}
@@ -112,7 +110,7 @@ class Idling:
                 continue  # the assignment changed, or brokers are away
 
     def _sources(self) -> dict[TP, Partition]:
-        """Hosted source partitions that can be idle, by topic and partition."""
+        """Hosted source partitions that can be idle."""
         hosted = self._host.partitions.items()
         sources = {TP(p.topic, p.partition): part for p, part in hosted if p.stage == BOUND and _has_ticks(part)}
         self._paces = {tp: self._paces.get(tp) or self._pace(part) for tp, part in sources.items()}
@@ -129,13 +127,13 @@ class Idling:
 
     def _is_due(self, tp: TP, part: Partition) -> bool:
         others = [seen for other, seen in self._seen.items() if other.topic == tp.topic and other != tp]
-        said = getattr(part.machine, "idle_said", None)
-        fresh = said is not None and said.offset == part.position
+        last = getattr(part.machine, "idle_said", None)
+        fresh = last is not None and last.offset == part.position
         now = int(time.time() * 1000)
-        return self._paces[tp].is_due(now, others, said and said.wall, fresh=fresh)
+        return self._paces[tp].is_due(now, others, last and last.wall, fresh=fresh)
 
     async def _tell(self, tps: set[TP]) -> None:
-        """Ask twice in short order: only the second answer can know of a fetch that was sent after the first."""
+        """Ask twice in short order: only the second answer can be to a fetch that was sent after the first."""
         thread, host = self._host.app.consumer._thread, self._host
         await thread.idle(tps)
         await asyncio.sleep(4 * host.settings.fetch_wait)
@@ -145,7 +143,7 @@ class Idling:
                 part.idle(wall)
 
 
-def see(before: Mapping[TP, Seen], commits: Mapping[TP, tuple[int, str]], now: int) -> dict[TP, Seen]:
+def see(before: Mapping[TP, LastCommit], commits: Mapping[TP, tuple[int, str]], now: int) -> dict[TP, LastCommit]:
     """Read what owners committed; where one gave no wall time, a new offset counts as a step of now."""
     seen = {}
     for tp, (offset, note) in commits.items():
@@ -154,10 +152,10 @@ def see(before: Mapping[TP, Seen], commits: Mapping[TP, tuple[int, str]], now: i
             seen[tp] = known if not note.isdecimal() else known._replace(step=int(note))
             continue
         step = int(note) if note.isdecimal() else now
-        seen[tp] = Seen(offset, step, now if known else step)
+        seen[tp] = LastCommit(offset, step, now if known else step)
     return seen
 
 
 def _has_ticks(part: Partition) -> bool:
-    """Whether idleness means anything to it: without ticks nothing waits."""
+    """Whether idleness matters to the partition: without ticks nothing waits."""
     return getattr(part.machine, "cadence", 0) is not None

@@ -16,14 +16,14 @@ from shoal.stream.topic import TopicPlan
 
 
 class IdleSaid(NamedTuple):
-    """The last idle record of a source partition: its wall time in milliseconds, and up to where all was read."""
+    """The last idle record of a source partition: its wall time in ms, and the offset up to which all was read."""
 
     wall: int
     offset: int
 
 
 class BoundMachine(BoundPartition):
-    """One source partition."""
+    """The bound stage of one source partition."""
 
     def __init__(self, settings: KafkaSettings, plan: TopicPlan, partition: int, *, log_id: str = "") -> None:
         super().__init__(plan, partition, log_id=log_id)
@@ -35,18 +35,18 @@ class BoundMachine(BoundPartition):
 
     @property
     def cadence(self) -> int | None:
-        """The finest, in microseconds; None without ticks, of which an idle partition can hold up none."""
+        """The finest cadence in microseconds; None without ticks, which no idle partition can hold up."""
         return min((every for clock in self.plan.clocks for every in clock.cadences), default=None)
 
     def pending(self) -> bool:
-        """Never: an event's work is done when it is processed."""
+        """An event's work is done when it is processed."""
         return False
 
     def work(self, enough: Callable[[], bool]) -> None:
-        """Nothing."""
+        """Nothing is ever pending."""
 
     def outbox(self) -> Outbox | None:
-        """A transaction: changed accounts, messages, dead letters."""
+        """The next transaction: changed accounts, messages, dead letters."""
         wall = int(time.time() * 1000)
         bound = self.take(wall)
         if bound is None:
@@ -62,35 +62,35 @@ class BoundMachine(BoundPartition):
         return outbox
 
     def _remember(self, bound: Bound, wall: int) -> None:
-        """Note what this transaction says of the clocks, and whether it says that the partition is idle."""
-        told = bound.messages[-1][1] if bound.messages else None
-        if told is None or told.watermarks is None:
+        """Note which steps the clocks have entered, and whether the partition was declared idle."""
+        last = bound.messages[-1][1] if bound.messages else None
+        if last is None or last.watermarks is None:
             return
-        if told.idle:
+        if last.idle:
             self.idle_said = IdleSaid(wall, bound.next_offset)
         if bound.events:
-            reached = ((clock, told.watermarks[clock.label]) for clock in self.plan.clocks)
+            reached = ((clock, last.watermarks[clock.label]) for clock in self.plan.clocks)
             steps = [None if mark is None else [mark // every for every in clock.cadences] for clock, mark in reached]
             if steps != self._steps:
                 self._steps, self.clock_wall = steps, wall
 
     def look_up(self, key: tuple[Any, ...]) -> int | None:
-        """A user's samples, by (metric, user) or (metric, user, group or cell)."""
+        """A user's number of samples, by (metric, user) or (metric, user, group or cell)."""
         return self.count(*key)
 
 
 class ReleaseMachine(ReleasePartition):
-    """One contributions partition."""
+    """The release stage of one contributions partition."""
 
     def __init__(self, settings: KafkaSettings, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._settings = settings
 
     def idle(self, wall_ms: int) -> None:
-        """Clocks come with the messages; silence says nothing."""
+        """Clocks come with the messages; silence means nothing."""
 
     def outbox(self) -> Outbox | None:
-        """A transaction: releases to the partition of the same number, activations beside them, state."""
+        """The next transaction: releases to the partition of the same number, activations, changed state."""
         released = self.take()
         if released is None:
             return None

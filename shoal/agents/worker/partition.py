@@ -26,7 +26,7 @@ DUTY = 4  # a new flush starts at the earliest after 4 times the last one's dura
 
 
 class Partition:
-    """One machine, its producer, and where they are."""
+    """One machine, its producer, and their offsets."""
 
     def __init__(self, settings: KafkaSettings, place: Place, machine: Machine, writer: Writer) -> None:
         self.settings, self.place, self.machine, self.writer = settings, place, machine, writer
@@ -46,12 +46,12 @@ class Partition:
         self._parting: asyncio.Task[None] | None = None
 
     def begin(self, position: int, *, durable: bool) -> None:
-        """The machine is restored, from a state if there is one, and admitted; it goes on here."""
+        """Take the restored and admitted machine into use at this offset; `durable`: from a state in Kafka."""
         self.position = self.committed = position
         self.durable = durable
 
     def run(self) -> None:
-        """Process and flush until `drain`."""
+        """Process and flush until `drain` is called."""
         if not self._tasks and not self.lost:
             self._closing = False
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in (self._process, self._flush)]
@@ -86,7 +86,7 @@ class Partition:
 
     @property
     def expected(self) -> int:
-        """Where the next batch must begin."""
+        """The offset at which the next batch must begin."""
         return self._inbox[-1].end if self._inbox else self.position
 
     @property
@@ -100,7 +100,6 @@ class Partition:
         return not self._inbox and not self.machine.pending()
 
     def accept(self, batch: Batch) -> None:
-        """Queue a batch that begins where the last one ended."""
         self._inbox.append(batch)
         self._arrived.set()
 
@@ -110,7 +109,7 @@ class Partition:
         self.wake()
 
     def wake(self) -> None:
-        """Look again whether there is work, or a transaction to make: what the machine waits for may have come."""
+        """Look again whether there is work or a transaction to make: what the machine waits for may have come."""
         self._changed.set()
         self._arrived.set()
 
@@ -148,7 +147,7 @@ class Partition:
             await self._breathe()
 
     async def _breathe(self) -> None:
-        """Let others run; wait while too much is not yet taken."""
+        """Let other tasks run, and wait while too much is not yet taken."""
         self._changed.set()
         await asyncio.sleep(0)
         while self.machine.backlog >= self.settings.max_unflushed and not self._closing:
@@ -209,12 +208,11 @@ class Partition:
             await self._guard(self._commit_all)
 
     async def close(self) -> None:
-        """Drain, and disconnect."""
         await self.drain()
         await self.writer.stop()
 
 
 def after(seconds: float) -> Callable[[], bool]:
-    """Whether so much time has passed since now."""
+    """A function that tells whether this much time has passed since now."""
     until = time.perf_counter() + seconds
     return lambda: time.perf_counter() >= until

@@ -44,19 +44,19 @@ def run_worker(
     on_verified: Callable[[Verified], None] = lambda _: None,
     on_app: Callable[[ShoalApp], None] = lambda _: None,
 ) -> int:
-    """Run until a signal; the exit status. ShoalErrors found before the first record are raised."""
+    """Run until a signal, and return the exit status. ShoalErrors found before the first record are raised."""
     tune_garbage_collector()
     quiet_libraries()
     return asyncio.run(Worker(settings, domain).run(on_verified, on_app))
 
 
 def tune_garbage_collector() -> None:
-    """Look for cycles rarely: walking the whole state again and again finds none, and cost 38 % of throughput."""
+    """Look for cycles rarely: walking the whole state found none, and cost 38 % of throughput."""
     gc.set_threshold(100_000, 50, 1000)
 
 
 def quiet_libraries() -> None:
-    """Faust, mode and aiokafka log what we say ourselves. Services log under the module of their class, ours too."""
+    """Silence Faust, mode and aiokafka, whose services log under the module of their class, also under ours."""
     ours = ("shoal.agents.worker.app", "shoal.agents.kafka.transport", "shoal.agents.worker.tables")
     for name in ("faust", "mode", "aiokafka", "asyncio", *ours):
         logger = logging.getLogger(name)
@@ -66,7 +66,7 @@ def quiet_libraries() -> None:
 
 
 def ignore_signals() -> None:
-    """The end has come: a second SIGTERM must not kill what is about to end with status 0."""
+    """Let no second SIGTERM kill a process that is about to end with status 0."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
@@ -79,7 +79,6 @@ class Worker:
         self.settings, self.domain = settings, domain
 
     async def run(self, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]) -> int:
-        """Wait for brokers, check topics, start, serve, stop."""
         stop = self._signals()
         try:
             return await self._run(stop, on_verified, on_app)
@@ -139,7 +138,7 @@ class Worker:
                     raise
 
     async def _agree(self, agree: Callable[[], None]) -> bool:
-        """The ledger is asked once, at the start; a database that is away is waited for."""
+        """Ask the ledger once, at the start; a database that is away is waited for."""
         delay = FIRST_DELAY
         while True:
             try:
@@ -181,7 +180,7 @@ class Worker:
 
 
 def leave(event: str, **details: str) -> NoReturn:
-    """End with 0 at once: nothing is lost, and clients that wait for brokers must not hold up the end."""
+    """End with status 0 at once: nothing is lost, and clients that wait for brokers must not hold up the end."""
     log.warning(event, **details)
     sys.stdout.flush()
     sys.stderr.flush()

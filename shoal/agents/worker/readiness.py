@@ -20,7 +20,7 @@ REPEATED = "contributions came twice and were left out; somebody else writes the
 
 
 class Readiness:
-    """What is known of one worker over time."""
+    """Observes one worker over time."""
 
     def __init__(self, host: Host, domain: Statistics, now: Callable[[], float] = time.monotonic) -> None:
         self.host, self.domain, self._now = host, domain, now
@@ -29,23 +29,22 @@ class Readiness:
 
     @property
     def settings(self) -> KafkaSettings:
-        """The worker's Kafka settings."""
         return self.host.settings
 
     # -- why not
 
     def reasons(self) -> list[str]:
-        """Why this worker is not ready; nothing if it is."""
+        """Why this worker is not ready; empty if it is."""
         if not self.domain.health.running:
             return ["the worker is starting: brokers, topics or the audit log were not agreed with yet"]
         self.look()
-        found = [f"alarm {kind}: {message}" for kind, message in self.domain.health.alarms.items()]
+        reasons = [f"alarm {kind}: {message}" for kind, message in self.domain.health.alarms.items()]
         if self.host.reach.away:
-            found.append(f"no broker of {self.settings.brokers} answers")
+            reasons.append(f"no broker of {self.settings.brokers} answers")
         if self.host.sink.away:
-            found.append("the audit log cannot be reached; releases go on, and it catches up later")
-        found += [self.why_nothing] if self.why_nothing else []
-        return [*found, *self.stuck()]
+            reasons.append("the audit log cannot be reached; releases go on, and it catches up later")
+        reasons += [self.why_nothing] if self.why_nothing else []
+        return [*reasons, *self.stuck()]
 
     @property
     def why_nothing(self) -> str | None:
@@ -78,13 +77,13 @@ class Readiness:
     def stuck(self) -> list[str]:
         """Ticks whose end some partition passed long ago, and which wait for others."""
         limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), self._now()
-        found: dict[str, None] = {}
+        texts: dict[str, None] = {}
         for place, tick in self.ticks():
             (step, waits), since = self._since.get((place, tick.metric), ((None, False), now))
             if waits and step == tick.step and now - since > limit:
                 names = ", ".join(f"{tick.topic}[{partition}]" for partition in tick.waits_for)
-                found[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
-        return list(found)
+                texts[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
+        return list(texts)
 
     # -- looking
 
@@ -113,7 +112,7 @@ class Readiness:
             self._judge(place, machine)
 
     def _judge(self, place: Place, machine: ReleaseMachine) -> None:
-        """An alarm for what must not be among the contributions."""
+        """Raise an alarm for repeats and strays among the contributions."""
         strays = machine.strays
         if machine.counters["repeated_messages"]:
             self.domain.health.alarm("repeated_messages", REPEATED)
@@ -125,26 +124,26 @@ class Readiness:
             self.domain.health.alarm("stray_records", text)
 
     def seconds_since_tick(self) -> dict[str, float]:
-        """Of each metric: since when no tick has closed here, from the takeover on."""
-        now, found = self._now(), dict[str, float]()
+        """Seconds since a tick of each metric closed here, or since the takeover."""
+        now, seconds = self._now(), dict[str, float]()
         for (_, metric), (_, moment) in self._closed.items():
-            found[metric] = min(found.get(metric, now - moment), now - moment)
-        return found
+            seconds[metric] = min(seconds.get(metric, now - moment), now - moment)
+        return seconds
 
     def event_times(self) -> dict[str, float]:
-        """Of each metric: up to when its releases are complete here, in seconds since 1970."""
-        found: dict[str, float] = {}
+        """Event time up to which the releases of each metric are complete here, in seconds since 1970."""
+        times: dict[str, float] = {}
         for _, tick in self.ticks():
             if tick.reached is not None:
-                found[tick.metric] = min(found.get(tick.metric, tick.reached / 1e6), tick.reached / 1e6)
-        return found
+                times[tick.metric] = min(times.get(tick.metric, tick.reached / 1e6), tick.reached / 1e6)
+        return times
 
     def waits_for(self) -> set[tuple[str, int]]:
-        """(metric, source partition) of all that open ticks wait for, though others have passed their end."""
+        """(metric, source partition) of all that open ticks wait for though others have passed their end."""
         return {(tick.metric, partition) for _, tick in self.ticks() for partition in tick.waits_for}
 
     def lag(self, stage: str) -> int:
-        """Records in the topics that no transaction of this worker covers yet, of what was fetched of their ends."""
+        """Records that no transaction of this worker covers yet, by the ends that the last fetches told."""
         ends = self._thread.ends() if self.joined else {}
         behind = 0
         for place, part in self.host.partitions.items():
@@ -154,6 +153,6 @@ class Readiness:
         return behind
 
     def audit_behind(self) -> int:
-        """Records of releases and activations that the audit log has not taken yet."""
+        """Releases and activations that the audit log has not taken yet."""
         ends = self._thread.ends() if self.joined else {}
         return sum(max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in self.host.sink.feeds.items())

@@ -35,7 +35,7 @@ ASK_EVERY = 1.0  # seconds between two looks at what other workers have made aga
 
 
 class Statistics:
-    """The domain of one worker."""
+    """The domain of one worker: makes the machines of its stages, and judges them."""
 
     def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:
         self.sources: Sequence[str] = session.config.topics
@@ -85,7 +85,6 @@ class Statistics:
         self._homes = heads_by_home(self._heads, self.plans.values())
 
     def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
-        """The machine of a partition."""
         log_id = self._session.ledger.log_id
         machine: BoundMachine | ReleaseMachine
         if place.stage == BOUND:
@@ -116,7 +115,7 @@ class Statistics:
             )
 
     def _published(self, label: str, group: str, seq: int) -> bytes | None:
-        """What the ledger held of a release when this worker started; asked of SQL only where state is behind it."""
+        """A release as the ledger held it when this worker started; SQL is asked only where state is behind it."""
         metric, _, version = label.rpartition("/")
         head = self._heads.get(Group(metric, int(version), group))
         if head is None or seq > head.seq:
@@ -148,7 +147,7 @@ class Statistics:
             await asyncio.sleep(ASK_EVERY)
 
     def ask(self) -> None:
-        """One such look, without a loop."""
+        """Do so once."""
         self._made_again.ask(list(self._made()))
         self._say_withheld()
 
@@ -160,7 +159,7 @@ class Statistics:
 
     @property
     def withheld(self) -> set[str]:
-        """Metrics of which new releases wait, until all is made again that is published."""
+        """Metrics whose new releases wait until all that is published is made again."""
         machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
         return {label for machine in machines for label in machine.withheld}
 
@@ -175,7 +174,7 @@ class Statistics:
             log.warning(event, metric=label, reason=reason)
 
     async def admit(self, place: Place, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
-        """Judge a restored machine: nothing may be missing, and what was published must be what it says."""
+        """Judge a restored machine: nothing may be missing, and what was published must be what its state says."""
         if fresh:
             await self._refuse_lost_state(place)
         if isinstance(machine, ReleaseMachine):
@@ -183,7 +182,7 @@ class Statistics:
             self._compare_heads(machine)
 
     async def _refuse_lost_state(self, place: Place) -> None:
-        """A partition without state must never have committed: its users would start again at count 0."""
+        """Refuse a partition without state that ever committed: its users would start again at count 0."""
         consumer = AIOKafkaConsumer(
             group_id=self._settings.app, enable_auto_commit=False, **self._settings.connect("admit")
         )
@@ -214,7 +213,7 @@ class Statistics:
         await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
 
     def ahead(self) -> set[Place]:
-        """Source partitions to hold back for a while: what they send would only wait. Pacing changes no byte."""
+        """Source partitions to hold back: what they send would only wait. Pacing changes no byte."""
         return {
             Place(BOUND, topic, partition)
             for machine in list(self.machines.values())
@@ -223,7 +222,7 @@ class Statistics:
         }
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
-        """Write releases or activations to the audit log; it decides nothing and holds nothing up."""
+        """Write releases or activations to the audit log; alarms for what it refuses."""
         values = [record.value for record in records if record.value is not None]
         app = self._session.config.kafka.app
         try:

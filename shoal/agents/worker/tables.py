@@ -25,7 +25,7 @@ NOT_LISTED = "the state is too large to list; read the changelog topic"
 
 
 class StateTable(faust.Table[Key | str, Any]):
-    """The state of one stage and input topic, on this worker."""
+    """The state of one stage and input topic, as far as it is on this worker."""
 
     host: Host
     stage: str

@@ -39,17 +39,17 @@ SECOND_LOOK = 1.0  # seconds before it
 
 
 class Overtaken(Exception):
-    """Somebody else owns what was being taken over, or may own it."""
+    """Another worker owns what was being taken over, or may own it."""
 
 
 class Taken(NamedTuple):
-    """What was taken over: partitions that may run, and where to read on for the audit log."""
+    """The result of a takeover: partitions that may run, and offsets at which the audit log goes on."""
 
     partitions: dict[Place, Partition]
     audit: dict[TP, int]
 
 
-class Group(Protocol):
+class OwnGroup(Protocol):
     """What a takeover asks of the consumer group."""
 
     def moved(self) -> bool:
@@ -63,7 +63,7 @@ class Takeover:
     """One attempt to take places over, until it succeeds, is refused or is overtaken."""
 
     def __init__(
-        self, settings: KafkaSettings, domain: Domain, identities: Identities, reach: Reach, group: Group
+        self, settings: KafkaSettings, domain: Domain, identities: Identities, reach: Reach, group: OwnGroup
     ) -> None:
         self._settings, self._domain, self._identities = settings, domain, identities
         self._reach, self._group = reach, group

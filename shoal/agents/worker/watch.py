@@ -29,7 +29,7 @@ clock = time.time
 
 
 class Watching:
-    """One worker's."""
+    """Watches one worker."""
 
     def __init__(self, host: Host, domain: Statistics) -> None:
         self._host, self._domain = host, domain
@@ -41,7 +41,6 @@ class Watching:
         self._wrong_clock = False
 
     async def watch(self) -> None:
-        """Look, for ever."""
         await self.compare_clocks()
         while True:
             await asyncio.sleep(LOOK_EVERY)
@@ -55,7 +54,7 @@ class Watching:
                 log.error("watch_failed", reason=describe(error, "watching"))
 
     def look(self, now: float) -> None:
-        """Say what has lasted for too long; once, until it is over."""
+        """Log what has lasted for too long; once, until it is over."""
         self._readiness.look()
         stuck = set(self._readiness.stuck())
         for text in sorted(stuck - self._reported):
@@ -80,23 +79,23 @@ class Watching:
         self.judge(configs)
 
     async def compare_clocks(self) -> None:
-        """A line while this host's clock is wrong, by its first amount."""
-        said = clock_warnings(await seconds_ahead(self._host.settings, clock))
-        if said and not self._wrong_clock:
-            log.warning("clock", reason=said[0])
-        self._wrong_clock = bool(said)
+        """Log once while this host's clock is wrong."""
+        warnings = clock_warnings(await seconds_ahead(self._host.settings, clock))
+        if warnings and not self._wrong_clock:
+            log.warning("clock", reason=warnings[0])
+        self._wrong_clock = bool(warnings)
 
     @property
     def _sources(self) -> dict[str, int]:
         return {topic: plan.source_partitions for topic, plan in self._domain.plans.items()}
 
     def judge(self, configs: Configs) -> None:
-        """An alarm for what must not be, until it is set right; a line for how a source began to lose events."""
+        """Raise an alarm for wrong policies until they are set right; log how a source began to lose events."""
         settings = self._host.settings
         wanted = {name: config for name, (_, config) in wanted_topics(settings, self._sources).items()}
         wrong = wrong_policies(wanted, configs)
         if wrong:
-            texts = [f"{one}: {one.command(settings.brokers)}" for one in wrong]
+            texts = [f"{policy}: {policy.command(settings.brokers)}" for policy in wrong]
             self._domain.health.alarm(POLICY, "; ".join(texts))
         else:
             self._domain.health.all_clear(POLICY)

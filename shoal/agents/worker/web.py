@@ -6,32 +6,7 @@
     /metrics    in the format of Prometheus
 
 Everything it says is a function of configuration and pattern: how many records, releases and refusals, never a value,
-a user, or how many values were clipped. What can fail: the port is taken.
-
-    shoal_events_total                  events processed
-    shoal_contribution_messages_total   messages processed by the release stage
-    shoal_releases_total                releases of a partition since its first, whoever published them
-    shoal_dead_letters_total            refused events, by metric and reason
-    shoal_over_cap_total                samples beyond their user's cap
-    shoal_groups_left_out_total         samples of users who had their groups already
-    shoal_slots_left_out_total          samples of units that had their slots already
-    shoal_cells_left_out_total          samples of units that had their cells already, where epsilon is split
-    shoal_woke_late_total               samples that came after their tick; they count in the open one, of slots in none
-    shoal_repeated_messages_total       messages left out as repeats: must be 0
-    shoal_recoveries_total              partitions taken over
-    shoal_owned_partitions              partitions worked on now
-    shoal_backlog                       events, messages and releases that are not committed yet
-    shoal_stray_records_total           records among the contributions that shoal did not write: must be 0
-    shoal_withheld_metrics              metrics whose new releases wait until all that is published is made again
-    shoal_ready                         1 if `/ready` says so
-    shoal_event_time_seconds            of each metric, up to when its releases are complete
-    shoal_seconds_since_tick            of each metric, since a tick of it closed here
-    shoal_waits_for                     of each metric, partitions that have not passed a tick which others have
-    shoal_lag_events                    records of source topics that are not committed yet
-    shoal_lag_messages                  records of the contributions that are not committed yet
-    shoal_audit_log_behind              records of releases and activations that the audit log has not taken yet
-    shoal_audit_log_away                1 if the audit log could not be reached
-    shoal_brokers_away                  1 if no broker could be reached
+a user, or how many values were clipped; the metrics say themselves what they count. What can fail: the port is taken.
 """
 
 import asyncio
@@ -52,7 +27,7 @@ from shoal.agents.worker.gauges import gauges
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
-from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.readiness import REPEATED, Readiness
 from shoal.agents.worker.stages import Statistics
 from shoal.models.errors import ShoalError
 from shoal.stream.machine import Place
@@ -78,7 +53,7 @@ class PortTaken(ShoalError):
 
 
 class Totals:
-    """Counts that never go back, though partitions come and go: what left with a partition stays counted."""
+    """Counts that never go back, though partitions come and go: those of a partition that left stay counted."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -98,23 +73,22 @@ class Totals:
                 self._gone["recoveries"] += 1
 
     def counts(self) -> Counter[str]:
-        """All counts of this worker, from its start."""
         self.look()
         return sum((_counts(place, part) for place, part in self._held.items()), self._gone)
 
 
 def _counts(place: Place, part: Partition) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if isinstance(part.machine, BoundMachine | ReleaseMachine):
-        found += part.machine.counters
+        counts += part.machine.counters
     if isinstance(part.machine, ReleaseMachine):
-        found["stray_records"] += part.machine.strays.count
-    found["events" if place.stage == BOUND else "contribution_messages"] += part.events
-    return found
+        counts["stray_records"] += part.machine.strays.count
+    counts["events" if place.stage == BOUND else "contribution_messages"] += part.events
+    return counts
 
 
 class Metrics(Collector):
-    """What Prometheus gets, made anew for every request."""
+    """The collector of Prometheus: all metrics, made anew for every request."""
 
     def __init__(self, host: Host, domain: Statistics) -> None:
         self._host, self._domain = host, domain
@@ -122,7 +96,6 @@ class Metrics(Collector):
         self.readiness = Readiness(host, domain)
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
         counts = self.totals.counts()
         for name, text in COUNTERS.items():
             yield CounterMetricFamily(f"shoal_{name}", text, value=counts[name])
@@ -143,7 +116,7 @@ class Metrics(Collector):
         yield from gauges(self.readiness)
 
     def _releases(self) -> Metric:
-        """Of a partition since its first, so that a takeover neither loses nor repeats any."""
+        """Releases of a partition since its first, so that a takeover neither loses nor repeats any."""
         family = CounterMetricFamily("shoal_releases", "releases since a partition's first", labels=["partition"])
         for place, part in sorted(self._host.partitions.items()):
             if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
@@ -152,10 +125,9 @@ class Metrics(Collector):
 
 
 def is_ready(domain: Statistics, counts: Counter[str]) -> bool:
-    """Whether nothing is wrong; a repeat is skipped, and an alarm."""
+    """Whether no alarm is up; a repeated message is skipped, and raises one."""
     if counts["repeated_messages"]:
-        message = "contributions came twice and were left out; somebody else writes there, or topics were restored"
-        domain.health.alarm("repeated_messages", message)
+        domain.health.alarm("repeated_messages", REPEATED)
     return domain.health.ready
 
 
@@ -168,9 +140,8 @@ def serve(app: ShoalApp, domain: Statistics, host: str, port: int) -> None:
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        reason = (
-            os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        )  # no number: no such name
+        number = error.errno or 0  # not above 0 where there is no such name
+        reason = os.strerror(number) if number > 0 else error.strerror
         raise PortTaken(f"[web]: cannot listen on {host} port {port} ({reason}); choose another port") from None
     metrics = Metrics(app.host, domain)
     task = asyncio.get_running_loop().create_task(_start(listening, metrics, domain))

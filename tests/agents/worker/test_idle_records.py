@@ -9,7 +9,7 @@ from faust.types.tuples import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.worker.idle_records import Pace, Seen, see
+from shoal.agents.worker.idle_records import LastCommit, Pace, see
 from shoal.models.records import Message
 from shoal.stream.clock import TopicClocks
 from shoal.stream.partitioning import PARTITIONERS
@@ -54,11 +54,11 @@ class Owner:
         return None if self.mark is None else self.mark // STEP
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[LastCommit]:
         """As others know it."""
-        return [] if self.clock_wall is None else [Seen(self.number, self.clock_wall, self.grown)]
+        return [] if self.clock_wall is None else [LastCommit(self.number, self.clock_wall, self.grown)]
 
-    def look(self, topic: TopicClocks, partition: int, wall: int, others: list[Seen]) -> None:
+    def look(self, topic: TopicClocks, partition: int, wall: int, others: list[LastCommit]) -> None:
         if self.pace.is_due(wall, others, self.said, fresh=self.fresh):
             self.said, self.fresh, self.words = wall, True, self.words + 1
             self.say(topic, partition, wall, idle=True)
@@ -205,14 +205,14 @@ def test_what_owners_commit_is_read_as_steps_and_growth() -> None:
     tp = TP("events", 0)
     # an owner that tells no wall time is seen by its offsets
     first = see({}, {tp: (7, "")}, 1_000)
-    assert first == {tp: Seen(7, 1_000, 1_000)}
+    assert first == {tp: LastCommit(7, 1_000, 1_000)}
     assert see(first, {tp: (7, "")}, 2_000) == first
-    assert see(first, {tp: (8, "")}, 2_000) == {tp: Seen(8, 2_000, 2_000)}
+    assert see(first, {tp: (8, "")}, 2_000) == {tp: LastCommit(8, 2_000, 2_000)}
     # one that does is seen by both
     told = see({}, {tp: (8, "1234")}, 2_000)
-    assert told == {tp: Seen(8, 1_234, 1_234)}
-    assert see(told, {tp: (9, "1234")}, 3_000) == {tp: Seen(9, 1_234, 3_000)}
-    assert see(told, {tp: (8, "1300")}, 3_000) == {tp: Seen(8, 1_300, 1_234)}
+    assert told == {tp: LastCommit(8, 1_234, 1_234)}
+    assert see(told, {tp: (9, "1234")}, 3_000) == {tp: LastCommit(9, 1_234, 3_000)}
+    assert see(told, {tp: (8, "1300")}, 3_000) == {tp: LastCommit(8, 1_300, 1_234)}
 
 
 def test_an_idle_app_writes_nothing_and_a_partition_that_wakes_late_still_counts(kafka: Kafka, tmp_path: Path) -> None:
