@@ -19,7 +19,7 @@ Name = TypeVar("Name", str, str | None)
 
 @dataclass(frozen=True, slots=True)
 class GroupOutlook:
-    """A group under the settings that are configured, at the end."""
+    """A group at the end, under the configured settings."""
 
     name: str | None  # None: it is one of many that are alike
     users: int
@@ -28,7 +28,6 @@ class GroupOutlook:
     error: float  # infinite where nothing is released
 
     def fields(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "group": self.name,
             "users": self.users,
@@ -38,14 +37,13 @@ class GroupOutlook:
         }
 
     def words(self) -> str:
-        """In a sentence."""
         given = f"{self.users:,} users, {samples(self.samples)} each, {percent(self.left_out)} left out"
         return f'"{self.name}" ({given})'
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsOutlook:
-    """All groups."""
+    """The groups of a metric: how many there are, a typical one and the worst."""
 
     count: int
     looked_at: int
@@ -56,7 +54,7 @@ class GroupsOutlook:
 
     @classmethod
     def alike(cls, count: int, users: int, group: GroupOutlook) -> "GroupsOutlook":
-        """Groups that are stated."""
+        """The outlook of stated groups, which are all alike."""
         return cls(count, 1, users, None, group, group)
 
     @classmethod
@@ -64,13 +62,12 @@ class GroupsOutlook:
         cls, looked_at: Sequence[GroupOutlook], count: int, users: int, planned: str | None,
         loss: Callable[[GroupOutlook], float] = lambda group: group.error,
     ) -> "GroupsOutlook":  # fmt: skip
-        """Of the groups that were looked at; `loss` orders them."""
+        """The outlook of the groups that were looked at; `loss` orders them."""
         ordered = sorted(looked_at, key=loss)
-        names = {group.name or place for place, group in enumerate(looked_at)}  # a cell may be in several slots
+        names = {group.name or index for index, group in enumerate(looked_at)}  # a cell may be in several slots
         return cls(count, len(names), users, planned, ordered[(len(ordered) - 1) // 2], ordered[-1])
 
     def fields(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "count": self.count,
             "looked_at": self.looked_at,
@@ -81,7 +78,7 @@ class GroupsOutlook:
         }
 
     def words(self, what: str = "group") -> Iterator[str]:
-        """What becomes of groups that are not planned."""
+        """A sentence on the groups that are not planned, if they differ."""
         if self.typical.name is None or self.count == 1:
             return
         typical, worst = (
@@ -93,7 +90,7 @@ class GroupsOutlook:
 
 
 def by_size(groups: Mapping[Name, Sequence[object]]) -> list[Name]:
-    """Names, by how many samples the groups have; of the largest the one that was first is last.
+    """The names in the order of their numbers of samples; of equals, the first is last.
 
     >>> by_size({"a": [1, 2], "b": [3], "c": [4, 5]})
     ['b', 'c', 'a']
@@ -102,7 +99,7 @@ def by_size(groups: Mapping[Name, Sequence[object]]) -> list[Name]:
 
 
 def some(names: Sequence[Name]) -> list[Name]:
-    """Some of many, evenly spread, with the first and the last.
+    """At most sixty of many names, evenly spread, with the first and the last.
 
     >>> len(some([str(number) for number in range(1000)])), some(["a", "b"])
     (60, ['a', 'b'])
@@ -113,7 +110,7 @@ def some(names: Sequence[Name]) -> list[Name]:
 
 
 def which_users(spec: Spec, groups: GroupsOutlook | None) -> str:
-    """Of which group the users are that a plan is for."""
+    """The words that say which group the users of a plan are in."""
     if spec.group is None:
         return ""
     if groups is None:

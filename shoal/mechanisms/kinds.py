@@ -18,16 +18,16 @@ Mechanism = MeanParameters | Coordinates | Stepped | Slotted
 
 
 class Kind(Protocol):
-    """What all metrics of one kind have in common."""
+    """The properties that all metrics of one kind share."""
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """By the names that configurations have for them."""
+        """The names of its statistics in configurations."""
         ...
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Likewise."""
+        """The names of its algorithms in configurations."""
         ...
 
     @property
@@ -41,12 +41,10 @@ class Kind(Protocol):
         ...
 
     def defaults(self, statistic: str) -> dict[str, Any]:
-        """Of keys, where they are not those of other statistics."""
+        """The defaults of keys that differ from those of other statistics."""
         ...
 
-    def takes(self, spec: Spec) -> bool:
-        """Whether a metric is of this kind."""
-        ...
+    def takes(self, spec: Spec) -> bool: ...
 
     def check(self, spec: Spec) -> None:
         """Refuse keys that are missing, not for it, or contradict one another.
@@ -65,7 +63,7 @@ class Kind(Protocol):
         ...
 
     def is_clamped(self, spec: Spec) -> bool:
-        """Whether what is published lies between ends that are known."""
+        """Whether the published value lies between known ends."""
         ...
 
     def clauses(self, spec: Spec, loss: str) -> Iterator[str]:
@@ -80,12 +78,12 @@ ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in ki
 
 
 def kind_of(spec: Spec) -> Kind:
-    """Which kind a metric is."""
+    """The kind of a metric."""
     return next(kind for kind in KINDS if kind.takes(spec))
 
 
 def statistic_of(spec: Spec) -> Mechanism:
-    """What a metric's keys ask for.
+    """The mechanism that the keys of a metric ask for.
 
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
@@ -94,6 +92,6 @@ def statistic_of(spec: Spec) -> Mechanism:
 
 
 def defaults_of(statistic: object) -> dict[str, Any]:
-    """Defaults of keys that a statistic has of its own; of none that does not exist."""
+    """The defaults of a statistic's keys, where they are its own; empty for a name that no statistic has."""
     own = (kind.defaults(str(statistic)) for kind in KINDS if statistic in kind.statistics)
     return {key: value for defaults in own for key, value in defaults.items()}

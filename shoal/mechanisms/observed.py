@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 
 class Accounted(NamedTuple):
-    """What became of samples: of each why it does not count, None if it does; and what the accounts sent."""
+    """The fate of samples: for each the reason why it does not count, None if it does; and what the accounts sent."""
 
     reasons: Sequence[str | None]
     sent: Sequence[Sent]
@@ -55,11 +55,10 @@ class Observed:
 
     @property
     def users(self) -> int:
-        """Distinct users."""
         return len({sample.user for sample in self.samples})
 
     def by_group(self, spec: Spec) -> Mapping[str | None, list[Sample]]:
-        """The samples of each group, in the order of reading; without those of users who are in too many groups."""
+        """The samples of each group, in the order of reading; without those of users in too many groups."""
         groups: dict[str | None, list[Sample]] = {}
         reasons = self.account(spec, self.samples).reasons
         for sample, reason in zip(self.samples, reasons, strict=True):

@@ -39,7 +39,6 @@ class Look:
         return math.inf if self.noise_sd is None else math.hypot(self.noise_sd, self.bias)
 
     def fields(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "part": self.part,
             "seconds": self.at if self.at is None else self.at / 1e6,
@@ -52,7 +51,7 @@ class Look:
         }
 
     def when(self) -> str:
-        """The time since the start, or the part of the whole."""
+        """The time since the start, or the part of the whole, in words."""
         return f"{100 * self.part:.3g} %" if self.at is None else duration(self.at)
 
 
@@ -70,34 +69,33 @@ class Outlook:
 
     @property
     def error(self) -> float:
-        """At the end."""
+        """The error of the last look; infinite if there is none."""
         return self.looks[-1].error if self.looks else math.inf
 
 
 class Cost(NamedTuple):
-    """What halves the error."""
+    """The least change that halves the error."""
 
     factor: float
     amount: float | None  # epsilon, users, or seconds if they are known
     max_contributions: int
 
     def fields(self, what: str) -> dict[str, Any]:
-        """For programs."""
         return {"factor": self.factor, what: self.amount, "max_contributions": self.max_contributions}
 
     def words(self, amount: str, cap: int) -> str:
-        """In a sentence; `cap` is the one that needs no words."""
+        """The cost in words; `cap` is the one that goes without saying."""
         more = "" if self.max_contributions == cap else f" and max_contributions {self.max_contributions}"
         return f"{amount}{more} (x {self.factor:.3g})"
 
 
 def finite(value: float) -> float | None:
-    """The number, as JSON knows it."""
+    """The number as JSON has it; None for infinity."""
     return None if math.isinf(value) else value
 
 
 def spaced(ticks: int) -> list[int]:
-    """Some of 1 .. ticks: half of them equally far apart, half of them in equal ratios."""
+    """At most 40 of 1 .. ticks: half of them equally far apart, half of them in equal ratios."""
     if ticks <= LOOKS:
         return list(range(1, ticks + 1))
     half = LOOKS // 2
@@ -106,7 +104,7 @@ def spaced(ticks: int) -> list[int]:
 
 
 def caps(spec: Spec, samples: float) -> list[int]:
-    """Powers of two around the samples of a user, and the configured cap."""
+    """The caps to try: powers of two up to four times a user's samples, and the configured cap."""
     most = max(spec.contribution_limit, min(MOST_CAP, math.ceil(4 * samples)))
     return sorted({*(1 << level for level in range(most.bit_length())), spec.contribution_limit})
 
@@ -123,7 +121,7 @@ def smallest(tried: Sequence[tuple[int, Look]]) -> int:
 
 
 def halved(error: float, of_factor: Callable[[float], Iterator[tuple[Look, float | None, int]]]) -> Cost | None:
-    """The least of the factors that are tried at which the error is half of what it is; None if none will do.
+    """The least factor tried at which the error is half of what it is; None if none will do.
 
     `of_factor` gives the looks at the end, with the amount and the cap that each would take.
     """
@@ -137,19 +135,19 @@ def halved(error: float, of_factor: Callable[[float], Iterator[tuple[Look, float
 
 
 def more_epsilon(spec: Spec, factor: float) -> Spec:
-    """The metric with so many times its epsilon."""
+    """The metric with `factor` times its epsilon."""
     return varied(spec, epsilon=spec.epsilon * Fraction(factor).limit_denominator(1 << 20))
 
 
 def refusals(outlooks: Sequence[Outlook]) -> Iterator[str]:
-    """Why algorithms cannot be had."""
+    """A sentence for each algorithm that refuses the settings."""
     for outlook in outlooks:
         if outlook.refused is not None:
             yield f"{outlook.spec.algorithm} is refused: {outlook.refused}"
 
 
 def of_algorithm(outlooks: Sequence[Outlook], name: str) -> Outlook:
-    """The outlook under an algorithm."""
+    """The outlook under the algorithm of this name."""
     return next(outlook for outlook in outlooks if outlook.spec.algorithm == name)
 
 
@@ -157,7 +155,7 @@ def of_algorithm(outlooks: Sequence[Outlook], name: str) -> Outlook:
 
 
 def times(looks: Sequence[Look]) -> list[tuple[int, Look]]:
-    """Looks that get a column, ascending, each with its rank: the last one stays, however little room there is."""
+    """The looks that get a column, ascending, each with its rank: the last one stays, however little room there is."""
     ranks: dict[float, int] = {}
     for rank, part in enumerate(TIMES):
         nearest = min(looks, key=lambda look: abs(math.log(look.part / part)))
@@ -168,7 +166,7 @@ def times(looks: Sequence[Look]) -> list[tuple[int, Look]]:
 def by_cap(
     title: str, tried: Sequence[tuple[int, Look]], spec: Spec, advised: int, remarks: Sequence[str] = ()
 ) -> Table:
-    """What each cap leaves out, and with what error."""
+    """The table of caps: what each leaves out, and its noise, bias and error."""
     columns = [
         Column("m"),
         Column("left out"),
@@ -199,7 +197,7 @@ def _amounts(look: Look) -> list[str]:
 
 
 def cap_panel(tried: Sequence[tuple[int, Look]], algorithm: str, advised: int, width: float) -> Panel:
-    """Noise, bias and both at the end, by cap; `width` is that of the range."""
+    """The picture of noise, bias and error at the end, by cap; `width` is that of the range."""
     best = dict(tried)[advised]
     noise = [(cap, look.noise_sd) for cap, look in tried if look.noise_sd is not None]
     bias = [(cap, abs(look.bias)) for cap, look in tried if look.bias]

@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and what is to be said about it."""
+    """A table, and the remarks below it."""
 
     title: str
     columns: Sequence[Column]
@@ -74,7 +74,7 @@ class Panel:
 
 
 class Noise(NamedTuple):
-    """How large the noise of the last release is, and what it is seen beside, in the same unit."""
+    """The noise of the last release, and a quantity of the same unit that it is compared with."""
 
     noise_sd: float | None  # None: there is no release, or the mechanism has no noise that could be told
     beside: float
@@ -82,7 +82,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is said about one metric, or about one coordinate of it."""
+    """The plan of one metric, or of one coordinate of it."""
 
     spec: Spec
     title: str
@@ -113,14 +113,14 @@ def head(spec: Spec, coordinate: int, *, private: bool) -> dict[str, Any]:
 
 
 def varied(spec: Spec, **changes: Any) -> Spec:
-    """The metric with other settings, which nobody has checked."""
+    """The metric with other settings, which are not checked."""
     return spec.model_copy(update=changes)
 
 
-def marks(*said: tuple[bool, str]) -> str:
-    """What holds of a line.
+def marks(*conditions: tuple[bool, str]) -> str:
+    """The texts whose conditions hold.
 
     >>> marks((True, "configured"), (False, "recommended"))
     'configured'
     """
-    return ", ".join(text for holds, text in said if holds)
+    return ", ".join(text for holds, text in conditions if holds)

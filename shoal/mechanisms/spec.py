@@ -21,7 +21,7 @@ PATTERN = "who contributes when, and in which group, is public"
 
 
 class UnitSpec(Protocol):
-    """Whose data one guarantee covers."""
+    """The unit of privacy: whose data one guarantee covers."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ class UnitSpec(Protocol):
 
 
 class DecaySpec(Protocol):
-    """How sums forget."""
+    """The decay of sums, as keys describe it."""
 
     @property
     def kind(self) -> str: ...
@@ -130,27 +130,27 @@ class Spec(Protocol):
 
 
 def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
-    """Of keys that a statistic has no use for none is given."""
+    """Refuse these keys where they are given, since the statistic has no use for them."""
     for key in keys:
         if getattr(spec, key) is not None:
             raise ValueError(f"{key} {why}; remove it")
 
 
 def check_relation(spec: Spec) -> None:
-    """There is one relation."""
+    """Refuse a relation other than `values`."""
     if spec.relation != "values":
         raise ValueError(f"relation {spec.relation!r} is not built; this version has: values")
 
 
 def refuse_slot_keys(spec: Spec) -> None:
-    """A statistic without slots has no use for their keys."""
+    """Refuse keys and units that are for statistics per slot."""
     refuse_given(spec, SLOT_KEYS, f"is for statistics per slot: {', '.join(PER_SLOT)}")
     if spec.unit == USER_SLOT:
         raise ValueError(f"unit {USER_SLOT} is for statistics per slot: {', '.join(PER_SLOT)}")
 
 
 def check_limits(spec: Spec) -> None:
-    """A unit has a limit of samples, but for an event, which has one sample in one group."""
+    """Require a limit of samples per unit; unit event has none, as an event is one sample in one group."""
     is_event = spec.privacy_unit.is_event
     if spec.max_contributions is None and not is_event:
         raise ValueError("max_contributions is missing; add it")
@@ -161,32 +161,32 @@ def check_limits(spec: Spec) -> None:
 
 
 def check_values(spec: Spec) -> None:
-    """Values are read, and have a range, but for a count."""
+    """Require values and a range, except of a count."""
     for key in ("value", "range"):
         if getattr(spec, key) is None and spec.statistic != "count":
             raise ValueError(f"{key} is missing; add it")
 
 
 def refuse_few_users(spec: Spec) -> None:
-    """Only a slot's mean has a prior from few users."""
+    """Refuse a prior from few users, which only a slot's mean has."""
     if spec.prior == FEW_USERS:
         raise ValueError("prior must be a number: few-users is for a slot-mean")
 
 
 def refuse_delta(spec: Spec) -> None:
-    """What is pure has no use for a delta."""
+    """Refuse a delta for what is pure."""
     if spec.delta != 0:
         raise ValueError(f"delta must be 0: {spec.algorithm} is pure differential privacy")
 
 
 def check_horizon(spec: Spec) -> None:
-    """Only sharp is tuned by a horizon."""
+    """Refuse a horizon for any algorithm but sharp."""
     if spec.horizon is not None and spec.algorithm != "sharp":
         raise ValueError(f"horizon tunes sharp; {spec.algorithm} has no use for it; remove it")
 
 
 def many(count: int, what: str) -> str:
-    """So many of something.
+    """The number and the noun, in the plural where there are several.
 
     >>> many(1, "slot"), many(2, "slot")
     ('1 slot', '2 slots')

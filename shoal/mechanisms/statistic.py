@@ -55,12 +55,12 @@ class Bounder(Protocol):
 
     @property
     def merges(self) -> bool:
-        """Some blocks have a part: within a tick they are summed over units before they are sent, without pseudonym."""
+        """Whether blocks that have a part are summed over units within a tick, and sent without pseudonym."""
         ...
 
     @property
     def parts(self) -> int:
-        """How many parts the blocks of a level can have; 0 where none has one."""
+        """The number of parts that blocks of a level can have; 0 where none has one."""
         ...
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
@@ -104,7 +104,7 @@ class Activation:
 
 
 class LevelState(NamedTuple):
-    """What a level of blocks holds."""
+    """The state of a level of blocks."""
 
     elements: int  # that its counter has taken
     total: int  # their clipped sum, in grid steps, without noise
@@ -115,11 +115,11 @@ class Releaser(Protocol):
     """One metric's statistic in one group."""
 
     def add(self, contribution: Contribution) -> Sequence[Activation]:
-        """Take one contribution, in canonical order within its tick; the levels it activated."""
+        """Take one contribution, in canonical order within its tick; return the levels it activated."""
         ...
 
     def close(self) -> Sequence[Activation]:
-        """The tick is complete; what that activated. Each release comes after one call, and counts as one tick."""
+        """Complete the tick; return what that activated. Each release comes after one call, and counts as one tick."""
         ...
 
     def estimate(self) -> Estimate | None:
@@ -171,7 +171,6 @@ class OneByOne:
     parts: int = 1
 
     def add(self, account: int, value: int) -> tuple[int, Block | None]:
-        """One more sample."""
         count = (account & COUNT_MASK) + 1
         if count > self.max_contributions:
             raise over_cap()
@@ -186,20 +185,20 @@ class Packing(Protocol):
 
 
 class Statistic(Protocol):
-    """What is public about a statistic; most of them read one value, are chosen by keys alone, and never rest."""
+    """All public parameters of a statistic; most read one value, are chosen by keys alone, and never rest."""
 
     @property
     def grids(self) -> tuple[Grid, ...]: ...  # that the coordinates of a sample are clipped to
 
     @property
     def packing(self) -> Packing | None:
-        """None of one coordinate, or of none."""
+        """The packing of several coordinates; None for one coordinate, or none."""
         return None
 
     def chosen(self) -> list[str] | None:
-        """What floats have chosen: the digest of the parameters covers it besides the metric's keys."""
+        """The choices made by floats, which the digest of the parameters covers besides the metric's keys."""
         return None
 
     def rest(self, max_gap: int) -> int | None:
-        """Steps of silence after which a group rests, if it is released at every step; None: it is not."""
+        """The steps of silence after which a group rests, if it is released at every step; None if it is not."""
         return None

@@ -7,7 +7,7 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def number(value: float | None) -> str:
-    """Three digits that count, or a dash.
+    """The number with three significant digits, or a dash for none.
 
     >>> number(0.91234), number(12345.6), number(None), number(3.2e9), number(1e-9), number(0)
     ('0.912', '12,346', '-', '3.2e9', '1e-9', '0')
@@ -23,7 +23,7 @@ def number(value: float | None) -> str:
 
 
 def duration(microseconds: float) -> str:
-    """Rounded to a unit that suits it.
+    """The duration, rounded, in a unit that suits it.
 
     >>> [duration(seconds * 1_000_000) for seconds in (45, 5400, 86400, 129600, 31536000)]
     ['45s', '90m', '1d', '36h', '365d']
@@ -49,7 +49,7 @@ def exact_duration(microseconds: int) -> str:
 
 
 def cadence(every: int | str | None) -> str:
-    """As the configuration has it.
+    """The cadence as the configuration has it.
 
     >>> cadence(3_600_000_000), cadence("contribution")
     ('1h', 'contribution')
@@ -58,7 +58,7 @@ def cadence(every: int | str | None) -> str:
 
 
 def percent(part: float) -> str:
-    """Without digits that say nothing.
+    """The part in percent, without digits that say nothing.
 
     >>> percent(0.0), percent(0.004), percent(0.256), percent(0.99999), percent(1.0)
     ('0 %', '<1 %', '26 %', '>99 %', '100 %')
@@ -80,7 +80,7 @@ def samples(count: float) -> str:
 
 
 def exact_text(number: Fraction) -> str:
-    """Shortest text that `Fraction` reads back as the same number: a decimal where there is one, else n/d.
+    """The shortest text that `Fraction` reads back as the same number: a decimal where there is one, else n/d.
 
     >>> exact_text(Fraction("0.10")), exact_text(Fraction(4)), exact_text(Fraction(-5, 4)), exact_text(Fraction(1, 3))
     ('0.1', '4', '-1.25', '1/3')

@@ -29,12 +29,12 @@ class Pattern:
 
     @classmethod
     def even(cls, users: int, samples: float) -> "Pattern":
-        """All give the same number; of 2.5, half of them give 2, half 3."""
+        """Users who all give the same number; of 2.5, half of them give 2, half 3."""
         return cls(users, ((1.0, float(samples)),))
 
     @classmethod
     def skewed(cls, users: int, samples: float) -> "Pattern":
-        """Numbers that fall like a power law of exponent 3/2, at least 1 each: a few give most.
+        """Users whose numbers fall like a power law of exponent 3/2, at least 1 each: a few give most.
 
         >>> pattern = Pattern.skewed(1000, samples=3)
         >>> pattern.samples(None, 1), pattern.reached(2, 1), pattern.reached(20, 1)
@@ -47,18 +47,18 @@ class Pattern:
         return cls(users, tuple(zip(shares, _scaled(shares, sizes, float(samples)), strict=True)))
 
     def reached(self, samples: int, tau: float) -> int:
-        """How many users have given at least so many samples."""
+        """The number of users who have given at least `samples` samples."""
         parts = (share * min(max(size * tau + 1 - samples, 0.0), 1.0) for share, size in self.classes)
         return round(self.users * sum(parts))
 
     def samples(self, cap: int | None, tau: float) -> int:
-        """Samples so far, of each user at most the first `cap`."""
+        """The samples so far, at most the first `cap` of each user."""
         parts = (share * (size * tau if cap is None else min(size * tau, cap)) for share, size in self.classes)
         return round(self.users * sum(parts))
 
 
 def _halvings(users: int) -> list[tuple[float, float]]:
-    """1 .. 0, in classes that get smaller by a constant factor, down to a single user."""
+    """Classes from 1 down to 0 that get smaller by a constant factor, to a single user."""
     count = FINE * max(1, users.bit_length())
     ends = [2 ** (-i / FINE) for i in range(count)] + [0.0]
     return list(zip(ends, ends[1:], strict=False))
@@ -71,13 +71,13 @@ def _scaled(shares: Sequence[float], sizes: Sequence[float], mean: float) -> lis
     low, high = 0.0, mean
     for _ in range(60):
         factor = (low + high) / 2
-        found = sum(share * max(1.0, factor * size) for share, size in zip(shares, sizes, strict=True))
-        low, high = (factor, high) if found < mean else (low, factor)
+        reached = sum(share * max(1.0, factor * size) for share, size in zip(shares, sizes, strict=True))
+        low, high = (factor, high) if reached < mean else (low, factor)
     return [max(1.0, high * size) for size in sizes]
 
 
 def bias(left_out: float, width: float) -> float:
-    """By experience with users who differ: what leaving out a part of the samples moves a mean by.
+    """What leaving out a part of the samples moves a mean by, as users who differ have shown.
 
     At most it is that part of the range. width: of what samples are clipped to.
 
@@ -101,23 +101,22 @@ class Stated:
 
     @property
     def law(self) -> str:
-        """How samples are shared among users."""
+        """The way in which samples are shared among users."""
         return "skewed" if self.skewed else "even"
 
     def pattern(self, users: int, samples: float) -> Pattern:
-        """So many users who give so many samples each, on average."""
         return (Pattern.skewed if self.skewed else Pattern.even)(users, samples)
 
     def count(self, spec: Spec) -> int:
-        """Over how many groups of a metric the users spread."""
+        """The number of groups of a metric that the users spread over."""
         return 1 if spec.group is None else self.groups or 1
 
     def groups_of_a_user(self, spec: Spec) -> int:
-        """In how many groups every user is: in as many as count."""
+        """The number of groups that every user is in: as many as count."""
         return min(self.count(spec), int(spec.max_groups_per_user))
 
     def in_a_group(self, spec: Spec, samples: float) -> tuple[int, float, tuple[int, int] | None]:
-        """(users of one group, samples of each there, number of groups and users of them all; None: there is one)."""
+        """Users of one group, samples of each there, and (groups, users of them all), None if there is one group."""
         count = self.count(spec)
         if count == 1:
             return self.users, samples, None

@@ -1,7 +1,7 @@
 """The chain of digests that makes a changed or missing release show, and the digest of parameters.
 
 Every (metric, version, group) has a chain of its own. It covers the bytes of its releases and nothing else: no offsets
-and no times of insertion, so whoever holds the releases can compute it again.
+and no times of insertion, so anyone who holds the releases can compute it again.
 """
 
 from hashlib import sha256

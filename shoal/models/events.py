@@ -102,7 +102,7 @@ def _reparse(raw: bytes, decoder: json.JSONDecoder) -> Any:
 
 
 def getter(path: str) -> Callable[[dict[str, Any]], Any]:
-    """Reads a field; dots reach into nested objects; MISSING where there is none.
+    """The function that reads a field; dots reach into nested objects; MISSING where there is none.
 
     >>> getter("a.b")({"a": {"b": 3}})
     3
@@ -112,109 +112,109 @@ def getter(path: str) -> Callable[[dict[str, Any]], Any]:
     first, *rest = path.split(".")
 
     def nested(event: dict[str, Any]) -> Any:
-        found: Any = event.get(first, MISSING)
+        field: Any = event.get(first, MISSING)
         for name in rest:
-            if type(found) is not dict:
+            if type(field) is not dict:
                 return MISSING
-            found = found.get(name, MISSING)
-        return found
+            field = field.get(name, MISSING)
+        return field
 
     return nested
 
 
 def exact_field(raw: bytes, path: str) -> Any:
-    """A field again, its number exact: an int or a Decimal where orjson gave a rounded double."""
+    """The field with its number exact: an int or a Decimal where orjson gave a rounded double."""
     return getter(path)(_reparse(raw, _EXACT))
 
 
-def _whole(found: Any) -> int | None:
+def _whole(number: Any) -> int | None:
     """The integer that an exact number is: 12 of 12.0, so that both name one user.
 
     >>> _whole(Decimal("12.0")), _whole(Decimal("1.2E+1")), _whole(Decimal("12.5")), _whole(Decimal("1E+999999999"))
     (12, 12, None, None)
     """
-    if type(found) is not Decimal or found.adjusted() > MAX_NAME_BYTES or found != found.to_integral_value():
+    if type(number) is not Decimal or number.adjusted() > MAX_NAME_BYTES or number != number.to_integral_value():
         return None
-    return int(found)
+    return int(number)
 
 
 def _exact_id(raw: bytes, path: str, reading: int) -> int | None:
-    """The integer that a number is which orjson made a double of."""
-    found = exact_field(raw, path)
-    if type(found) is int:
-        return found
-    return None if reading == FIRST else _whole(found)
+    """The whole number of which orjson made a double."""
+    number = exact_field(raw, path)
+    if type(number) is int:
+        return number
+    return None if reading == FIRST else _whole(number)
 
 
-def read_user(found: Any, raw: bytes, path: str, reading: int = FIRST) -> bytes:
+def read_user(field: Any, raw: bytes, path: str, reading: int = FIRST) -> bytes:
     """The bytes of a user id: a text as it is, a whole number as its decimal text.
 
     Raises:
         Refused: missing, of another type, empty or over 256 bytes.
     """
-    if type(found) is str and found.isascii() and 0 < len(found) <= MAX_NAME_BYTES:
-        return found.encode()
-    if type(found) is float:
-        found = _exact_id(raw, path, reading)
-    return _name_bytes(found, "user")
+    if type(field) is str and field.isascii() and 0 < len(field) <= MAX_NAME_BYTES:
+        return field.encode()
+    if type(field) is float:
+        field = _exact_id(raw, path, reading)
+    return _name_bytes(field, "user")
 
 
-def read_group(found: Any, raw: bytes, path: str, reading: int = FIRST) -> str:
+def read_group(field: Any, raw: bytes, path: str, reading: int = FIRST) -> str:
     """A group's name: a text, a whole number or a boolean as text, of 1 to 256 bytes.
 
     Raises:
         Refused: missing, of another type, empty or over 256 bytes.
     """
-    if found is True or found is False:
-        return "true" if found else "false"
-    if type(found) is float:
-        found = _exact_id(raw, path, reading)
-    return _name_bytes(found, "group").decode()
+    if field is True or field is False:
+        return "true" if field else "false"
+    if type(field) is float:
+        field = _exact_id(raw, path, reading)
+    return _name_bytes(field, "group").decode()
 
 
-def _name_bytes(found: Any, role: str) -> bytes:
-    if type(found) is str:
+def _name_bytes(field: Any, role: str) -> bytes:
+    if type(field) is str:
         try:
-            name = found.encode()
+            name = field.encode()
         except UnicodeEncodeError:  # a lone surrogate
             raise Refused(f"bad-{role}") from None
-    elif type(found) is int:
-        name = b"%d" % found
+    elif type(field) is int:
+        name = b"%d" % field
     else:
-        raise Refused(f"no-{role}" if found is MISSING else f"bad-{role}")
+        raise Refused(f"no-{role}" if field is MISSING else f"bad-{role}")
     if not 0 < len(name) <= MAX_NAME_BYTES:
         raise Refused(f"bad-{role}")
     return name
 
 
-def read_value(found: Any) -> int | float:
+def read_value(field: Any) -> int | float:
     """A sample: any JSON number, however large.
 
     Raises:
         Refused: missing, or no number.
     """
-    kind = found.__class__
+    kind = field.__class__
     if kind is not float and kind is not int:
-        raise Refused("no-value" if found is MISSING else "bad-value")
-    number: int | float = found
+        raise Refused("no-value" if field is MISSING else "bad-value")
+    number: int | float = field
     return number
 
 
-def read_time(found: Any, raw: bytes, path: str, reading: int = FIRST) -> int:
+def read_time(field: Any, raw: bytes, path: str, reading: int = FIRST) -> int:
     """Microseconds of an event's time field.
 
     Raises:
         Refused: missing, of another type, or a time that no calendar has.
     """
     is_first = reading == FIRST
-    if type(found) is str:
-        time = time_of_text(found) if is_first else time_of_field_text(found)
-    elif type(found) is int or type(found) is float:
-        number = found if type(found) is int else exact_field(raw, path)
+    if type(field) is str:
+        time = time_of_text(field) if is_first else time_of_field_text(field)
+    elif type(field) is int or type(field) is float:
+        number = field if type(field) is int else exact_field(raw, path)
         of_number = time_of_number if is_first else time_since_epoch
         time = of_number(number) if isinstance(number, int | Decimal) else None
     else:
-        raise Refused("no-time" if found is MISSING else "bad-time")
+        raise Refused("no-time" if field is MISSING else "bad-time")
     if time is None:
         raise Refused("bad-time")
     return time

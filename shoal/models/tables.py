@@ -94,7 +94,7 @@ class Log(Table):
 
 
 class Budget(Table):
-    """The population's budget, in one row, from the first registration on."""
+    """The budget of the population, in one row, from the first registration on."""
 
     __tablename__ = "budget"
     __table_args__ = (CheckConstraint("one = 1", name="one"),)
@@ -106,7 +106,7 @@ class Budget(Table):
 
 
 class BudgetChange(Table):
-    """What the budget became, and when; the last row equals the budget."""
+    """A new budget and when it was set; the last row equals the budget."""
 
     __tablename__ = "budget_change"
 
@@ -156,7 +156,7 @@ def _of_a_version() -> ForeignKeyConstraint:
 
 
 class Owner(Table):
-    """The only one that may add to a version's stream, and how much of the stream the log has; one row per version."""
+    """The one process that may add to a version's stream, and how much of it the log has; one row per version."""
 
     __tablename__ = "owner"
     __table_args__ = (_of_a_version(), CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))
@@ -166,7 +166,7 @@ class Owner(Table):
     version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     kind: Mapped[str]
     run: Mapped[str]  # the file run's id; '' where it is nobody's, or the workers'
-    releases: Mapped[int] = mapped_column(BigInteger)  # so many rows must be there, whatever else was lost
+    releases: Mapped[int] = mapped_column(BigInteger)  # the number of rows that must be there, whatever else was lost
     activations: Mapped[int] = mapped_column(BigInteger)
     # The contributions partitions that have made again what the log had when workers took over, as JSON; or "all".
     made_again: Mapped[str] = mapped_column(Text)

@@ -1,6 +1,6 @@
 """Blocks clipped around a prior that was given: what Algorithms 3, 4 and 5 have in common.
 
-Guarantee    of whoever builds it from intervals and counters (wishful.py, single_tree.py, multi_tree.py)
+Guarantee    of the algorithm that builds it from intervals and counters (wishful.py, single_tree.py, multi_tree.py)
 Prior        part of the configuration, hence public: a constant, or the output of an earlier private release whose
              epsilon is charged there; a prior computed from these very events without noise breaks the guarantee
 Proof        docs/proofs/continual-mean.md

@@ -14,7 +14,7 @@ Variance     of release t, in squared grid steps: sum over past trees of k**u / 
 Source       least squares on trees: Hay, Rastogi, Miklau and Suciu (2010); the counters are this project's
 
 `BlueTree` has trees of one height: k of them are the tree of levels 0 .. h - 1 whose root, known to nobody, is left
-out. `GrowingBlue` has trees of k, k**2, k**3, ... leaves, and with a horizon first those best for so many elements.
+out. `GrowingBlue` has trees of k, k**2, k**3, ... leaves, and with a horizon first those best for that many elements.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Keyed bits: every random bit is a function of the secret key and of a name that no two draws share.
 
-Guarantee    computational: whoever lacks the key cannot tell the bits from fair coins (AES-256 in counter mode)
+Guarantee    computational: anyone who lacks the key cannot tell the bits from fair coins (AES-256 in counter mode)
 Name         (subkey, index). A subkey is HKDF-SHA256 of the metric's key and a length-prefixed tuple: group, purpose,
              statistic, coordinate, level, epoch. A draw owns the words at index * words .. index * words + words - 1;
              the rare draw that needs more reads on in a stream whose subkey names that draw

@@ -31,7 +31,7 @@ PORTION = 10_000  # memberships that are looked at between two yields
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """Who counts where in a slot, with what epsilon, and what that is worth."""
+    """Who counts where in a slot, with what part of epsilon, and the error that follows."""
 
     left_out: Mapping[str, frozenset[str]]  # by cell, where there are any
     dropped: Mapping[str, int]  # their samples, likewise
@@ -131,7 +131,7 @@ def recommended(cells: Cells, epsilon: Fraction, error: Error = mean_error) -> S
 
 
 def result_of(steps: Steps[Result]) -> Result:
-    """Run all of it at once, where nothing else waits.
+    """The result of all steps at once, where nothing else waits.
 
     >>> result_of(recommended({"a": {"x": 1}, "b": {"x": 1, "y": 1, "z": 1}}, Fraction(1)))
     1
@@ -148,7 +148,7 @@ def result_of(steps: Steps[Result]) -> Result:
 
 
 class _Pace:
-    """Says when it is time to yield."""
+    """The time of the next yield, by an estimate of the work done."""
 
     __slots__ = ("_seen",)
 
@@ -170,7 +170,6 @@ def _portions(items: Iterable[Result]) -> Generator[list[Result], None, None]:
 
 
 def _sizes(cells: Cells, least: int, epsilon: Fraction) -> Steps[Counter[str]]:
-    """The number of cells of every user."""
     check.positive(cells=len(cells), most=least, epsilon=epsilon)
     sizes: Counter[str] = Counter()
     pace = _Pace()
@@ -183,7 +182,7 @@ def _sizes(cells: Cells, least: int, epsilon: Fraction) -> Steps[Counter[str]]:
 
 
 def _kinds(members: Mapping[str, int]) -> Steps[list[tuple[int, int]]]:
-    """(samples, users with that many) for a cell, the fewest samples first."""
+    """A cell's pairs of samples and users with that many, the fewest samples first."""
     check.positive(users=len(members))
     counted: Counter[int] = Counter()
     for portion in _portions(members.values()):
@@ -220,7 +219,6 @@ def _prepared(cells: Cells, sizes: Mapping[str, int], least: int, epsilon: Fract
 def _allotment(
     cells: Cells, sizes: Mapping[str, int], most: int, epsilon: Fraction, error: Error, work: Chopping
 ) -> Steps[Allotment]:
-    """The state of the chopping as an allotment."""
     left_out, dropped, divisors, errors = {}, {}, {}, {}
     before, pace = max(sizes.values()), _Pace()
     for index, cell in enumerate(sorted(cells)):

@@ -22,7 +22,7 @@ Cap = int | Literal["median", "optimal"]
 
 @dataclass(frozen=True, kw_only=True)
 class CellParameters:
-    """All that is public about a cell except its counts."""
+    """All public parameters of a cell except its counts."""
 
     grid: Grid
     epsilon: Fraction  # of this cell in this slot
@@ -39,7 +39,7 @@ class CellParameters:
 def cell_estimate(
     value: Any, noise_sd: Any, low: Any, high: Any, samples: int, error: Any, mechanism: str
 ) -> Estimate:  # fmt: skip
-    """The estimate that is published of a cell.
+    """The estimate that is published for a cell.
 
     `error` is the worst expected error over all values, of what is left out and of noise, or None if there is no bound.
     `mechanism` names what was done; it is a function of public counts.
@@ -69,7 +69,6 @@ class Draws:
         return Bits(self.subkey(purpose, part)).draw(0)
 
     def laplace(self, purpose: str, scale: Fraction, part: int = 0) -> int:
-        """One draw of discrete Laplace noise."""
         return DiscreteLaplace(scale, self.subkey(purpose, part)).draw(0)
 
 

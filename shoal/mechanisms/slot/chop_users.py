@@ -35,7 +35,7 @@ def rounded(number: float) -> float:
 
 
 class Chopping:
-    """The users of all cells, of whom some are made to leave.
+    """The users of all cells, some of whom are made to leave.
 
     A kind is a cell and a number of samples; the kinds of a cell are neighbours, the fewest samples first.
     """
@@ -100,7 +100,7 @@ class Chopping:
         self._level = max(self._sized, default=0)
 
     def down_to(self, most: int, stops: bool = False) -> Generator[None, None, None]:
-        """Go on until nobody is in more than `most` cells.
+        """Let users leave until nobody is in more than `most` cells.
 
         With `stops`, end before that if leaving would cost more than the threshold.
         """
@@ -114,11 +114,10 @@ class Chopping:
         return frozenset([self._users[user] for user in self._left[cell]])
 
     def dropped(self, cell: int) -> int:
-        """The number of samples of those users."""
         return self._total[cell] - self._kept[cell]
 
     def state(self, cell: int) -> tuple[int, int, int]:
-        """(samples kept, the most of one user among them, all samples) of a cell."""
+        """A cell's samples kept, the most of one user among them, and all its samples."""
         return self._kept[cell], self._samples[self._top[cell]], self._total[cell]
 
     def _round(self, stops: bool) -> Generator[None, None, None]:
@@ -164,7 +163,7 @@ class Chopping:
                 yield
 
     def _forget(self, cell: int) -> None:
-        """Forget errors that may fall when somebody leaves: nobody has the most samples any more, or only one has."""
+        """Forget errors that may fall when somebody leaves: nobody has the most samples any more, or one user alone."""
         top = self._top[cell]
         if self._alive[top]:
             self._after[top] = UNKNOWN  # without that one the largest is the next one, which may have fallen

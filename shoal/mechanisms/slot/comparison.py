@@ -30,12 +30,12 @@ class Cell(NamedTuple):
     """A cell of a slot, as its mechanism sees it."""
 
     counts: Counts
-    of: CellParameters
+    parameters: CellParameters
     name: str | None = None
 
 
 class AlgorithmOutlook(NamedTuple):
-    """An algorithm, with the number of cells that is configured."""
+    """An algorithm at the configured number of cells."""
 
     name: str
     error: float  # median over the cells; infinite where most have no release
@@ -44,7 +44,7 @@ class AlgorithmOutlook(NamedTuple):
 
 
 class CellsOutlook(NamedTuple):
-    """A number of cells that a user may be in, with the algorithm that is configured."""
+    """A number of cells that a user may be in, under the configured algorithm."""
 
     max_cells: int
     degradation: float  # of the worst error, median over the slots
@@ -55,7 +55,7 @@ class CellsOutlook(NamedTuple):
 
 
 def first_noise(noise_sd: object) -> float | None:
-    """One number of what a slot states: of several, as of mean and variance, the first; the largest of a list."""
+    """One number for a slot's noise: the first of several, as of mean and variance; the largest of a list."""
     if isinstance(noise_sd, dict):
         return first_noise(next(iter(noise_sd.values()), None))
     if isinstance(noise_sd, list | tuple):
@@ -64,7 +64,7 @@ def first_noise(noise_sd: object) -> float | None:
 
 
 def configured(spec: Spec) -> str:
-    """The name of the algorithm that is configured."""
+    """The name of the configured algorithm."""
     return registry.WITH_PRIOR if spec.prior else str(spec.algorithm)
 
 
@@ -82,7 +82,7 @@ class Allotted:
 
     @classmethod
     def of(cls, mechanism: Slotted, slot: Places, let_in: dict[int, Places], numbers: Sequence[int]) -> "Allotted":
-        """As release does it, or with `splits` bound and release; nothing if no cell has enough users."""
+        """Allot as release does, or for `splits` as bound and release do; nothing if no cell has enough users."""
         error, epsilon, least = registry.worst_error(mechanism.statistic), mechanism.slot_epsilon, mechanism.min_users
         cells = _by_cell(slot, least)
         if not cells:
@@ -96,7 +96,7 @@ class Allotted:
         return cls(few, shared, *ends)
 
     def released(self, most: int, min_users: int) -> list[str]:
-        """Cells with enough users, by their numbers of users."""
+        """The cells with enough users, in the order of their numbers of users."""
         cells, allotment = self.cells[most], self.by_cells[most]
         users = {cell: len(cells[cell]) - len(allotment.left_out.get(cell, ())) for cell in allotment.divisors}
         return sorted(
@@ -104,13 +104,12 @@ class Allotted:
         )
 
     def kept(self, most: int) -> int:
-        """Samples that count."""
         there = sum(sum(users.values()) for users in self.cells[most].values())
         return there - sum(self.by_cells[most].dropped.values())
 
 
 def _by_cell(slot: Places, min_users: int) -> Cells:
-    """Without cells that have too few users."""
+    """The counts of each cell, without cells that have too few users."""
     cells: dict[str, dict[str, int]] = defaultdict(dict)
     for (user, cell), samples in slot.items():
         cells[cell][user] = samples
@@ -137,7 +136,7 @@ def _by_number(
 
 
 def _cells(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Cell]:
-    """Cells that errors are predicted for: of each slot some, evenly spread over their sizes."""
+    """The cells that errors are predicted for: some of each slot, evenly spread over their sizes."""
     shown = []
     for slot in slots:
         cells, allotment = slot.cells[most], slot.by_cells.get(most)
@@ -147,11 +146,11 @@ def _cells(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Cel
         count = min(len(ordered), MOST_CELLS)
         for index in range(count):
             cell = ordered[(2 * index + 1) * len(ordered) // (2 * count)]
-            out, of = allotment.left_out.get(cell, frozenset()), mechanism.parameters
+            whole, out = mechanism.parameters, allotment.left_out.get(cell, frozenset())
             counts = [cells[cell][user] for user in sorted(cells[cell].keys() - out)]
-            epsilon, delta = allotment.share(cell, of.epsilon), allotment.share(cell, of.delta)
+            epsilon, delta = allotment.share(cell, whole.epsilon), allotment.share(cell, whole.delta)
             dropped = allotment.dropped.get(cell, 0)
-            shown.append(Cell(counts, replace(of, epsilon=epsilon, delta=delta, dropped=dropped), cell))
+            shown.append(Cell(counts, replace(whole, epsilon=epsilon, delta=delta, dropped=dropped), cell))
     return shown
 
 
@@ -159,7 +158,7 @@ def _cells(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Cel
 
 
 class Predicted(NamedTuple):
-    """An algorithm in one cell."""
+    """The prediction for an algorithm in one cell."""
 
     error: float
     release: Release
@@ -167,28 +166,28 @@ class Predicted(NamedTuple):
 
 
 def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
-    """Of all algorithms that could be configured and have what they need, by name."""
-    counts, of = cell.counts, replace(cell.of, cap=mechanism.cap)
+    """The prediction for every algorithm that could be configured and has what it needs, by name."""
+    counts, capped = cell.counts, replace(cell.parameters, cap=mechanism.cap)
     if mechanism.statistic != "slot-mean":
         release, predict = registry.algorithm_of(mechanism.statistic, "best")
-        every = replace(of, cap=of.cap if isinstance(of.cap, int) else max(counts))
-        ways = {"best": of, "baseline": every}
+        every = replace(capped, cap=capped.cap if isinstance(capped.cap, int) else max(counts))
+        ways = {"best": capped, "baseline": every}
         return {name: Predicted(predict(counts, way), release, way.cap) for name, way in ways.items()}
-    width = float(of.grid.high - of.grid.low)
-    tried = [(way.name, Predicted(way.error * width, way.release, way.cap)) for way in best.candidates(counts, of)]
+    width = float(capped.grid.high - capped.grid.low)
+    tried = [(way.name, Predicted(way.error * width, way.release, way.cap)) for way in best.candidates(counts, capped)]
     by_name = {"best": min((way for _, way in tried), key=lambda way: way.error)}
     for name, way in tried:
         by_name[name] = min(by_name.get(name, way), way, key=lambda way: way.error)
     for name in NEEDING_DELTA if mechanism.delta else ():
         release, predict = registry.algorithm_of(mechanism.statistic, name)
-        by_name[name] = Predicted(predict(counts, of), release, of.cap)
+        by_name[name] = Predicted(predict(counts, capped), release, capped.cap)
     return by_name
 
 
 def made_of(cell: Cell, way: Predicted) -> Estimate:
-    """What an algorithm would state of a cell, were all its values at the low end of the range."""
+    """The estimate that an algorithm would state for a cell with all values at the low end of the range."""
     nothing = [[0] * count for count in cell.counts]
-    return way.release(nothing, replace(cell.of, cap=way.cap), Draws(bytes(32), b"", 0))
+    return way.release(nothing, replace(cell.parameters, cap=way.cap), Draws(bytes(32), b"", 0))
 
 
 def _algorithms(cells: Sequence[Cell], ways: Sequence[dict[str, Predicted]]) -> Iterator[AlgorithmOutlook]:
@@ -203,14 +202,14 @@ def _algorithms(cells: Sequence[Cell], ways: Sequence[dict[str, Predicted]]) -> 
 
 
 def _group(cell: Cell, error: float, *, private: bool) -> GroupOutlook:
-    users, samples, dropped = len(cell.counts), sum(cell.counts), cell.of.dropped
+    users, samples, dropped = len(cell.counts), sum(cell.counts), cell.parameters.dropped
     left_out = dropped / (samples + dropped) if dropped else 0.0
     return GroupOutlook(None if private else cell.name, users, samples / users if users else 0.0, left_out, error)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that was found out about a metric."""
+    """The outcome of every setting that was tried for a metric."""
 
     spec: Spec
     workload: SlotWorkload
@@ -255,17 +254,17 @@ class Comparison:
 
     @property
     def configured(self) -> CellsOutlook:
-        """With the metric's own number of cells, or as many as anybody is in."""
+        """The outlook at the metric's own number of cells, or at as many as anybody is in."""
         return next(tried for tried in reversed(self.by_cells) if tried.max_cells <= self.spec.cell_limit)
 
     @property
     def least(self) -> CellsOutlook:
-        """The least worst error; of those next to it the one with most cells."""
+        """The outlook of least worst error; of nearly equal ones that with most cells."""
         least = min(tried.worst for tried in self.by_cells)
         return next(tried for tried in reversed(self.by_cells) if tried.worst <= CLOSE * least)
 
     @property
     def advised(self) -> str:
-        """The algorithm with the least error; the configured one if no other has less."""
+        """The algorithm of least error; the configured one if no other has less."""
         ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.name != configured(self.spec)))
         return ordered[0].name if ordered else configured(self.spec)

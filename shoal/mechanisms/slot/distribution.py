@@ -98,7 +98,7 @@ def edges(grid: Grid, bins: int) -> list[float]:
 
 
 def histogram(users: Users, cell: CellParameters, cap: int) -> list[int]:
-    """How many of the samples that count lie in each bin."""
+    """The number of samples that count in each bin."""
     bins, steps = cell.bins, cell.grid.steps
     counts = [0] * (bins + 1)
     for samples in users:

@@ -24,7 +24,7 @@ PLACES = "what a person did in a place is protected; that they were there, and w
 
 
 def check(spec: Spec) -> None:
-    """What is needed, what there is no use for, and what contradicts another key."""
+    """Refuse keys that are missing, not for a slot, or contradict one another."""
     check_relation(spec)
     if spec.slot is None:
         raise ValueError("slot is missing; add it")
@@ -74,7 +74,7 @@ def _check_cells(spec: Spec) -> None:
 
 
 def _check_unit(spec: Spec, slot: int) -> None:
-    """A unit is a number of whole slots, and its share of each is known beforehand."""
+    """Refuse a unit that is not a number of whole slots, or whose share of a slot is not known beforehand."""
     unit = spec.privacy_unit
     if unit.is_event:
         raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
@@ -92,22 +92,22 @@ def _check_unit(spec: Spec, slot: int) -> None:
 
 
 def is_clamped(spec: Spec) -> bool:
-    """Whether the estimate is clamped."""
+    """Whether the estimate is clamped; `best` and `few-users` are unless told otherwise."""
     return spec.algorithm in CLAMPING if spec.clamp is None else spec.clamp
 
 
 def clauses(spec: Spec, loss: str) -> Iterator[str]:
-    """The guarantee in words: what is protected, and how a unit's epsilon is shared by slots and cells."""
+    """The guarantee in words: what is protected, and how slots and cells share a unit's epsilon."""
     yield PLACES if spec.cell is not None else f"what a person did is protected; {PATTERN}"
     yield loss
     unit, slots, cells = spec.privacy_unit, spec.slot_limit, spec.cell_limit
-    place = "cell" if spec.group is None else "group"
+    where = "cell" if spec.group is None else "group"
     if unit.period != spec.slot:
         yield f"a {unit.words()} counts in at most {many(slots, 'slot')}, each with epsilon / {slots}"
     if spec.cell is not None or spec.group is not None:
         share = "" if cells == 1 else ", which share what the slot has"
-        yield f"in a slot they count in at most {many(cells, place)}{share}"
+        yield f"in a slot they count in at most {many(cells, where)}{share}"
     yield f"with at most {many(spec.contribution_limit, 'sample')} in each"
     if spec.min_users is not None:
-        few = f"{place}s with fewer than {many(spec.min_users, 'user')}"
+        few = f"{where}s with fewer than {many(spec.min_users, 'user')}"
         yield f"{few} are not released, which is a courtesy"

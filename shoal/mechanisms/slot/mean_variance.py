@@ -64,13 +64,13 @@ def predicted_error(counts: Counts, cell: CellParameters) -> float:
 
 
 def cap(counts: Counts, cell: CellParameters) -> int:
-    """The number of a user's samples that count."""
+    """The number of samples of a user that count; "optimal" makes the sum of both errors least."""
     width = cell.grid.high - cell.grid.low
     return contribution_cap(counts, cell, partial(mean_and_variance_error, epsilon=cell.epsilon, width=width))
 
 
 def sums(users: Users) -> tuple[int, int]:
-    """N1 and N2 of all these samples.
+    """The sums N1 and N2 over all these samples.
 
     >>> sums([[1, 2], [6]])
     (9, 42)

@@ -39,7 +39,7 @@ EXPLAINED = (
 
 
 def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
-    """The metric's plan; `advance` is told what part of the work is done.
+    """The plan of the metric; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
@@ -49,7 +49,7 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
-    """In a cell in which all users are, each with as many samples as count; of very many in proportion.
+    """The noise of a cell that all users are in, each with all samples that count; scaled from fewer for very many.
 
     Raises:
         ValueError: the mechanism refuses the settings.
@@ -68,10 +68,9 @@ def _beside(spec: Spec) -> float:
 
 
 class Report(Comparison):
-    """What is said about a comparison."""
+    """The words and tables of a comparison."""
 
     def plan(self) -> Plan:
-        """What is said about it."""
         name = configured(self.spec)
         shown = next((tried for tried in self.algorithms if tried.name == name not in NEEDING_DELTA), None)
         return Plan(
@@ -103,9 +102,10 @@ class Report(Comparison):
         if work.private:
             pattern = "on average, a few users with most" if work.pattern == "skewed" else "all alike"
             return f"{users} in a slot, each in {work.most_cells} of {cells} cells, {counted}, {pattern}"
-        looked = "" if len(work.slots) == work.of else f", of which {len(work.slots)} are looked at"
+        count = work.slot_count
+        looked = "" if len(work.slots) == count else f", of which {len(work.slots)} are looked at"
         return (
-            f"{users} in {work.of:,} {'slot' if work.of == 1 else 'slots'} over {duration(work.over)}{looked}; in a "
+            f"{users} in {count:,} {'slot' if count == 1 else 'slots'} over {duration(work.over)}{looked}; in a "
             f"slot {cells} cells, up to {work.most_cells} of one user, {counted}, from the file"
         )
 
@@ -138,7 +138,7 @@ class Report(Comparison):
     # ---------------------------------------------------------------- tables
 
     def _algorithms(self) -> Table:
-        """What each does in a cell of middle size, and its error in the median cell."""
+        """Each algorithm: what it does in a cell of middle size, and its error in the median cell."""
         columns = [Column("algorithm", is_text=True), Column("error"), Column("how, typically", 0, True, wraps=True)]
         name = configured(self.spec)
         lines = [
@@ -175,7 +175,7 @@ class Report(Comparison):
             "min_users": spec.min_users or 1,
             "workload": {
                 "users": work.users,
-                "slots": work.of,
+                "slots": work.slot_count,
                 "slots_looked_at": len(work.slots),
                 "cells": work.cells,
                 "most_cells": work.most_cells,

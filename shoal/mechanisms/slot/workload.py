@@ -16,11 +16,11 @@ Places = Mapping[tuple[str, str], int]  # (user, cell) -> samples, a user's cell
 
 @dataclass(frozen=True)
 class SlotWorkload:
-    """Some slots, of all that there are."""
+    """Some slots, evenly spread over all there are."""
 
     slots: tuple[Places, ...]  # that are looked at, evenly spread; with all cells of a user
-    let_in: Callable[[int], tuple[Places, ...]]  # the same slots with the first cells of a user, so many at most
-    of: int  # slots in which anybody was
+    let_in: Callable[[int], tuple[Places, ...]]  # the same slots with the first cells of a user, at most that many
+    slot_count: int  # slots in which anybody was
     users: int
     over: int  # microseconds
     pattern: str
@@ -28,27 +28,27 @@ class SlotWorkload:
 
     @property
     def cells(self) -> float:
-        """Of a slot, on average."""
+        """The mean number of cells of a slot."""
         return sum(len({cell for _, cell in slot}) for slot in self.slots) / len(self.slots)
 
     @property
     def all_cells(self) -> int:
-        """Of all slots that are looked at; one that is in several counts once."""
+        """The number of distinct cells in the slots that are looked at."""
         return len({cell for slot in self.slots for _, cell in slot})
 
     @property
     def samples(self) -> float:
-        """That count of a user in a cell, on average."""
+        """The mean number of samples of a user in a cell."""
         return sum(sum(slot.values()) for slot in self.slots) / sum(map(len, self.slots))
 
     @property
     def most_cells(self) -> int:
-        """Of one user in one slot."""
+        """The most cells that a user is in within one slot."""
         return max(max(Counter(user for user, _ in slot).values()) for slot in self.slots)
 
 
 def stated_slot(spec: Spec, stated: Stated) -> SlotWorkload:
-    """One slot, in which every user is in as many cells as count, and every cell has as many users, give or take one.
+    """One slot in which every user is in as many cells as count, and cells have equally many users, give or take one.
 
     Raises:
         ValueError: there are more users in cells than can be planned.
@@ -66,13 +66,13 @@ def stated_slot(spec: Spec, stated: Stated) -> SlotWorkload:
             slot[f"{user:08}", f"{(user * each + number) % count:08}"] = samples
 
     def let_in(most: int) -> tuple[Places, ...]:
-        return (dict(place for index, place in enumerate(slot.items()) if index % each < most),)
+        return (dict(user_cell for index, user_cell in enumerate(slot.items()) if index % each < most),)
 
     return SlotWorkload((slot,), let_in, 1, stated.users, spec.slot, stated.law)
 
 
 def _sizes(spec: Spec, stated: Stated) -> Iterator[int]:
-    """Of each user the samples that count in a cell; at least one."""
+    """The number of samples of each user that count in a cell; at least one."""
     mean = float(spec.contribution_limit if stated.samples is None else stated.samples)
     for user in range(stated.users):
         if stated.skewed:  # a power law of exponent 3/2
@@ -100,12 +100,12 @@ def observed_slots(spec: Spec, observed: Observed) -> SlotWorkload:
 
 
 def _counted(spec: Spec, observed: Observed) -> dict[int, dict[tuple[str, str], int]]:
-    """The samples that count, by slot."""
+    """The samples that count, by slot, user and cell."""
     slots: dict[int, dict[tuple[str, str], int]] = defaultdict(dict)
     names: dict[bytes, str] = {}
     for sample, reason in zip(observed.samples, observed.account(spec, observed.samples).reasons, strict=True):
         if reason is None:
-            place = names.setdefault(sample.user, f"{len(names):08}"), sample.group or ""
+            user_cell = names.setdefault(sample.user, f"{len(names):08}"), sample.group or ""
             slot = slots[sample.effective // spec.slot]
-            slot[place] = slot.get(place, 0) + 1
+            slot[user_cell] = slot.get(user_cell, 0) + 1
     return slots

@@ -13,7 +13,7 @@ _REMEDY = "write a whole number and s, m, h or d, as in 30s, 5m, 1h, 7d"
 
 
 def parse_duration(text: str) -> int:
-    """Microseconds of a duration.
+    """The microseconds of a duration.
 
     >>> parse_duration("5m")
     300000000

@@ -102,12 +102,12 @@ class Config(Section):
 
     @property
     def has_kafka(self) -> bool:
-        """Whether the file speaks of Kafka at all; `shoal run` needs no [kafka]."""
+        """Whether the file has a [kafka] section; `shoal run` needs none."""
         return "kafka" in self.model_fields_set
 
     @property
     def unit(self) -> str:
-        """Whom the ledger protects; what costs nothing has no say in it."""
+        """The unit that the ledger protects; metrics that cost nothing do not decide it."""
         if self.privacy.unit not in (None, USER_SLOT):
             return self.privacy.unit
         costing = [metric for metric in self.metric if metric.epsilon] or self.metric
@@ -117,7 +117,7 @@ class Config(Section):
         return units.popitem()[1] if len(units) == 1 else "user"
 
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
-        """What a metric costs one unit of the ledger's, at most: epsilon and delta.
+        """The most that a metric costs one unit of the ledger's: epsilon and delta.
 
         Raises:
             ConfigError: nothing bounds it.
@@ -131,15 +131,13 @@ class Config(Section):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Source topics, in order of first mention."""
         return tuple(dict.fromkeys(metric.topic for metric in self.metric))
 
     def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
-        """The metrics fed by a topic."""
         return tuple(metric for metric in self.metric if metric.topic == topic)
 
     def read_as(self, readings: Mapping[tuple[str, int], int]) -> "Config":
-        """The same, but for the readings of these metric versions."""
+        """The same configuration with other readings for these metric versions."""
         metrics = tuple(
             _reading_as(metric, readings.get((metric.name, metric.version), metric.reading)) for metric in self.metric
         )
@@ -189,7 +187,7 @@ def load(path: Path) -> Config:
 
 
 def _cross_checks(config: Config) -> Iterator[str]:
-    """What no single table can see."""
+    """Refuse what no single table can see."""
     if (
         config.privacy.unit == USER_SLOT
         and len({metric.slot for metric in config.metric if metric.unit == USER_SLOT}) != 1
@@ -221,18 +219,18 @@ def _cross_checks(config: Config) -> Iterator[str]:
 
 
 def _differing_units(config: Config) -> str | None:
-    """What to do where nobody said by which unit the ledger counts, and the metrics have several."""
+    """The remedy where metrics have several units and nothing says by which the ledger counts."""
     costing = [metric for metric in config.metric if metric.epsilon]
     longest = sorted(
         {metric.privacy_unit.spelled: metric.privacy_unit for metric in costing}.items(),
-        key=lambda one: -_length(one[1]),
+        key=lambda named: -_length(named[1]),
     )
     if config.privacy.unit is not None or len(longest) == 1:
         return None
     for name, _ in longest:
-        said = config.model_copy(update={"privacy": config.privacy.model_copy(update={"unit": name})})
+        by_unit = config.model_copy(update={"privacy": config.privacy.model_copy(update={"unit": name})})
         try:
-            charges = {metric.name: said.charge_of(metric)[0] / metric.epsilon for metric in costing}
+            charges = {metric.name: by_unit.charge_of(metric)[0] / metric.epsilon for metric in costing}
         except ConfigError:
             continue
         units = ", ".join(f'"{metric.name}" a {metric.privacy_unit.words()}' for metric in costing)
@@ -246,12 +244,12 @@ def _differing_units(config: Config) -> str | None:
 
 
 def _length(unit: Unit) -> float:
-    """Of its period: a person has none that ends, an event has no length."""
+    """The length of a unit's period: endless for a person, none for an event."""
     return 0.0 if unit.is_event else float(unit.period or math.inf)
 
 
 def _resolve(config: Config, folder: Path) -> Config:
-    """Relative paths start at the file's folder."""
+    """The path, resolved from the file's folder if it is relative."""
     url = config.audit.url
     if url.startswith("sqlite:///") and url != "sqlite:///:memory:":
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"

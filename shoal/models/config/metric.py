@@ -143,7 +143,7 @@ class MetricSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, given: Any) -> Any:
-        """Those of a statistic: a count needs no epsilon."""
+        """Complete the keys that a statistic has defaults for: a count needs no epsilon."""
         return defaults_of(given.get("statistic")) | given if isinstance(given, dict) else given
 
     @field_validator("every", "step", "slot")
@@ -191,47 +191,43 @@ class MetricSection(Section):
 
     @property
     def kind(self) -> Kind:
-        """The kind of statistic that it is."""
         return kind_of(self)
 
     @property
     def privacy_unit(self) -> Unit:
-        """Whose data the guarantee covers."""
         return Unit(USER_SLOT, self.slot) if self.unit == USER_SLOT else parse_unit(self.unit)
 
     @property
     def reading(self) -> int:
-        """How its events are read."""
         return self._reading
 
     @property
     def decay_or_none(self) -> DecaySection:
-        """How it forgets."""
+        """The decay; of kind `none` where there is none."""
         return self.decay or DecaySection(kind="none")
 
     @property
     def cadence(self) -> int | None:
-        """Length of a tick, step or slot; None for a release per contribution."""
+        """The length of a tick, step or slot; None for a release per contribution."""
         return self.every if isinstance(self.every, int) else self.step or self.slot
 
     @property
     def cell_limit(self) -> int:
-        """K: cells of a unit in a slot."""
+        """K, the cells of a unit that count in a slot."""
         return self.max_cells or 1
 
     @property
     def slot_limit(self) -> int:
-        """S: slots of a unit."""
+        """S, the slots of a unit that count."""
         return self.max_slots or 1
 
     @property
     def contribution_limit(self) -> int:
-        """Samples of a unit that count, at most."""
+        """The samples of a unit that count."""
         return 1 if self.max_contributions is None else self.max_contributions
 
     @property
     def clamps(self) -> bool:
-        """Whether the published estimate is clamped."""
         return self.kind.is_clamped(self)
 
     of, forgets, cap = privacy_unit, decay_or_none, contribution_limit
@@ -246,7 +242,7 @@ class MetricSection(Section):
 
     @property
     def expected_releases(self) -> int | None:
-        """Of a group, as far as the configuration says."""
+        """The releases expected of a group, as far as the configuration says."""
         if self.cadence is not None:
             return None if self.horizon is None else max(1, self.horizon // self.cadence)
         return (self.users or UNKNOWN_USERS) * self.contribution_limit
@@ -258,19 +254,17 @@ class MetricSection(Section):
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """Of each coordinate."""
+        """The range of each coordinate."""
         if self.range is None:
             return ()
         return for_each("range", self.range, len(self.values), is_list=isinstance(self.range[0], tuple))
 
     @property
     def priors(self) -> tuple[Fraction | None, ...]:
-        """Of each coordinate."""
         return self._of_each("prior")
 
     @property
     def sigmas(self) -> tuple[Fraction | None, ...]:
-        """Of each coordinate."""
         return self._of_each("sigma")
 
     def _of_each(self, key: str) -> tuple[Fraction | None, ...]:
@@ -278,7 +272,7 @@ class MetricSection(Section):
         return (None,) * count if value is None else for_each(key, value, count, is_list=isinstance(value, tuple))
 
     def paths(self) -> dict[str, str]:
-        """Role -> field of the event that is pattern."""
+        """The fields of the event that are pattern, by role."""
         roles = {"user": self.user, "time": self.time, "group": self.group}
         if self.cell is not None:
             roles |= {"latitude": self.cell.lat, "longitude": self.cell.lon}

@@ -29,7 +29,7 @@ PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whom, and for how long."""
+    """A unit of privacy: whose data it is, and over what period."""
 
     name: str = field(compare=False)  # as it was written: user-day and user-24h are one
     period: int | None = None  # microseconds; None: for ever
@@ -49,7 +49,7 @@ class Unit:
 
     @property
     def spelled(self) -> str:
-        """The name by which any configuration knows it: of a slot that of a period as long.
+        """The name by which any configuration knows the unit: of a slot that of a period as long.
 
         >>> Unit("user-slot", 2 * PERIODS["hour"]).spelled, parse_unit("user-day").spelled
         ('user-2h', 'user-day')
@@ -73,7 +73,7 @@ PERSON = Unit("user")
 
 
 def parse_unit(text: str) -> Unit:
-    """A unit by its name.
+    """The unit of that name.
 
     >>> parse_unit("user-day").period == parse_unit("user-24h").period == DAY
     True
@@ -95,7 +95,7 @@ def parse_unit(text: str) -> Unit:
 
 
 def most_touched(ledger: Unit, unit: Unit) -> int | None:
-    """How many units of a metric one unit of the ledger has a part in, at most; None: there is no most.
+    """The most units of a metric that one unit of the ledger has a part in; None if there is no most.
 
     >>> [most_touched(parse_unit("user-day"), parse_unit(name)) for name in ("user", "user-week", "user-5h", "event")]
     [1, 1, 6, None]
@@ -112,7 +112,7 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
 def charge(
     ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction, *, apart: bool = False
 ) -> tuple[Fraction, Fraction]:
-    """What a metric costs a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
+    """The cost of a metric for a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
 
     apart: each of the metric's units has releases of its own, which no other one moves, as slots have. Then losses add
     up (composition), and delta does not grow with epsilon, as it does where the same releases see several (groups).

@@ -13,7 +13,7 @@ from shoal.mechanisms.continual_mean.sharp.parameters import Shares, SharpParame
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection import clip_range
 
-# Where fewer than one in so many may lie outside, the candidates beyond the tail are too many and alike.
+# Where fewer than one in this many may lie outside, the candidates beyond the tail are too many and alike.
 MANY_OUTSIDE = 12
 BLOCK_NOISE = Fraction(1, 180)  # takes block means to two and a half standard deviations
 

@@ -28,7 +28,7 @@ from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.error_bars import noise_sd
 from shoal.mechanisms.workload import Pattern
 
-FULL, STRIDES = 128, 8  # ticks in a doubling that are looked at in so many strides
+FULL, STRIDES = 128, 8  # ticks in a doubling, and the strides in which they are looked at
 CURVE = 256  # instants, twice, at which contributions are counted, where each has a release
 
 

@@ -62,7 +62,7 @@ def candidates(counts: Counts, cell: CellParameters) -> Iterator[Candidate]:
 
 
 def chosen(counts: Counts, cell: CellParameters) -> Candidate:
-    """The candidate that is used.
+    """The candidate of least likely error.
 
     >>> from fractions import Fraction
     >>> from shoal.mechanisms.grid import Grid
@@ -74,7 +74,7 @@ def chosen(counts: Counts, cell: CellParameters) -> Candidate:
 
 
 def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
-    """The release of the chosen mechanism."""
+    """The release of the chosen mechanism, which is named in it."""
     choice = chosen([len(user) for user in users], cell)
     estimate = choice.release(users, replace(cell, cap=choice.cap), draws)
     return replace(estimate, details={**estimate.details, "mechanism": f"best: {estimate.details['mechanism']}"})

@@ -35,7 +35,6 @@ class Arrays:
 
     @property
     def samples(self) -> int:
-        """The number of samples that the mean rests on."""
         return sum(array.fill for array in self.arrays)
 
     def means(self, users: Users) -> list[int]:

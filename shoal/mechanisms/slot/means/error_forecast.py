@@ -1,6 +1,6 @@
 """How large the error of a mechanism is likely to be, from public counts alone: what `best` goes by.
 
-The worst case is of no use here: whoever clips has none, and for a linear mechanism it takes users whose values lie at
+The worst case is of no use here: clipping has none, and for a linear mechanism it takes users whose values lie at
 opposite ends of the range. Expected is instead, of a sample of user l, in parts of the range,
 
     1 / 2 + BETWEEN * u_l + WITHIN * e      u_l, e independent and normal: users differ, and a user's samples do
@@ -17,7 +17,7 @@ Under it, for shares p_l of a sample that counts, k_l of them of user l, who has
     mismatch**2   BETWEEN**2 * sum of (k_l p_l - m_l / M)**2
                   + WITHIN**2 * sum of (k_l (p_l - 1 / M)**2 + (m_l - k_l) / M**2)
 
-is the variance of the difference between what is averaged and the mean of all samples; whoever leaves out a user's
+is the variance of the difference between what is averaged and the mean of all samples; leaving out a user's
 samples loses little where those kept tell the same. No bias of the worst case is added. Errors are E|N + L|, N
 normal with that variance, L of the size that noise and choice of an interval have, the value being clamped.
 """
@@ -40,7 +40,7 @@ WITHIN = 0.2  # standard deviation of a user's samples around the user's mean
 BETWEEN = 0.03  # of users' means
 SKEW = 0.1  # part of what is clipped on one side that is not made good on the other
 
-WIDE = 1000  # more noise than so many widths of an interval makes no difference: its value is at either end
+WIDE = 1000  # widths of an interval: with more noise than that the value is at either end
 GROUPS, TAIL = 16, 3  # points for the law of a quantile: between array means, and beyond them on either side
 KEPT = 1 << 13  # predictions: cells of a slot ask for the same ones
 
@@ -99,7 +99,7 @@ def mismatch(counts: Counts, kept: Sequence[int], shares: Sequence[float], withi
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known of arrays before their values are."""
+    """What is known of arrays before their values are: public numbers."""
 
     count: int
     mismatch: float

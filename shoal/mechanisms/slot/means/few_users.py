@@ -194,18 +194,18 @@ def _scatter(cell: CellParameters) -> Fraction:
 
 
 def _counts(counts: Counts, cell: CellParameters) -> list[int]:
-    """How many samples of each user count. A user's mean is one number, so leaving samples out saves no noise."""
+    """The number of samples of each user that count. A user's mean is one number, so fewer samples save no noise."""
     return [min(count, cell.cap) for count in counts] if isinstance(cell.cap, int) else list(counts)
 
 
 def _those_of(part: Part, users: Users, cell: CellParameters) -> Users:
-    """The samples that count of users who take part; a cap leaves at least `least` of them."""
+    """The samples that count of the users who take part; a cap leaves at least `least` of them."""
     cap = cell.cap if isinstance(cell.cap, int) else None
     return [samples[:cap] for samples in users if len(samples) >= part.least]
 
 
 def _means(users: Users, parts: int = 1) -> list[int]:
-    """The mean of each user, to the nearest 1 / parts of a grid step."""
+    """Each user's mean, to the nearest 1 / parts of a grid step."""
     return [(2 * parts * sum(samples) + len(samples)) // (2 * len(samples)) for samples in users]
 
 

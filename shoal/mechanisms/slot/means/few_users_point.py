@@ -34,7 +34,7 @@ _MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(
 
 
 class Stretch(NamedTuple):
-    """Neighbouring points that the same number of numbers are near."""
+    """Neighbouring points with the same number of numbers near them."""
 
     start: int
     points: int
@@ -77,7 +77,7 @@ class PointChoice:
 
     @property
     def bits(self) -> int:
-        """The bits of the weights, so many that rounding them up adds less than one round in 2**64."""
+        """The bits of the weights: with them, rounding the weights up adds less than one round in 2**64."""
         return _WORD * (2 + ((self.garbage + self.numbers) * self.ball).bit_length() // _WORD)
 
     def none_at_most(self, common: Fraction) -> float:
@@ -102,7 +102,7 @@ class PointChoice:
 
 
 def stretches(numbers: Sequence[int], radius: int) -> Iterator[Stretch]:
-    """All points that some number is near, grouped by how many numbers are; the numbers ascend.
+    """All points with a number near, in runs with equally many numbers near; the numbers ascend.
 
     >>> list(stretches([0, 3], 2))
     [Stretch(start=-2, points=3, near=1), Stretch(start=1, points=2, near=2), Stretch(start=3, points=3, near=1)]

@@ -45,18 +45,17 @@ class Bins:
 
     @property
     def count(self) -> int:
-        """The number of bins, each at most 2 tau wide."""
         return -(-self.full // (2 * self.tau))
 
     def interval(self, index: int) -> tuple[int, int]:
-        """[a, b] for a bin, rounded outward."""
+        """The interval [a, b] of a bin, rounded outward."""
         twice = self.full * (2 * index + 1)
         low, high = twice // (2 * self.count) - 2 * self.tau, -(-twice // (2 * self.count)) + 2 * self.tau
         return max(low, 0), min(high, self.full)
 
 
 def bins(arrays: Arrays, cell: CellParameters) -> Bins:
-    """The bins for these arrays."""
+    """The bins for these arrays, each at most 2 tau wide."""
     full = cell.grid.steps << BITS
     spread = Fraction(full)
     if cell.sigma is not None:  # rounding to the grid adds half a step to sigma at most

@@ -56,7 +56,6 @@ class Weighting:
 
     @cached_property
     def heaviest(self) -> int:
-        """The greatest weight of one user."""
         return max(map(int.__mul__, self.weights, self.kept))
 
     def total(self, users: Users) -> int:
@@ -120,7 +119,6 @@ class Linear:
     weighting: Callable[[Counts, CellParameters], Weighting]
 
     def release(self, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
-        """The weighted mean with noise."""
         return release(self.weighting([len(user) for user in users], cell), users, cell, draws)
 
     def predicted_error(self, counts: Counts, cell: CellParameters) -> float:
@@ -132,7 +130,7 @@ BASELINE, ARRAY_AVERAGING = Linear(baseline), Linear(array_averaging)
 
 
 def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
-    """The weighted mean with noise."""
+    """The weighted mean, with one draw of noise."""
     scale = weighting.heaviest * cell.grid.steps / cell.epsilon
     noisy = weighting.total(users) + draws.laplace("mean", scale)
     noisy_mean = noised(cell.grid, noisy, weighting.weight, scale, cell.grid.steps if cell.clamps else None)
@@ -143,7 +141,7 @@ def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Dra
 
 
 def predicted_error(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
-    """The error that `release` states, in units of the range: it needs no values."""
+    """The error that `release` states, in units of the range, from counts alone."""
     return cell.grid.width_value(cell.grid.steps * weighting.error(counts, cell.dropped, cell.epsilon))
 
 

@@ -46,7 +46,7 @@ def dependent(count: int, epsilon: Fraction) -> Fraction:
 
 
 def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, draws: Draws) -> tuple[int, int]:
-    """[a, b] from the q and 1 - q quantiles, each for epsilon; in 2**-16 of the grid's steps."""
+    """The interval [a, b] from the q and 1 - q quantiles, each for epsilon; in 2**-16 of the grid's steps."""
     cells = [min(mean >> BITS, steps - 1) for mean in means]
     lower = choose(cells, steps, q, epsilon, draws.words("quantile", 0))
     upper = choose(cells, steps, 1 - q, epsilon, draws.words("quantile", 1))
@@ -55,13 +55,12 @@ def interval(means: Sequence[int], steps: int, q: Fraction, epsilon: Fraction, d
 
 @dataclass(frozen=True)
 class Quantile:
-    """Array means clipped between two of their private quantiles, the lower one q of a number of arrays and epsilon."""
+    """Array means clipped between two of their private quantiles, of which `lower` gives the lower q."""
 
     name: str
     lower: Lower
 
     def release(self, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
-        """The mean of what is clipped to the interval between the two quantiles."""
         arrays = arranged([len(user) for user in users], cell)
         means, q = arrays.means(users), self.lower(len(arrays.arrays), cell.epsilon)
         low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)

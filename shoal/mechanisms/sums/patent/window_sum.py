@@ -117,8 +117,8 @@ class DyadicNoise:
             self._kept[node] = before[node] if node in before else self._draw(node)
         return sum(self._kept.values())
 
-    def _draw(self, place: BlockNode) -> int:
-        block, node = place
+    def _draw(self, block_node: BlockNode) -> int:
+        block, node = block_node
         if block not in self._draws:
             self._draws = {b: draws for b, draws in self._draws.items() if abs(b - block) == 1}
             self._draws[block] = laplace.DiscreteLaplace(self.sums.scale, self.subkey(block))
