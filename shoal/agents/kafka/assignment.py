@@ -17,7 +17,7 @@ Shares = dict[str, dict[str, list[int]]]  # member -> topic -> partitions
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a member says it owned, and in which generation of the group it got that."""
+    """What a member says it owned, and the generation of the group in which it got that."""
 
     generation: int = -1
     owned: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What is known of a member."""
+    """The topics that a member reads, and its claim."""
 
     topics: frozenset[str]
     claim: Claim = field(default_factory=Claim)
@@ -51,7 +51,7 @@ def share(topics: Mapping[str, Collection[int]], members: Mapping[str, Member], 
 
 
 def _owners(topics: Mapping[str, Collection[int]], members: Mapping[str, Member]) -> dict[tuple[str, int], str]:
-    """Who owned each partition: of several who say so the one of the latest generation, then the first by name."""
+    """The owner of each partition: of several claims the one of the latest generation, then the first by name."""
     owners: dict[tuple[str, int], str] = {}
     for name in sorted(members, key=lambda name: (-members[name].claim.generation, name)):
         member = members[name]
@@ -62,7 +62,7 @@ def _owners(topics: Mapping[str, Collection[int]], members: Mapping[str, Member]
 
 
 class _Topic:
-    """One topic: its members, what they have of it, and which of them get one partition more than the others."""
+    """One topic: its members, what they hold of it, and which of them get one partition more than the others."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class _Topic:
         self.more: set[str] = set()
 
     def keeps(self, member: str) -> int:
-        """How many partitions more stay where they are if this member gets one more: 1 or 0."""
+        """How many more partitions stay where they are if this member gets one more: 1 or 0."""
         return int(len(self.held[member]) > self.least)
 
     def deal(self, load: Mapping[str, int]) -> dict[str, list[int]]:
-        """Members keep their own as far as there is room; the rest goes to those that have the least so far."""
+        """Let members keep their own as far as there is room, and give the rest to those that have the least so far."""
         due = {member: self.least + (member in self.more) for member in self.members}
         dealt = {member: self.held[member][: due[member]] for member in self.members}
         kept = {number for numbers in dealt.values() for number in numbers}
@@ -103,7 +103,7 @@ def _choose(topics: list[_Topic], load: Mapping[str, int]) -> None:
         for member in topic.members:
             total[member] += topic.least
     for topic in topics:
-        best = sorted(topic.members, key=lambda one: (-topic.keeps(one), total[one], load[one], one))
+        best = sorted(topic.members, key=lambda member: (-topic.keeps(member), total[member], load[member], member))
         topic.more = set(best[: topic.extras])
         total.update(topic.more)
     _Exchange(topics, total).improve()
@@ -123,7 +123,6 @@ class _Exchange:
         self._square = 1 + 2 * len(topics) * len(self._members)  # costs more than all that could move
 
     def improve(self) -> None:
-        """Exchange until nothing is gained."""
         while (cycle := self._cycle()) is not None:
             edges = self._edges()
             for giver, taker in pairwise(cycle):
@@ -136,7 +135,7 @@ class _Exchange:
                 self._total[taker] += 1
 
     def _edges(self) -> dict[tuple[str, str], tuple[int, _Topic]]:
-        """(giver, taker) -> what it costs at least that one more of some topic goes from one to the other."""
+        """(giver, taker) -> the least cost of passing one more of some topic from one to the other."""
         edges: dict[tuple[str, str], tuple[int, _Topic]] = {}
         for topic in self._topics:
             takers = [member for member in topic.members if member not in topic.more]
@@ -162,12 +161,12 @@ class _Exchange:
         before: dict[str | None, str | None] = {}
         changed: str | None = None
         for _ in nodes:
-            found = False
+            improved = False
             for giver, taker, cost in costs:
                 if distance[giver] + cost < distance[taker]:
                     distance[taker], before[taker] = distance[giver] + cost, giver
-                    changed, found = taker, True
-            if not found:
+                    changed, improved = taker, True
+            if not improved:
                 return None
         for _ in nodes:  # back from a node that still changed: after so many steps one is in the cycle
             changed = before[changed]

@@ -39,7 +39,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is 
         self._claim = Claim()
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-        """What this member says when it joins."""
+        """What this member sends when it joins."""
         return ConsumerProtocolMemberMetadata(VERSION, sorted(topics), encode_claim(self._claim))
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -50,7 +50,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is 
     def assign(
         self, cluster: Any, members: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """As the leader of the group: who gets what."""
+        """Share all partitions among the members, as the leader of the group."""
         known = {
             name: Member(frozenset(said.subscription), decode_claim(said.user_data)) for name, said in members.items()
         }
@@ -63,36 +63,38 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is 
 
 
 def encode_claim(claim: Claim) -> bytes:
-    """What a member says of what it owns."""
+    """The bytes in which a member sends its claim."""
     return orjson.dumps({"generation": claim.generation, "owned": claim.owned}, option=orjson.OPT_SORT_KEYS)
 
 
 def decode_claim(data: bytes | None) -> Claim:
-    """Read it back; whatever else a member says counts as no claim."""
+    """Read a claim back; whatever else a member sends counts as no claim."""
     try:
-        said = orjson.loads(data or b"{}")
+        claim = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:
         return Claim()
-    generation, owned = (said.get("generation"), said.get("owned")) if isinstance(said, dict) else (None, None)
+    generation, owned = (claim.get("generation"), claim.get("owned")) if isinstance(claim, dict) else (None, None)
     if type(generation) is not int or not isinstance(owned, dict):
         return Claim()
-    if not all(isinstance(numbers, list) and all(type(one) is int for one in numbers) for numbers in owned.values()):
+    if not all(
+        isinstance(numbers, list) and all(type(number) is int for number in numbers) for numbers in owned.values()
+    ):
         return Claim()
     return Claim(generation, owned)
 
 
 def encode_topics(topics: Iterable[str]) -> bytes:
-    """The topics for which an assignment was made."""
+    """The bytes that say for which topics an assignment was made."""
     return orjson.dumps(sorted(topics))
 
 
 def made_for_others(data: bytes, topics: Iterable[str]) -> bool:
     """Whether an assignment was made for a member that reads other topics."""
     try:
-        said = orjson.loads(data or b"null")
+        names = orjson.loads(data or b"null")
     except orjson.JSONDecodeError:
         return False
-    return isinstance(said, list) and said != sorted(topics)
+    return isinstance(names, list) and names != sorted(topics)
 
 
 class GroupMember:
@@ -123,7 +125,7 @@ class GroupMember:
 
 
 def another_rule(settings: KafkaSettings) -> str:
-    """What to do where the coordinator reports that members do not understand each other."""
+    """The message where the coordinator reports that members do not understand each other."""
     return (
         f"consumer group {settings.app}: its workers share partitions by another rule than this one ({NAME}), as those "
         "of another version of shoal do; stop all workers first, then start all in one version (one with --instance "

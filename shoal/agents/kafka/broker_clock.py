@@ -8,7 +8,6 @@ everything, which for itself is now. Where it may not be asked, which takes Desc
 import time
 from collections.abc import Callable
 
-from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import CompactArray, Int16, Int32, Int64, Schema
 
@@ -26,7 +25,7 @@ REPLICAS = CompactArray(
 
 
 class DescribeQuorumResponse1(Response):  # type: ignore[misc]  # aiokafka is untyped
-    """The quorum's replicas, and when they had caught up."""
+    """The quorum's replicas, and until when each had caught up."""
 
     API_KEY = 55
     API_VERSION = 1
@@ -44,7 +43,7 @@ class DescribeQuorumResponse1(Response):  # type: ignore[misc]  # aiokafka is un
 
 
 class DescribeQuorumRequest1(RequestStruct):  # type: ignore[misc]  # aiokafka is untyped
-    """Partitions of the metadata topic."""
+    """Asks for partitions of the metadata topic."""
 
     FLEXIBLE_VERSION = True
     API_KEY = 55
@@ -56,12 +55,11 @@ class DescribeQuorumRequest1(RequestStruct):  # type: ignore[misc]  # aiokafka i
 
 
 class DescribeQuorumRequest(Request[DescribeQuorumRequest1]):  # type: ignore[misc]  # aiokafka is untyped
-    """Of the one partition that there is."""
+    """Asks for the one partition that the metadata topic has."""
 
     API_KEY = 55
 
     def build(self, request_struct_class: type[DescribeQuorumRequest1]) -> DescribeQuorumRequest1:
-        """The request as aiokafka encodes it."""
         return request_struct_class([(METADATA, [(0, {})], {})], {})
 
 
@@ -72,7 +70,7 @@ async def seconds_ahead(settings: KafkaSettings, now: Callable[[], float] = time
             before = now()
             response = await client._send_request(DescribeQuorumRequest())
             after = now()
-    except (ClientError, KafkaError, NotImplementedError, TimeoutError):
+    except (KafkaError, NotImplementedError):
         return None  # NotImplementedError: aiokafka's answer where the broker does not know the request
     theirs: list[float] = [
         replica[3] / 1000
@@ -89,7 +87,7 @@ async def seconds_ahead(settings: KafkaSettings, now: Callable[[], float] = time
 
 
 def clock_warnings(ahead: float | None) -> list[str]:
-    """What to say of the difference; nothing where it is small or not known."""
+    """The warning about a difference; none where it is small or not known."""
     if ahead is None or abs(ahead) < WORTH_SAYING:
         return []
     hours, seconds = divmod(round(abs(ahead)), 3600)

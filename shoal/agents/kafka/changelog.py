@@ -8,7 +8,6 @@ can fail: a changelog whose end is not stable or whose beginning is gone: fail-s
 import asyncio
 import time
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -48,9 +47,7 @@ class Reader:
         await asyncio.gather(self._committed.start(), self._all.start())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await asyncio.gather(stop_quietly(self._committed.stop), stop_quietly(self._all.stop))
 
     async def bounds(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
@@ -77,7 +74,7 @@ class Reader:
             await asyncio.sleep(0.05)
 
     async def load(self, bounds: dict[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, dict[bytes, bytes]]:
-        """Last value per key of each partition; tombstones remove."""
+        """The last value of each key of each partition; a tombstone removes its key."""
         states: dict[TopicPartition, dict[bytes, bytes]] = {tp: {} for tp in bounds}
         todo = {tp for tp, (first, end) in bounds.items() if first < end}
         if not todo:
@@ -129,7 +126,7 @@ class Reader:
 
 
 def _apply(state: dict[bytes, bytes], records: list[Any], end: int) -> None:
-    """Up to the end that was asked for: what came after it is another owner's, and other bounds do not know of it."""
+    """Apply records up to the end: what came after it is another owner's, and other bounds do not know of it."""
     for record in records:
         if record.offset >= end:
             return
@@ -145,3 +142,15 @@ async def last_committed_record(settings: KafkaSettings, topic: str, partition: 
     tp = TopicPartition(topic, partition)
     async with Reader(settings) as reader:
         return await reader.last_committed(tp, (await reader.stable_bounds([tp]))[tp])
+
+
+async def group_offsets(settings: KafkaSettings, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+    """What the app's group has committed for these partitions, asked without joining it; None: nothing."""
+    wanted = list(tps)
+    consumer = AIOKafkaConsumer(group_id=settings.app, enable_auto_commit=False, **settings.connect("group"))
+    await consumer.start()
+    try:
+        consumer.assign(wanted)
+        return {tp: await consumer.committed(tp) for tp in wanted}
+    finally:
+        await consumer.stop()

@@ -92,23 +92,13 @@ class NotConnected(KafkaError):
 
 
 async def why_not(settings: KafkaSettings) -> NotConnected:
-    """What keeps a client from all of the configured brokers; of several reasons the first that is not absence."""
-    reasons = await asyncio.gather(*(_reason(settings, *address) for address in addresses(settings.brokers)))
-    found = next((reason for reason in reasons if reason is not None), None)
-    if found is None:
+    """What keeps a client from all configured brokers; of several reasons the first that is not absence."""
+    reasons = await asyncio.gather(*(_reason(settings, *address) for address in settings.addresses()))
+    reason = next((reason for reason in reasons if reason is not None), None)
+    if reason is None:
         text = f"{settings.brokers}: no broker answers; is Kafka running, and are the settings right?"
         return NotConnected(text, away=True)
-    return NotConnected(f"{settings.brokers}: {found}", away=False)
-
-
-def addresses(brokers: str) -> list[tuple[str, int]]:
-    """Host and port of each configured broker; what is no address is left out."""
-    found = []
-    for address in brokers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        with contextlib.suppress(ValueError):
-            found.append((host.strip("[]") or address.strip(), int(port or 9092)))
-    return found
+    return NotConnected(f"{settings.brokers}: {reason}", away=False)
 
 
 async def _reason(settings: KafkaSettings, host: str, port: int) -> str | None:
@@ -164,7 +154,7 @@ def _sasl(settings: KafkaSettings, error: ClientError) -> str:
 
 
 def _client_certificate(error: BaseException | None) -> str | None:
-    """What the broker has against the certificate that we showed or did not show; None if TLS did not end for that."""
+    """The broker's objection to our certificate, or to the lack of one; None if TLS ended for another reason."""
     while error is not None:
         if isinstance(error, ssl.SSLError) and (alert := CERTIFICATE_ALERT.search(str(error))):
             return _refused_certificate(alert[1].lower().replace("_", " "))

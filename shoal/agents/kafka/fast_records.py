@@ -57,7 +57,7 @@ REQUIRED: tuple[tuple[type, str], ...] = (
 
 
 class _Raw:
-    """As a consumer's key deserializer: leave this consumer's records as the parser made them."""
+    """A key deserializer that asks to leave this consumer's records as the parser made them."""
 
     def __call__(self, value: bytes | None) -> bytes | None:
         return value
@@ -71,7 +71,7 @@ def _same(_tp: object, record: Any) -> Any:
 
 
 class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafka has no types
-    """Hands out C records to consumers that ask for it, and is what it was for all others."""
+    """Hands out C records to consumers that ask for them, and converts those of all others."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,12 +80,12 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiok
 
 
 def installed() -> dict[str, str]:
-    """Versions that are here, of the packages that are pinned."""
+    """The installed versions of the pinned packages."""
     return {package: version(package) for package in VERSIONS}
 
 
 def verify() -> None:
-    """Refuse to start with other versions, or where a name is missing that the layer cannot do without."""
+    """Refuse to start with other versions, or where a name is missing that the layer needs."""
     missing = [f"{owner.__module__}.{owner.__name__}.{name}" for owner, name in REQUIRED if not hasattr(owner, name)]
     here = ", ".join(f"{package} {number}" for package, number in installed().items())
     pinned = ", ".join(f"{package}=={number}" for package, number in VERSIONS.items())

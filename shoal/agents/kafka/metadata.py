@@ -32,7 +32,7 @@ NAME = CompactString("utf-8")
 
 
 class MetadataResponse10(Response):  # type: ignore[misc]  # aiokafka is untyped
-    """Brokers, and the topics asked for."""
+    """The brokers, and the topics asked for."""
 
     API_KEY = 3
     API_VERSION = 10
@@ -55,7 +55,7 @@ class MetadataResponse10(Response):  # type: ignore[misc]  # aiokafka is untyped
 
 
 class MetadataRequest10(RequestStruct):  # type: ignore[misc]  # aiokafka is untyped
-    """Topics by name, none of them to be made."""
+    """Asks for topics by name, and has none of them made."""
 
     FLEXIBLE_VERSION = True
     API_KEY = 3
@@ -80,5 +80,4 @@ class MetadataRequest(Request[MetadataRequest10]):  # type: ignore[misc]  # aiok
         self._topics: list[tuple[bytes, str, dict[int, bytes]]] = [(NO_ID, name, {}) for name in topics]
 
     def build(self, request_struct_class: type[MetadataRequest10]) -> MetadataRequest10:
-        """The request as aiokafka encodes it."""
         return request_struct_class(self._topics, False, False, self._operations, {})

@@ -68,14 +68,14 @@ async def _producer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
 
 async def _partitions(producer: AIOKafkaProducer, topic: str) -> int:
     await producer.client.force_metadata_update()
-    found = producer.client.cluster.partitions_for_topic(topic)
-    if not found:
+    partitions = producer.client.cluster.partitions_for_topic(topic)
+    if not partitions:
         raise KafkaError(f"no topic {topic}; create it with `shoal topics`, or correct `topic` of the metric")
-    return len(found)
+    return len(partitions)
 
 
 class _Sending:
-    """Batches per partition, and the latest time seen."""
+    """Batches per partition, and the latest event time seen."""
 
     def __init__(self, producer: AIOKafkaProducer, config: Config, topic: str, partitions: int) -> None:
         self.count = 0
@@ -90,7 +90,6 @@ class _Sending:
         self._sent: list[asyncio.Future[object]] = []
 
     async def send(self, raw: bytes) -> None:
-        """Queue one event."""
         key, home = self._place(raw)
         waiting = self._waiting[home]
         waiting.append((key, raw))
@@ -134,7 +133,7 @@ class _Sending:
             await asyncio.gather(*done)
 
     async def finish(self) -> None:
-        """A clock record in every partition, at the end of the last tick that any metric has open."""
+        """Send a clock record to every partition, for the end of the last tick that any metric has open."""
         ends = []
         for metric in self._metrics:
             latest = int(time.time() * 1e6) if metric.time is None else self._latest.get(metric.time)
@@ -148,7 +147,6 @@ class _Sending:
             self._sent.append(await self._producer.send(self._topic, None, b"", partition=home, headers=header))
 
     async def flush(self) -> None:
-        """Wait until everything is stored."""
         for home in range(self._partitions):
             if self._waiting[home]:
                 await self._send(home)

@@ -58,14 +58,14 @@ def name_of(error: BaseException) -> str:
 
 
 class BrokersNotReady(KafkaError):
-    """Brokers are there, and cannot do yet what they were asked for."""
+    """Brokers are there, and cannot yet do what they were asked for."""
 
 
 class Reach:
-    """Asks by opening a connection, and says once that brokers are away and once that they are back."""
+    """Asks by opening a connection; logs once that brokers are away, and once that they are back."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        self._brokers = settings.brokers
+        self._settings = settings
         self._away_since: float | None = None
         self._asked = 0.0
         self._unready = False
@@ -92,7 +92,7 @@ class Reach:
             delay = min(2 * delay, LAST_DELAY)
 
     async def retry(self, error: BaseException) -> None:
-        """Wait before something is tried again that failed, for brokers are away or not ready; say so once."""
+        """Wait before another try of what failed because brokers are away or not ready; log that once."""
         await asyncio.sleep(RETRY_AFTER)
         if await self.ask() and not self._unready:
             self._unready = True
@@ -100,16 +100,15 @@ class Reach:
         await self.wait()
 
     def ready(self) -> None:
-        """What was tried again succeeded."""
+        """Note that another try succeeded."""
         if self._unready:
             log.warning("brokers_ready")
         self._unready = False
 
     async def _connect(self) -> bool:
-        for address in self._brokers.split(","):
-            host, _, port = address.strip().rpartition(":")
-            with contextlib.suppress(OSError, ValueError):
-                if await self._answers(host.strip("[]") or address, int(port or 9092)):
+        for host, port in self._settings.addresses():
+            with contextlib.suppress(OSError):
+                if await self._answers(host, port):
                     return True
         return False
 
@@ -125,7 +124,7 @@ class Reach:
     def _tell(self, reached: bool) -> None:
         if not reached and self._away_since is None:
             self._away_since = time.monotonic()
-            log.warning("brokers_away", brokers=self._brokers, doing="waiting; nothing is lost")
+            log.warning("brokers_away", brokers=self._settings.brokers, doing="waiting; nothing is lost")
         elif reached and self._away_since is not None:
             log.warning("brokers_back", seconds=round(time.monotonic() - self._away_since, 1))
             self._away_since = None

@@ -14,13 +14,11 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupAuthorizationFailedError
-from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import TransactionalIdAuthorizationFailed as TransactionalIdDenied
 from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.transaction import EndTxnRequest
 
 from shoal.agents.kafka.metadata import MetadataRequest
-from shoal.agents.kafka.reachability import BrokersNotReady, may_pass
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topics import DENIED, admin
 from shoal.models.errors import KafkaError
@@ -31,20 +29,19 @@ NOT_STATED = -(1 << 31)  # the answer of a broker that does not say which rights
 
 
 class Operation(IntEnum):
-    """What an ACL allows, by Kafka's own numbers."""
+    """Operations of ACLs, by Kafka's own numbers."""
 
     READ = 3
     WRITE = 4
 
     @property
     def label(self) -> str:
-        """As kafka-acls spells it."""
         return self.name.title()
 
 
 @dataclass(slots=True)
 class Rights:
-    """What was found; texts name the resource and the ACL."""
+    """The rights that are missing, and those not known; texts name the resource and the ACL."""
 
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -60,11 +57,11 @@ async def verify_rights(settings: KafkaSettings, sources: Sequence[str]) -> list
     if rights.missing:
         missing = "; ".join(rights.missing)
         raise KafkaError(f"{settings.brokers}: Kafka denies what a worker needs: {missing}; grant it with kafka-acls")
-    return [f"could not ask for {one}" for one in rights.unknown]
+    return [f"could not ask for {right}" for right in rights.unknown]
 
 
 def wanted_rights(settings: KafkaSettings, sources: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
-    """What a worker does with each topic; Read and Write include Describe."""
+    """The operations that a worker needs on each topic; Read and Write include Describe."""
     read, write = Operation.READ, Operation.WRITE
     s = settings
     both = [s.contributions, s.releases, s.activations, s.changelog(RELEASE, s.contributions)]
@@ -80,14 +77,10 @@ async def find_rights(settings: KafkaSettings, sources: Sequence[str]) -> Rights
         KafkaError: no broker answers.
     """
     rights = Rights()
-    try:
-        async with admin(settings) as client:
-            _judge_topics(settings, rights, wanted_rights(settings, sources), await _allowed(client, settings, sources))
-            await _ask_group(client, settings, rights)
-            await _ask_transactions(client, settings, rights, sources)
-    except ClientError as error:
-        kind = BrokersNotReady if may_pass(error) else KafkaError
-        raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+    async with admin(settings) as client:
+        _judge_topics(settings, rights, wanted_rights(settings, sources), await _allowed(client, settings, sources))
+        await _ask_group(client, settings, rights)
+        await _ask_transactions(client, settings, rights, sources)
     return rights
 
 
@@ -104,7 +97,7 @@ def _judge_topics(
     wanted: Mapping[str, Iterable[Operation]],
     allowed: Mapping[str, tuple[int, int]],
 ) -> None:
-    """Internal topics have their rights by prefix, so they are named by it."""
+    """Compare. Internal topics have their rights by prefix, so they are named by it."""
     denied: dict[tuple[str, Operation], None] = {}
     for topic, operations in wanted.items():
         error, bits = allowed.get(topic, (0, NOT_STATED))

@@ -4,7 +4,8 @@ The layer gets plain values, which cannot fail. `settings_of` makes them of a co
 unreadable, and a configuration for file runs names no broker.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,22 +53,22 @@ class KafkaSettings:
 
     @property
     def contributions(self) -> str:
-        """Topic from bound to release."""
+        """The topic from bound to release."""
         return f"{self.app}.contributions"
 
     @property
     def releases(self) -> str:
-        """Topic of what is published."""
+        """The topic of what is published."""
         return f"{self.app}.releases"
 
     @property
     def activations(self) -> str:
-        """Topic of what is published once per group, before its first release."""
+        """The topic of what is published once per group, before its first release."""
         return f"{self.app}.activations"
 
     @property
     def dead_letters(self) -> str:
-        """Topic of refused input."""
+        """The topic of refused input."""
         return f"{self.app}.dead-letters"
 
     def stage(self, topic: str) -> str:
@@ -77,15 +78,22 @@ class KafkaSettings:
         return AUDIT if topic in (self.releases, self.activations) else BOUND
 
     def changelog(self, stage: str, topic: str) -> str:
-        """Changelog topic of a stage and its input topic; partition p holds the state of input partition p."""
+        """The changelog of a stage and its input topic; partition p holds the state of input partition p."""
         return f"{self.app}.{stage}.{topic}.changelog" if stage == BOUND else f"{self.app}.{stage}.changelog"
 
     def transactional_id(self, stage: str, topic: str, partition: int) -> str:
         """A pure and permanent function: a changed id would no longer fence the old owner."""
         return f"{self.app}.{stage}.{topic}.{partition}" if stage == BOUND else f"{self.app}.{stage}.{partition}"
 
+    def addresses(self) -> Iterator[tuple[str, int]]:
+        """Host and port of each configured broker, without what is no address."""
+        for address in self.brokers.split(","):
+            host, _, port = address.strip().rpartition(":")
+            with contextlib.suppress(ValueError):
+                yield host.strip("[]") or address.strip(), int(port or 9092)
+
     def connect(self, name: str) -> dict[str, Any]:
-        """Arguments of any aiokafka client."""
+        """Arguments that all aiokafka clients have."""
         return {"bootstrap_servers": self.brokers, "client_id": f"{self.app}-{name}", **self.client}
 
 

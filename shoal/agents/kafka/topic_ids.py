@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from aiokafka.errors import KafkaError as ClientError
 from aiokafka.errors import UnknownTopicOrPartitionError
 
 from shoal.agents.kafka.metadata import MetadataRequest
@@ -26,14 +25,14 @@ MISSED_LIMIT = 3
 UNKNOWN = UnknownTopicOrPartitionError.errno
 
 
-class Identity(NamedTuple):
-    """What a name means now."""
+class TopicId(NamedTuple):
+    """The id that Kafka gave to a topic, and its number of partitions."""
 
     id: str
     partitions: int
 
 
-async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str, Identity], set[str]]:
+async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str, TopicId], set[str]]:
     """The topics that exist, and the names of those that do not.
 
     Raises:
@@ -41,52 +40,52 @@ async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str,
     """
     async with admin(settings) as client:
         response = await client._send_request(MetadataRequest(topics))
-    found = {
-        name: Identity(raw.hex(), len(partitions))
+    ids = {
+        name: TopicId(raw.hex(), len(partitions))
         for error, name, raw, _, partitions, *_ in response.topics
         if not error
     }
-    return found, {name for error, name, *_ in response.topics if error == UNKNOWN}
+    return ids, {name for error, name, *_ in response.topics if error == UNKNOWN}
 
 
-class Identities:
-    """What the names meant when this worker first asked, and that they still do."""
+class TopicIds:
+    """The ids that the topics had when this worker first asked, which must not change."""
 
     def __init__(self, settings: KafkaSettings, topics: Iterable[str]) -> None:
         self._settings, self._topics = settings, tuple(topics)
-        self._known: dict[str, Identity] = {}
+        self._known: dict[str, TopicId] = {}
         self._missed: Counter[str] = Counter()  # looks in a row in which a topic was not there
 
-    async def learn(self) -> Mapping[str, Identity]:
+    async def learn(self) -> Mapping[str, TopicId]:
         """Ask, compare with what is known, and return it."""
-        found, missing = await ask(self._settings, self._topics)
-        for topic, now in found.items():
+        ids, missing = await ask(self._settings, self._topics)
+        for topic, now in ids.items():
             check(topic, self._known.setdefault(topic, now), now)
         self._missed = Counter({topic: self._missed[topic] for topic in missing & self._known.keys()})
         return self._known
 
     async def watch(self) -> None:
-        """Do so for ever; brokers that do not answer are no answer.
+        """Ask for ever; brokers that do not answer are no answer.
 
         Raises:
             FailStop: a topic is another one, has other partitions, or was deleted: one look could be mistaken for that.
         """
         while True:
             await asyncio.sleep(ASK_EVERY)
-            with contextlib.suppress(ClientError, KafkaError):
+            with contextlib.suppress(KafkaError):
                 await self.learn()
                 self.note_missing()
 
     def note_missing(self) -> None:
-        """Count what the last look did not find; refuse what several looks did not find."""
+        """Count the topics that the last look did not find; refuse those that several looks did not find."""
         for topic in list(self._missed):
             self._missed[topic] += 1
             if self._missed[topic] >= MISSED_LIMIT:
                 raise FailStop(f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}")
 
 
-def check(topic: str, known: Identity, now: Identity) -> None:
-    """Refuse a topic that is another one, or grew."""
+def check(topic: str, known: TopicId, now: TopicId) -> None:
+    """Refuse a topic that was replaced, or grew."""
     if now.id != known.id:
         raise FailStop(_made_anew(topic))
     if now.partitions != known.partitions:
@@ -96,7 +95,7 @@ def check(topic: str, known: Identity, now: Identity) -> None:
         )
 
 
-def check_state(topic: str, saved: bytes | None, now: Identity) -> None:
+def check_state(topic: str, saved: bytes | None, now: TopicId) -> None:
     """Refuse a state that was made of another topic of this name."""
     if saved is not None and saved.decode() != now.id:
         raise FailStop(_made_anew(topic))

@@ -25,7 +25,7 @@ Configs = Mapping[str, Mapping[str, str]]  # by topic
 
 
 class WrongPolicy(NamedTuple):
-    """A topic's configuration that deletes, or does not compact, what it must."""
+    """A setting of a topic that deletes, or does not compact, what it must."""
 
     topic: str
     key: str
@@ -42,7 +42,7 @@ class WrongPolicy(NamedTuple):
 
 
 def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
-    """Where what must stay could be deleted, or what must be compacted is not."""
+    """Settings by which records could be deleted that must stay, or are not compacted."""
     return [
         WrongPolicy(name, key, config.get(key), must)
         for name, config in actual.items()
@@ -52,12 +52,12 @@ def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
 
 
 def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> list[str]:
-    """What a broken disk could take away; `replicas` by topic. Of all topics of the app it is said once, of `APP.*`."""
+    """What a broken disk could take away; `replicas` by topic. The app's topics are named together, as `APP.*`."""
     ours = {name for name in replicas if name.startswith(f"{app}.")}
 
     def named(kind: Callable[[str], bool]) -> str:
-        found = {name for name in replicas if kind(name)}
-        return ", ".join(sorted(found - ours | {f"{app}.*"} if ours and ours <= found else found))
+        names = {name for name in replicas if kind(name)}
+        return ", ".join(sorted(names - ours | {f"{app}.*"} if ours and ours <= names else names))
 
     def config(name: str, key: str) -> str | None:
         return configs.get(name, {}).get(key)
@@ -89,7 +89,7 @@ def finite_retention(config: Mapping[str, str]) -> dict[str, int]:
 
 
 def losses(config: Mapping[str, str]) -> str:
-    """How a source topic loses events, in words; nothing if it keeps all."""
+    """How a source topic loses events, in words; empty if it keeps all."""
     limits = dict[str, str | int](finite_retention(config))
     if "compact" in config.get("cleanup.policy", ""):
         limits["cleanup.policy"] = config["cleanup.policy"]
@@ -97,7 +97,7 @@ def losses(config: Mapping[str, str]) -> str:
 
 
 def not_asked(app: str, names: Iterable[str]) -> list[str]:
-    """Whose configuration the broker keeps to itself; those of an app have their rights by prefix."""
+    """Warnings about topics whose configuration this principal must not see; those of an app are named by prefix."""
     denied = {f"topics {app}.*" if name.startswith(f"{app}.") else f"topic {name}" for name in names}
     return [
         f"could not ask for retention and durability: DescribeConfigs on {name} is denied; grant it with kafka-acls"

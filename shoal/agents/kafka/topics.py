@@ -6,8 +6,8 @@ a clean-up policy that is not what it must be, records that retention deleted al
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ DENIED = TopicAuthorizationFailedError.errno
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found."""
+    """The topics as they are, and warnings about them."""
 
     partitions: dict[str, int]  # of every topic the app reads or writes
     created: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Verified:
 
 
 def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[str, tuple[int, dict[str, str]]]:
-    """Topics of the app: name -> (partitions, configuration). Changelogs have the partitions of their input."""
+    """The app's topics: name -> (partitions, configuration). Changelogs have the partitions of their input."""
     s = settings
     outputs = (s.contributions, s.releases, s.activations, s.dead_letters)
     safe = SAFE if s.replication >= SAFE_REPLICATION else {}
@@ -64,7 +64,7 @@ def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[s
 
 @asynccontextmanager
 async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    """An administrative client; brokers that cannot be reached are a KafkaError."""
+    """An administrative client. Its errors, and brokers that cannot be reached, are KafkaErrors."""
     client = AIOKafkaAdminClient(**settings.connect("admin"))
     try:
         await asyncio.wait_for(client.start(), START_LIMIT)
@@ -75,33 +75,43 @@ async def admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
         await client.close()
         raise await why_not(settings) from error
     try:
-        yield client
+        with kafka_errors(settings):
+            yield client
     except TimeoutError as error:
         raise BrokersNotReady(f"{settings.brokers}: a request timed out") from error
     finally:
         await client.close()
 
 
-async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, create: bool = True) -> Verified:
-    """Make what is missing (or refuse, without `create`), then compare everything with what it must be."""
+@contextmanager
+def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
+    """Turn errors of the client into KafkaErrors, and those that may pass into BrokersNotReady."""
     try:
-        async with admin(settings) as client:
-            counts = await _settled(client, sources)
-            await _refuse_missing(client, settings, [topic for topic in sources if topic not in counts])
-            found = {topic: counts[topic] for topic in sources}
-            wanted = wanted_topics(settings, found)
-            created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
-            # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
-            _check_counts(settings, wanted, await _settled(client, wanted))
-            configs, denied = await read_configs(client, [*wanted, *found])
-            _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
-            durability = weak_durability(settings.app, await _replicas(client, configs), configs)
-        warnings = await _check_retention(settings, {n: configs[n] for n in found if n in configs}, found)
-        warnings += not_asked(settings.app, denied)
+        yield
+    except KafkaConnectionError as error:
+        raise BrokersNotReady(f"{settings.brokers}: no broker answers; is Kafka running?") from error
     except ClientError as error:
         kind = BrokersNotReady if may_pass(error) else KafkaError
         raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
-    return Verified(found | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
+
+
+async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, create: bool = True) -> Verified:
+    """Make what is missing (or refuse, without `create`), then compare everything with what it must be."""
+    async with admin(settings) as client:
+        counts = await _settled(client, sources)
+        await _refuse_missing(client, settings, [topic for topic in sources if topic not in counts])
+        read = {topic: counts[topic] for topic in sources}
+        wanted = wanted_topics(settings, read)
+        created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
+        # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
+        _check_counts(settings, wanted, await _settled(client, wanted))
+        configs, denied = await read_configs(client, [*wanted, *read])
+        _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
+        durability = weak_durability(settings.app, await _replicas(client, configs), configs)
+    with kafka_errors(settings):
+        warnings = await _check_retention(settings, {n: configs[n] for n in read if n in configs}, read)
+    warnings += not_asked(settings.app, denied)
+    return Verified(read | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
 
 
 async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, missing: Sequence[str]) -> None:
@@ -121,7 +131,7 @@ async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, 
 
 
 async def _settled(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Partition counts, when all these topics show; a topic that was made a moment ago may take one to do so."""
+    """Partition counts, once all these topics show: one made a moment ago may take a moment to do so."""
     wanted, deadline = set(names), time.monotonic() + SETTLE_LIMIT
     while True:
         counts = await _counts(client)
@@ -136,7 +146,7 @@ async def _counts(client: AIOKafkaAdminClient) -> dict[str, int]:
 
 
 async def _replicas(client: AIOKafkaAdminClient, names: Container[str]) -> dict[str, int]:
-    """Of each of these topics the replicas of the partition with the fewest."""
+    """Of each topic the replicas of the partition with the fewest."""
     topics = [topic for topic in await client.describe_topics() if topic["topic"] in names]
     return {topic["topic"]: min(len(part["replicas"]) for part in topic["partitions"]) for topic in topics}
 
@@ -179,8 +189,8 @@ async def read_configs(
     """Configurations by topic, and the topics whose configuration this principal must not see."""
     answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
     resources = [resource for answer in answers for resource in answer.resources]
-    found = {name: {entry[0]: entry[1] for entry in entries} for error, _, _, name, entries in resources if not error}
-    return found, [name for error, _, _, name, _ in resources if error == DENIED]
+    configs = {name: {entry[0]: entry[1] for entry in entries} for error, _, _, name, entries in resources if not error}
+    return configs, [name for error, _, _, name, _ in resources if error == DENIED]
 
 
 def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
@@ -214,12 +224,9 @@ async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | 
 
 
 async def create_sources(settings: KafkaSettings, topics: Sequence[str]) -> list[str]:
-    """Make the source topics that are missing, without retention; the names made."""
-    try:
-        async with admin(settings) as client:
-            counts = await _counts(client)
-            config = KEEP | (SAFE if settings.replication >= SAFE_REPLICATION else {})
-            missing = {topic: (settings.partitions, config) for topic in topics if topic not in counts}
-            return await _create(client, settings, missing, create=True)
-    except ClientError as error:
-        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
+    """Make the source topics that are missing, without retention; return their names."""
+    async with admin(settings) as client:
+        counts = await _counts(client)
+        config = KEEP | (SAFE if settings.replication >= SAFE_REPLICATION else {})
+        missing = {topic: (settings.partitions, config) for topic in topics if topic not in counts}
+        return await _create(client, settings, missing, create=True)

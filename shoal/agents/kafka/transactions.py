@@ -121,9 +121,9 @@ class Writer:
             waited += 1.0
             if waited >= self._settings.flush_limit and not task.done():
                 task.cancel()
-                limit, what = self._settings.flush_limit, "away" if self._reach.away else "slow"
+                limit, state = self._settings.flush_limit, "away" if self._reach.away else "slow"
                 raise TransactionGivenUp(
-                    f"{self.place}: broker {what}; a transaction did not commit within {limit:.0f} s"
+                    f"{self.place}: broker {state}; a transaction did not commit within {limit:.0f} s"
                 )
         await task
 
@@ -195,7 +195,7 @@ class Writer:
 
 
 async def abandon(producer: AIOKafkaProducer) -> None:
-    """Stop a producer that may have things to send, without sending them."""
+    """Stop a producer without sending what it has yet to send."""
     producer._closed = True
     sender = producer._sender.sender_task
     if sender is not None:

@@ -43,7 +43,7 @@ LOOK_EVERY = 1.0
 
 
 class Batch(NamedTuple):
-    """What one fetch brought of one partition."""
+    """What one fetch brought from one partition."""
 
     start: int | None  # position before it; None if unknown
     end: int  # position after it, past control records and holes of compaction
@@ -51,18 +51,18 @@ class Batch(NamedTuple):
 
 
 class Positions(Protocol):
-    """Who knows where partitions are: the host."""
+    """The host, which knows where partitions are read."""
 
     settings: KafkaSettings
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
-        """Where to read on, for partitions that are hosted."""
+        """Offsets from which hosted partitions are read on."""
 
     def committed(self) -> dict[TP, int]:
         """First offsets that no durable result covers, for the group's hint."""
 
     def note(self, tp: TP) -> str:
-        """What to commit beside a partition's offset."""
+        """The note to commit beside a partition's offset."""
 
     def held(self) -> set[TP]:
         """Partitions that must not be read now."""
@@ -151,7 +151,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
                 await asyncio.sleep(1.0)
 
     async def subscribe(self, topics: Any) -> None:
-        """Subscribe, and from then on see to the assignments and watch over the instance id."""
+        """Subscribe, and from then on handle assignments and guard the instance id."""
         coordinator = self._ensure_consumer()._coordinator
         if isinstance(coordinator, GroupCoordinator):
             GroupMember(coordinator, self._assignor, self._settings)
@@ -161,7 +161,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         self._joining = asyncio.create_task(self._watch_group())
 
     async def _watch_group(self) -> None:
-        """Without partitions nothing is fetched, and only a fetch would show that the group cannot be joined."""
+        """Check the group now and then: without partitions nothing is fetched, which would show its errors."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
             if not self.assignment():
@@ -237,7 +237,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             coordinator.request_rejoin()
 
     async def committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
-        """The group's offsets, None where there is none."""
+        """The group's offsets; None where there is none."""
         return dict(await self.call_thread(self._committed_offsets, tps))
 
     async def _committed_offsets(self, tps: set[TP]) -> dict[TP, int | None]:
@@ -251,31 +251,31 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _commits(self, topics: set[str]) -> dict[TP, tuple[int, str]]:
         consumer = self._ensure_consumer()
         wanted = [TopicPartition(topic, p) for topic in topics for p in consumer.partitions_for_topic(topic) or ()]
-        found = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), OFFSETS_LIMIT)
-        return {TP(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in found.items()}
+        commits = await asyncio.wait_for(consumer._coordinator.fetch_committed_offsets(wanted), OFFSETS_LIMIT)
+        return {TP(tp.topic, tp.partition): (commit.offset, commit.metadata or "") for tp, commit in commits.items()}
 
     @property
     def generation(self) -> int:
-        """Of the group; below 1 until it is joined."""
+        """Generation of the group; below 1 until it is joined."""
         consumer = self._consumer
         return -1 if consumer is None else int(getattr(consumer._coordinator, "generation", -1))
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """High watermarks as the last fetches told them; of what was not fetched yet nothing."""
-        consumer, found = self._ensure_consumer(), {}
+        """High watermarks by the last fetches; none for partitions that were not fetched yet."""
+        consumer, ends = self._ensure_consumer(), {}
         for tp in self.assignment():
             with contextlib.suppress(ClientError, AssertionError, AttributeError, KeyError):  # just revoked
                 end = consumer.highwater(TopicPartition(*tp))
                 if end is not None:
-                    found[tp.topic, tp.partition] = int(end)
-        return found
+                    ends[tp.topic, tp.partition] = int(end)
+        return ends
 
     async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
-        """Of these partitions the idle ones: (end of the last batch handed out, wall time in ms)."""
+        """Those of these partitions that are idle: (end of the last batch handed out, wall time in ms)."""
         return dict(await self.call_thread(self._idle, tps))
 
     async def _idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
-        consumer, found = self._ensure_consumer(), {}
+        consumer, idle = self._ensure_consumer(), {}
         for tp in tps & self.assignment():
             key = TopicPartition(*tp)
             if key not in self.chain:
@@ -284,11 +284,11 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             responded = consumer.last_poll_timestamp(key)
             wall = self._idleness.at(key, position, consumer.highwater(key), responded)
             if wall is not None:
-                found[tp] = (self.chain[key], wall)
-        return found
+                idle[tp] = (self.chain[key], wall)
+        return idle
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """No complaints about slow streams: the host has its own watchdog."""
+        """The host has its own watchdog."""
 
 
 def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
@@ -324,7 +324,6 @@ class BatchConsumer(faust_kafka.Consumer):
         return positions
 
     async def seek_one(self, tp: TP, offset: int) -> None:
-        """Read one partition on from here."""
         await self._thread.seek_wait({tp: offset})
 
     async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
@@ -362,14 +361,11 @@ class BatchConsumer(faust_kafka.Consumer):
 class SilentProducer(faust_kafka.Producer):
     """Faust's own producer, which nothing uses: it never connects."""
 
-    async def on_start(self) -> None:
-        """Connect to nothing."""
+    async def on_start(self) -> None: ...
 
-    async def on_stop(self) -> None:
-        """Nothing to flush."""
+    async def on_stop(self) -> None: ...
 
-    async def flush(self) -> None:
-        """Nothing to flush."""
+    async def flush(self) -> None: ...
 
 
 def transport_for(host: Positions) -> Callable[..., faust_kafka.Transport]:

@@ -17,7 +17,7 @@ from faust.types.tuples import TP
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import AUDIT, BOUND, KafkaSettings
-from shoal.agents.kafka.topic_ids import Identities
+from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.audit_feed import Sink
 from shoal.agents.worker.idle_records import Idling
@@ -41,7 +41,7 @@ class Host:
         self.partitions: dict[Place, Partition] = {}
         self.reach = Reach(settings)
         read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
-        self.identities = Identities(settings, read)
+        self.topic_ids = TopicIds(settings, read)
         self.sink = Sink(domain.sink, self.hold, self.let_go)
         self.app: Any = None
         self.accepting = False
@@ -203,7 +203,7 @@ class Host:
         # 2
         began, group = time.monotonic(), HostGroup(self)
         new = sorted(hosted - set(kept))
-        takeover = Takeover(self.settings, self.domain, self.identities, self.reach, group)
+        takeover = Takeover(self.settings, self.domain, self.topic_ids, self.reach, group)
         try:
             taken = await takeover.take(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
         except Overtaken as overtaken:
@@ -260,7 +260,7 @@ class Host:
         loops = (
             self._watch,
             self._idling.watch,
-            self.identities.watch,
+            self.topic_ids.watch,
             self.domain.watch,
             self.domain.watch_deployment,
         )

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from weakref import WeakValueDictionary
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.handover import MadeAgain, heads_by_home
 from shoal.agents.audit.handover import Place as MadePlace
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.audit.session import Session, former_topics, refuse_absent
+from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.deployment import Deployment
@@ -183,16 +184,8 @@ class Statistics:
 
     async def _refuse_lost_state(self, place: Place) -> None:
         """Refuse a partition without state that ever committed: its users would start again at count 0."""
-        consumer = AIOKafkaConsumer(
-            group_id=self._settings.app, enable_auto_commit=False, **self._settings.connect("admit")
-        )
-        await consumer.start()
-        try:
-            tp = TopicPartition(place.topic, place.partition)
-            consumer.assign([tp])
-            offset = await consumer.committed(tp)
-        finally:
-            await consumer.stop()
+        tp = TopicPartition(place.topic, place.partition)
+        offset = (await group_offsets(self._settings, [tp]))[tp]
         if offset is not None:
             raise FailStop(
                 f"{place}: its changelog is empty though offset {offset} was committed; a topic was re-created or "

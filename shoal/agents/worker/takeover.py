@@ -26,7 +26,7 @@ from faust.types.tuples import TP
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.reachability import Reach, may_pass
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
-from shoal.agents.kafka.topic_ids import STATE_KEY, Identities, Identity, check_state
+from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_state
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.partition import Partition
 from shoal.models.errors import FailStop, KafkaError
@@ -63,9 +63,9 @@ class Takeover:
     """One attempt to take places over, until it succeeds, is refused or is overtaken."""
 
     def __init__(
-        self, settings: KafkaSettings, domain: Domain, identities: Identities, reach: Reach, group: OwnGroup
+        self, settings: KafkaSettings, domain: Domain, topic_ids: TopicIds, reach: Reach, group: OwnGroup
     ) -> None:
-        self._settings, self._domain, self._identities = settings, domain, identities
+        self._settings, self._domain, self._topic_ids = settings, domain, topic_ids
         self._reach, self._group = reach, group
         self._writers: dict[Place, Writer] = {}
 
@@ -134,7 +134,7 @@ class Takeover:
             raise Overtaken(f"another worker owns {names} now")
 
     async def _restore(self, reader: Reader) -> dict[Place, Partition]:
-        identities = await self._identities.learn()  # 2
+        topic_ids = await self._topic_ids.learn()  # 2
         logs = {place: TopicPartition(*writer.changelog) for place, writer in self._writers.items()}
         outputs = {
             place: TopicPartition(self._settings.releases, place.partition) for place in logs if place.stage == RELEASE
@@ -151,18 +151,18 @@ class Takeover:
             for tp in written:
                 writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
             source = sources[TopicPartition(place.topic, place.partition)]
-            restored[place] = await self._admit(place, states.pop(logs[place]), identities, source, last)  # 6
+            restored[place] = await self._admit(place, states.pop(logs[place]), topic_ids, source, last)  # 6
         return restored
 
     async def _admit(
         self,
         place: Place,
         state: dict[bytes, bytes],
-        identities: Mapping[str, Identity],
+        topic_ids: Mapping[str, TopicId],
         source: tuple[int, int],
         last: Record | None,
     ) -> Partition:
-        writer, now = self._writers[place], identities[place.topic]
+        writer, now = self._writers[place], topic_ids[place.topic]
         named = state.pop(STATE_KEY, None)
         check_state(place.topic, named, now)
         writer.preface = [] if named else [(STATE_KEY, now.id.encode())]

@@ -8,7 +8,6 @@ import asyncio
 import time
 
 import structlog
-from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.fail_stop import describe
@@ -74,7 +73,7 @@ class Watching:
             async with admin(self._host.settings) as client:
                 names = [*wanted_topics(self._host.settings, self._sources), *self._sources]
                 configs, _ = await read_configs(client, names)
-        except (ClientError, KafkaError, TimeoutError):
+        except KafkaError:
             return  # asked again later
         self.judge(configs)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from shoal.agents.audit.replay.against_log import Logged
 from shoal.agents.audit.replay.agreed import Agreed
@@ -23,11 +23,12 @@ from shoal.agents.audit.replay.bound_again import BoundAgain
 from shoal.agents.audit.replay.contributions import Sent, compare
 from shoal.agents.audit.replay.matching import ActivationMatcher, Findings, ReleaseMatcher
 from shoal.agents.audit.replay.release_again import ReleaseAgain
-from shoal.agents.audit.replay.scan import Scan, kafka_errors, partition_counts
+from shoal.agents.audit.replay.scan import Scan, partition_counts
 from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.audit.verify import Finding
-from shoal.agents.kafka.changelog import Reader
+from shoal.agents.kafka.changelog import Reader, group_offsets
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.topics import kafka_errors
 from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop, KafkaError
@@ -167,15 +168,8 @@ class _Replay:
 
     async def _written(self) -> dict[int, int]:
         """Up to which offset of each partition of activations the audit stage says that SQL has them."""
-        s = self.settings
-        consumer = AIOKafkaConsumer(group_id=s.app, enable_auto_commit=False, **s.connect("audit"))
-        await consumer.start()
-        try:
-            tps = [TopicPartition(s.activations, p) for p in range(self.homes)]
-            consumer.assign(tps)
-            return {tp.partition: await consumer.committed(tp) or 0 for tp in tps}
-        finally:
-            await consumer.stop()
+        tps = [TopicPartition(self.settings.activations, p) for p in range(self.homes)]
+        return {tp.partition: offset or 0 for tp, offset in (await group_offsets(self.settings, tps)).items()}
 
     async def _spans(self, stage: str, topic: str, count: int, *, ends_with_mark: bool) -> list[_Span]:
         """Each partition, up to what its stage has committed or up to the end of the log."""

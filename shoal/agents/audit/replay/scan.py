@@ -5,14 +5,10 @@ What can fail: brokers that do not answer, a topic that is not there: KafkaError
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaConnectionError
-from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.settings import KafkaSettings
@@ -45,9 +41,7 @@ class Scan:
         await self._consumer.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await asyncio.sleep(SETTLE)
         await stop_quietly(self._consumer.stop)
 
@@ -97,14 +91,3 @@ async def partition_counts(settings: KafkaSettings, needed: Collection[str]) -> 
     if missing:
         raise KafkaError(f"{settings.brokers}: no topic {', '.join(missing)}")
     return counts
-
-
-@contextmanager
-def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
-    """Errors of the client as errors for the user."""
-    try:
-        yield
-    except KafkaConnectionError as error:
-        raise KafkaError(f"{settings.brokers}: no broker answers; is Kafka running?") from error
-    except ClientError as error:
-        raise KafkaError(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error

@@ -23,8 +23,8 @@ from shoal.agents.audit.replay.matching import (
     ReleaseMatcher,
     name_of,
 )
-from shoal.agents.audit.replay.scan import kafka_errors
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topics import kafka_errors
 from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError
