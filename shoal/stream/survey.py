@@ -10,12 +10,14 @@ no order is one. Lags tell the two apart: in a file without an order most are a 
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.stream.event_time import Progress
 from shoal.stream.topic import Metric, TopicPlan
 
 KEPT = 3  # troubles
+YEAR = 31_557_600 * 10**6  # microseconds: 365.25 days
 FAR = 10  # a lag of more than one part in so many of the file's time is no lateness that a configuration meant
 
 
@@ -29,6 +31,15 @@ class Trouble:
     raw: bytes
 
 
+@dataclass(frozen=True)
+class Gap:
+    """A time in which no record is; `before` and `after` number records on its two sides."""
+
+    years: int  # it is longer
+    before: int
+    after: int
+
+
 class Survey:
     """Counts over the records of one file."""
 
@@ -40,6 +51,9 @@ class Survey:
         self._lags: Counter[int] = Counter()  # of the others: upper bits of the lag -> records
         self._first: int | None = None  # of the times that were read
         self._last = -(2**63)
+        self._years: dict[int, int] = {}  # a year of event time -> the first record in it
+        self.user = plan.metrics[0].section.user  # of all metrics of a topic
+        self.max_ahead = max(clock.max_ahead for clock in plan.clocks)
         self.troubles: list[Trouble] = []
         self._needs = _needs_of(plan)
         clocks = [(Progress(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks]
@@ -68,6 +82,13 @@ class Survey:
     def reads_dates_as_seconds(self) -> bool:
         """Whether the first and the last time are seconds in 1970 with the digits of a calendar date, as 20240131."""
         return self._first is not None and _is_date(self._first) and _is_date(self._last)
+
+    @property
+    def longest_gap(self) -> Gap | None:
+        """The longest, in whatever order the records come; None if all are in one year."""
+        pairs = pairwise(sorted(self._years))
+        gaps = [Gap(after - before - 1, self._years[before], self._years[after]) for before, after in pairs]
+        return max(gaps, key=lambda gap: gap.years, default=None)
 
     def forget_order(self) -> None:
         """The records will come in another order: of their times."""
@@ -102,6 +123,7 @@ class Survey:
                 time = progress.time
                 if self._first is None or not self._first <= time <= self._last:
                     self._stretch(time)
+                self._years.setdefault(time // YEAR, number)
                 for need in needs:
                     try:  # whatever would make an intake refuse it
                         read_user(need.get_user(event), raw, need.path, reading)

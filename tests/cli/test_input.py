@@ -73,6 +73,14 @@ def test_ids_that_a_program_made_floats_are_the_same_people(desk):
     assert desk.run("floats.jsonl") == expected
 
 
+@pytest.mark.parametrize("form", [lines, table], ids=["lines", "table"])
+def test_ids_that_are_floats_in_texts_are_other_people_and_are_told(desk, form):
+    desk.put("in.csv" if form is table else "in.jsonl", form(changed(who=lambda one: f"{one['who'][1:]}.0")))
+    result = desk.call("--input", "in.csv" if form is table else "in.jsonl", *OPTIONS)
+    assert "users in field 'who' are texts such as 12.0, who are other people than 12" in result.stderr
+    assert result.exit_code == 0
+
+
 def test_standard_input_may_be_any_form(desk):
     desk.put("plain.jsonl", lines(EVENTS))
     expected = desk.run("plain.jsonl")
@@ -85,6 +93,17 @@ def test_standard_input_may_be_any_form(desk):
 STRANGE: dict[str, tuple[str, bytes, str]] = {
     "UTF-16": ("in.jsonl", lines(EVENTS).decode().encode("utf-16"), "iconv -f UTF-16"),
     "UTF-16 without a mark": ("in.csv", table(EVENTS).decode().encode("utf-16-le"), "iconv -f UTF-16"),
+    "UTF-16 with foreign letters": (
+        "in.jsonl",
+        ("名" + lines(EVENTS).decode()).encode("utf-16-le"),
+        "it has zero bytes",
+    ),
+    "UTF-32": ("in.jsonl", lines(EVENTS).decode().encode("utf-32"), "iconv -f UTF-32"),
+    "UTF-32 of big machines": ("in.csv", table(EVENTS).decode().encode("utf-32-be"), "iconv -f UTF-32"),
+    "UTF-32 without a mark": ("in.csv", table(EVENTS).decode().encode("utf-32-le"), "iconv -f UTF-32"),
+    "a binary file": ("in.csv", b"\x7fELF\x02\x01\x00\x00" + bytes(range(256)), "it has zero bytes"),
+    "a table with zero bytes": ("in.csv", table(EVENTS).replace(b"u7", b"u\x00", 1), "it has zero bytes"),
+    "lines with zero bytes": ("in.jsonl", b" " * 9000 + bytes(100) + b"\n", "remove them, say by `tr -d"),
     "a spreadsheet": ("in.csv", b"PK\x03\x04....", "save it as CSV"),
     "Parquet": ("in.jsonl", b"PAR1....", "Parquet"),
     "no header": ("in.csv", table(EVENTS).partition(b"\n")[2], "add a header"),
@@ -243,6 +262,40 @@ def test_sorting_keeps_the_order_of_equal_times_and_puts_those_without_a_time_la
     (letter,) = (desk.folder / "dead.jsonl").read_bytes().splitlines()
     assert orjson.loads(letter)["offset"] == 7
     assert desk.run("sorted.jsonl") == first != b""
+
+
+SUM = MEAN.replace('"mean"', '"sum"').replace(
+    'every = "1h"\n', 'step = "1h"\ndecay = { kind = "window", length = "1d" }\n'
+)
+SUM = SUM.replace('algorithm = "naive"\n', "")
+
+
+@pytest.mark.parametrize("place", [0, 100, 239])
+@pytest.mark.parametrize("option", [(), ("--sort",)], ids=["as it is", "sorted"])
+def test_an_absurd_date_does_not_make_a_run_step_through_millennia(desk, place, option):
+    desk.say(SUM)
+    events = list(EVENTS)
+    events[place] = events[place] | {"at": "9898-01-01T00:00:00Z"}
+    desk.put("in.jsonl", lines(events))
+    message = desk.refused("in.jsonl", *option)
+    assert " years lie between the times of line " in message
+    assert f"line {place + 1}" in message
+    assert "9898" not in message
+    assert desk.charged() == 0
+
+
+def test_a_gap_of_centuries_may_be_meant(desk):
+    desk.say(MEAN + 'max_ahead = "400000d"\n')
+    desk.put("in.jsonl", lines([EVENTS[0] | {"at": "1066-10-14"}, *EVENTS]))
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert "more than 956 years lie between the times of line 1 and line 2, and no record in between" in result.stderr
+
+
+def test_a_gap_of_a_few_years_is_nothing_to_tell(desk):
+    desk.say(MEAN)
+    desk.put("in.jsonl", lines([EVENTS[0] | {"at": "2016-01-01"}, *EVENTS]))
+    assert "years" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
 
 
 def test_metrics_by_different_times_have_no_common_order(desk):

@@ -68,6 +68,15 @@ def test_a_new_key_is_named_and_not_shown(tmp_path: Path) -> None:
     assert shoal("new", tmp_path / "other.key").stdout.startswith(f"{tmp_path / 'other.key'}: new key ")
 
 
+@pytest.mark.parametrize("name", ["", ".", "/", ".."])
+def test_a_key_without_a_name_of_its_own_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = shoal("new", name)
+    assert isinstance(done.exception, KeyFileError)
+    assert "name a file, as in: shoal key new shoal.key" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_migrate_makes_the_log_and_may_be_repeated(config: Path, database_url: str) -> None:
     first, second = shoal("migrate", config, "--json"), shoal("migrate", config)
     with Ledger.open(database_url) as ledger:

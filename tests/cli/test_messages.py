@@ -25,11 +25,26 @@ BASE: str = SAID["base"]
 FOREIGN = (
     "pydantic", "valid", "literal", "pattern", "tuple", "string", "integer", "boolean", "dictionary", "instance",
     "Fraction", "Decimal", "NoneType", "fractional", "validation", "Input", "input", "class", "pathlib", "item",
-    "parse", "^",
+    "parse", "^", "\0",
 )  # fmt: skip
 OURS = ("not valid TOML: Invalid statement", "not valid TOML", "is pattern (user, time or group, public)")
 # What TOML can hold, to stand where it does not belong.
-ODD = ("true", "-3", "2.5", "1e400", "nan", '""', '"x y"', "[]", "[1]", '["a", "b"]', "{}", "{ a = 1 }", "1979-05-27")
+ODD = (
+    r'"a\u0000b"',
+    "true",
+    "-3",
+    "2.5",
+    "1e400",
+    "nan",
+    '""',
+    '"x y"',
+    "[]",
+    "[1]",
+    '["a", "b"]',
+    "{}",
+    "{ a = 1 }",
+    "1979-05-27",
+)
 
 
 @pytest.fixture
@@ -111,6 +126,23 @@ def test_no_value_of_any_key_gets_an_answer_in_foreign_words(folder: Path) -> No
             if foreign(said) or "\n" in said or said == str(error):
                 wrong[name] = said
     assert wrong == {}
+
+
+def test_a_character_that_no_path_or_name_may_have_is_refused_by_its_place(folder: Path) -> None:
+    """Python's calls on paths, SQL and C refuse it each in its own way, some only after a command has begun."""
+    texts = dict(odd())
+    zeros = {name: text for name, text in texts.items() if "\\u0000" in name}
+    assert len(zeros) * len(ODD) == len(texts)
+    zeros["a key"] = BASE.replace("user =", r'"us\u0000er" =')
+    zeros["a list"] = BASE + r'q = ["a", "b\u0000"]'
+    zeros["a table"] = BASE + r'["we\u0000b"]'
+    for name, text in zeros.items():
+        (folder / "shoal.toml").write_text(text, "utf-8")
+        with pytest.raises(ConfigError, match=r"has the character \\u0000; remove it") as refused:
+            load(folder / "shoal.toml")
+        key = name.partition(".")[2].partition(" ")[0]
+        assert key in str(refused.value)
+        assert "\0" not in str(refused.value)
 
 
 @pytest.mark.parametrize("table", ["kafka", "audit", "privacy", "web", "metric"])

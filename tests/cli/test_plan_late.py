@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
+from shoal.models.errors import InputError
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic
 
@@ -49,6 +50,38 @@ def written(folder: Path, metric: str, late: str) -> tuple[Path, Path]:
     config.write_text(f'{HEAD}{metric}late = "{late}"\nlateness = "1h"\n')
     file.write_bytes(b"\n".join(map(orjson.dumps, events())))
     return config, file
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda event: event | {"amount": "5"}, "line 1, line 2, line 3: field 'amount' is a number in a text"),
+        (lambda event: event | {"at": "20240131"}, "digits that could be a date"),
+        (lambda event: {"who": "a", "at": BEGIN}, "there is no field 'amount' (no-value)"),
+    ],
+)
+def test_a_file_of_which_no_event_fits_is_refused_with_its_first_reasons(tmp_path, change, reason):
+    config, file = written(tmp_path, MEAN, "fold")
+    file.write_bytes(b"\n".join(map(orjson.dumps, map(change, events()))))
+    result = CliRunner().invoke(app, ["plan", str(config), "--values", str(file)])
+    assert isinstance(result.exception, InputError)
+    assert reason in str(result.exception)
+    assert "no event has what metric" in str(result.exception)
+
+
+def test_a_file_without_events_is_refused_as_such(tmp_path):
+    config, file = written(tmp_path, MEAN, "fold")
+    file.write_bytes(b"")
+    result = CliRunner().invoke(app, ["plan", str(config), "--values", str(file)])
+    assert "there is no event in it" in str(result.exception)
+
+
+def test_a_table_without_a_column_is_refused_by_its_name(tmp_path):
+    config, file = written(tmp_path, MEAN, "fold")
+    file = file.with_suffix(".csv")
+    file.write_text("who,at\na,2024-01-01\n")
+    result = CliRunner().invoke(app, ["plan", str(config), "--values", str(file)])
+    assert "the header has no column 'amount'" in str(result.exception)
 
 
 def planned(config: Path, file: Path) -> tuple[dict[str, Any], list[str]]:

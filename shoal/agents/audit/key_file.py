@@ -51,6 +51,8 @@ def fingerprint(secret: bytes) -> str:
 
 def new(path: Path) -> Key:
     """Make a key file, mode 0600; what is there already is never overwritten."""
+    if path.name in ("", ".."):
+        raise KeyFileError(f"{path} names no file; name a file, as in: shoal key new shoal.key")
     secret = secrets.token_bytes(KEY_BYTES)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -22,7 +22,7 @@ from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
-from shoal.models.config.file import load
+from shoal.models.config.file import Config, load
 from shoal.models.errors import AuditError, KafkaError
 from shoal.models.tables import Release
 
@@ -57,21 +57,28 @@ def verify(config: ConfigPath, as_json: AsJson = False) -> None:
     quiet_libraries()
     said = load_config(config)
     with Ledger.open(said.audit.url) as ledger:
-        found = verify_log(ledger) + _topic_findings(settings_of(said), ledger)
+        found = verify_log(ledger) + _topic_findings(said, ledger)
         with ledger.database.read() as connection:
             releases = connection.execute(select(func.count()).select_from(Release)).scalar_one()
     failures, notes = [one for one in found if one.failure], [one for one in found if not one.failure]
     _conclude(failures, notes, {"releases": releases}, f"the audit log is in order: {releases} releases", as_json)
 
 
-def _topic_findings(settings: KafkaSettings, ledger: Ledger) -> list[Finding]:
+def _topic_findings(config: Config, ledger: Ledger) -> list[Finding]:
+    if not config.has_kafka:
+        return [_not_compared("the configuration has no [kafka] section")]
+    settings = settings_of(config)
     try:
         with kafka_errors(settings):
             return compare_topic(ledger, settings.app, _released(settings))
     except KafkaError as error:
-        return [Finding("kafka", "topic", f"not compared, only SQL was checked: {error}", failure=False)]
+        return [_not_compared(str(error))]
     except AuditError as error:
         return [Finding("topic", settings.releases, str(error))]
+
+
+def _not_compared(why: str) -> Finding:
+    return Finding("kafka", "topic", f"not compared, only SQL was checked: {why}", failure=False)
 
 
 def _released(settings: KafkaSettings) -> Iterator[bytes]:

@@ -16,7 +16,10 @@ LOOKED_AT = 8192  # bytes
 GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16 = "UTF-16 text; write it as UTF-8, say by `iconv -f UTF-16 -t UTF-8`"
+UTF32 = "UTF-32 text; write it as UTF-8, say by `iconv -f UTF-32 -t UTF-8`"
 FOREIGN = (
+    (b"\xff\xfe\x00\x00", UTF32),  # before UTF-16, whose mark is half of it
+    (b"\x00\x00\xfe\xff", UTF32),
     (b"\xff\xfe", UTF16),
     (b"\xfe\xff", UTF16),
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet; save it as CSV"),
@@ -48,8 +51,8 @@ def form_of(head: bytes, path: str, *, named: Form | None) -> Form:
     for magic, what in FOREIGN:
         if head.startswith(magic):
             raise InputError(f"{path} is {what}")
-    if head[1:2] == b"\x00" or (head[:1] == b"\x00" and len(head) > 1):
-        raise InputError(f"{path} is {UTF16}")
+    if b"\x00" in head:
+        raise InputError(f"{path} is {_not_text(head)}")
     text = head.removeprefix(UTF8_MARK).lstrip()
     if named is Form.TABLE:
         return named
@@ -57,6 +60,19 @@ def form_of(head: bytes, path: str, *, named: Form | None) -> Form:
         return Form.VALUES
     is_json = named is not None or not text or text.startswith(b"{")
     return Form.LINES if is_json else Form.TABLE
+
+
+def _not_text(head: bytes) -> str:
+    """What a file is that begins so, with a zero byte and without a mark.
+
+    >>> _not_text("[1".encode("utf-32-be"))[:6], _not_text("[1".encode("utf-16-be"))[:6], _not_text(bytes(9))[:6]
+    ('UTF-32', 'UTF-16', 'no tex')
+    """
+    for size, name in ((4, UTF32), (2, UTF16)):
+        first, zeros = head[:size].strip(b"\x00"), bytes(size - 1)
+        if len(first) == 1 and head[:size] in (first + zeros, zeros + first):
+            return name
+    return "no text, for it has zero bytes: it is binary, or damaged; name another file, or copy or make it again"
 
 
 def _spans_lines(text: bytes) -> bool:

@@ -5,19 +5,25 @@ or a refusal, both functions of pattern. Which shares are too much is decided he
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.forms import describe
+from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
-from shoal.stream.survey import Survey, Trouble
+from shoal.models.events import Refused, getter, parse
+from shoal.stream.survey import YEAR, Gap, Survey, Trouble
 from shoal.stream.topic import TopicPlan
 
 REMARK_FROM = 0.05  # a larger share of refused records gets a remark
+CENTURY = 100 * YEAR  # a longer gap is a wrong date, and a sum would be released at each step of it
+GAP_FROM = 10  # years; a longer gap gets a remark
 MAX_LATE = 0.05  # a file in order of time has few that are late; one that is not has most
 REMEDIES = "add --sort to run it in order of time, give the metrics a `lateness`, or accept it with --max-late SHARE"
+WHOLE_TEXT = re.compile(r"[+-]?\d+\.0*")
 NOTHING_DONE = "nothing was registered, charged or published"
 
 
@@ -55,11 +61,17 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
         raise InputError(f"{file.path}: {file.fault}; {NOTHING_DONE}")
     if not survey.usable or survey.refused > limits.refused * survey.records:
         whole = "no record can be used by any metric" if not survey.usable else _refused(survey)
-        raise InputError(f"{file.path}: {whole}: {_reasons(survey.troubles, file.places)}; {NOTHING_DONE}")
+        raise InputError(f"{file.path}: {whole}: {first_reasons(survey.troubles, file)}; {NOTHING_DONE}")
     if survey.reads_dates_as_seconds:
         raise InputError(
             f"{file.path}: the times are calendar dates of eight digits, which as numbers are seconds in 1970; write "
             f"them as 2024-01-31; {NOTHING_DONE}"
+        )
+    gap = survey.longest_gap
+    if gap is not None and gap.years * YEAR > max(CENTURY, survey.max_ahead):
+        raise InputError(
+            f"{file.path}: {_gap(gap, file)}; correct the time that is wrong, or set `max_ahead` above so many years; "
+            f"{NOTHING_DONE}"
         )
     late, limit = (survey.disordered, MAX_LATE) if limits.late is None else (survey.late, limits.late)
     if late > limit * survey.records:
@@ -69,13 +81,22 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
 def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     """What an operator should know of a file that is run, a line each."""
     if survey.refused > REMARK_FROM * survey.records:
-        yield f"{file.path}: {_refused(survey)}: {_reasons(survey.troubles, file.places)}"
+        yield f"{file.path}: {_refused(survey)}: {first_reasons(survey.troubles, file)}"
     for name, count in survey.by_metric.items():
         if not count:
             yield f'{file.path}: metric "{name}" can use none of the records'
-    repeats = sum(_names_twice(raw) for _, raw in next(file.chunks(), []))
+    beginning = [raw for _, raw in next(file.chunks(), [])]
+    repeats = sum(map(_names_twice, beginning))
     if repeats:
         yield f"{file.path}: {repeats} of the first events name a field twice; what comes last counts"
+    if any(map(_reads_whole_text(survey.user), beginning)):
+        yield (
+            f"{file.path}: users in field {survey.user!r} are texts such as 12.0, who are other people than 12; "
+            "write whole numbers without a point"
+        )
+    gap = survey.longest_gap
+    if gap is not None and gap.years > GAP_FROM:
+        yield f"{file.path}: {_gap(gap, file)}; is that so? A sum is released at each of its steps in between"
     if survey.late:
         yield f"{file.path}: {_late(survey)}; --sort counts each in its own"
 
@@ -95,6 +116,27 @@ def _names_twice(raw: bytes) -> bool:
     return found
 
 
+def _reads_whole_text(path: str) -> Callable[[bytes], bool]:
+    """Whether the user of an event is a text that a program made of a whole number which it held as a float."""
+    get = getter(path)
+
+    def look(raw: bytes) -> bool:
+        try:
+            user = get(parse(raw, NEWEST))
+        except Refused:
+            return False
+        return type(user) is str and WHOLE_TEXT.fullmatch(user) is not None
+
+    return look
+
+
+def _gap(gap: Gap, file: EventFile) -> str:
+    return (
+        f"more than {gap.years:,} years lie between the times of {file.places} {gap.before} and {file.places} "
+        f"{gap.after}, and no record in between"
+    )
+
+
 def _refused(survey: Survey) -> str:
     return f"{_share(survey.refused, survey.records)} can be used by no metric"
 
@@ -112,9 +154,9 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} records ({float(f'{100 * part / whole:.2g}'):g} %)"
 
 
-def _reasons(troubles: list[Trouble], places: str) -> str:
+def first_reasons(troubles: list[Trouble], file: EventFile) -> str:
     """The first reasons, each with where it was met."""
-    said = [(f"{places} {one.number}", f"{describe(one)} ({one.reason})") for one in troubles]
+    said = [(f"{file.places} {one.number}", f"{describe(one)} ({one.reason})") for one in troubles]
     parts = []
     for sentence, group in groupby(said, key=lambda pair: pair[1]):
         parts.append(f"{', '.join(place for place, _ in group)}: {sentence}")

@@ -46,6 +46,8 @@ def describe(trouble: Trouble) -> str:
     """What is wrong with a record."""
     if trouble.reason == "not-json" and not _is_utf8(trouble.raw):
         return "it is not UTF-8 text; write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
+    if trouble.reason == "not-json" and b"\x00" in trouble.raw:
+        return "it has zero bytes, so it is damaged; remove them, say by `tr -d '\\000'`"
     if trouble.reason in WHOLE:
         return WHOLE[trouble.reason]
     try:

@@ -101,14 +101,23 @@ def needed_settings(config: Config, path: Path, *, instance: str | None = None) 
     """The settings, for a command that can do nothing without brokers.
 
     Raises:
-        ConfigError: the configuration names none.
+        ConfigError: the configuration names none, or a secret's file cannot be read.
+    """
+    need_kafka(config, path)
+    return settings_of(config, instance=instance)
+
+
+def need_kafka(config: Config, path: Path) -> None:
+    """Refuse a configuration that names no brokers.
+
+    Raises:
+        ConfigError: so it is.
     """
     if not config.has_kafka:
         raise ConfigError(
             f"{path}: no [kafka] section, which this command needs; add one with brokers and app, or set "
             "SHOAL_KAFKA_BROKERS"
         )
-    return settings_of(config, instance=instance)
 
 
 def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings:

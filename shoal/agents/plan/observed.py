@@ -8,9 +8,11 @@ file and at their effective time, as in `shoal run`: one that is late is folded,
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from shoal.agents.input.event_file import EventFile
+from shoal.agents.input.first_pass import first_reasons
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.observed import Accounted, Observed, Sample, Sent
 from shoal.mechanisms.plan import Spec
@@ -23,6 +25,7 @@ from shoal.models.events import Refused, getter, parse, read_user, read_value
 from shoal.stream.contributions import Outlet
 from shoal.stream.event_time import Progress
 from shoal.stream.intakes import intake_of
+from shoal.stream.survey import KEPT, Trouble
 from shoal.stream.topic import Metric, TopicPlan, clocks_of, plan_topic
 
 
@@ -30,7 +33,7 @@ def observed(config: Config, section: MetricSection, path: str, on_bytes: Callab
     """The events of a file that a metric accepts.
 
     Raises:
-        InputError: the file cannot be read, or has no event for the metric.
+        InputError: the file cannot be read, or has no event for the metric; the message has the first reasons.
         ConfigError: the metric takes its time from Kafka's records.
     """
     if section.time is None:
@@ -38,16 +41,22 @@ def observed(config: Config, section: MetricSection, path: str, on_bytes: Callab
             f'metric "{section.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
         )
     key = secrets.token_bytes(32)
-    reader = _Reader(section)
+    reader, file = _Reader(section), EventFile(path, config, section.topic)
     samples: list[Sample] = []
+    refused: list[tuple[int, str, bytes]] = []
     late = 0
-    for line in EventFile(path, config, section.topic).lines(on_bytes):
+    for number, raw in chain.from_iterable(file.chunks(on_bytes)):
         try:
-            samples.append(reader.read(line.value or b""))
-        except Refused as refused:
-            late += refused.reason == "late"
+            samples.append(reader.read(raw))
+        except Refused as error:
+            late += error.reason == "late"
+            if len(refused) < KEPT:
+                refused.append((number, error.reason, raw))
     if not samples:
-        raise InputError(f'{path}: no event has what metric "{section.name}" needs; name a file of its topic')
+        (metric,) = _topic(config, section, key).metrics
+        troubles = [Trouble(number, reason, metric, raw) for number, reason, raw in refused]
+        why = file.fault or first_reasons(troubles, file) or "there is no event in it"
+        raise InputError(f'{path}: no event has what metric "{section.name}" needs: {why}; name a file of its topic')
     return Observed(samples, lambda spec, given: _account(_topic(config, spec, key), given), key, late)
 
 

@@ -4,7 +4,7 @@ The library that checks the file names its own types and patterns; people who wr
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -54,6 +54,25 @@ def complaint(error: ValidationError, tree: Mapping[str, Any], models: Mapping[s
         return f"{where}: {key} is missing; add it"
     name = _key(loc, models)
     return f"{where}: {name} {_words(name, first)}" if name else f"{where}: {_words(name, first)}"
+
+
+def zero_character(tree: Mapping[str, Any], models: Mapping[str, type[Section]]) -> str | None:
+    """Where a key or a text has U+0000, which no path, topic or database can have; None if there is none."""
+    for loc in _with_zero(tree, ()):
+        where, _ = _place(loc, tree, models) if loc[1:] else ("the file", None)
+        key = next(str(part) for part in reversed(loc) if isinstance(part, str))
+        return f"{where}: {key} has the character \\u0000; remove it".replace("\0", "\\u0000")
+    return None
+
+
+def _with_zero(value: Any, loc: Location) -> Iterator[Location]:
+    if isinstance(value, str) and "\0" in value:
+        yield loc
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        if isinstance(key, str) and "\0" in key:
+            yield (*loc, key)
+        yield from _with_zero(part, (*loc, key))
 
 
 def _instead(key: str, model: type[Section] | None) -> str:

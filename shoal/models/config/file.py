@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from shoal.mechanisms.spec import USER_SLOT
 from shoal.models.config.cell import CellSection
-from shoal.models.config.complaints import complaint
+from shoal.models.config.complaints import complaint, zero_character
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
@@ -177,6 +177,8 @@ def load(path: Path) -> Config:
     for variable, (section, key) in ENVIRONMENT.items():
         if variable in os.environ and isinstance(tree.setdefault(section, {}), dict):
             tree[section][key] = os.environ[variable]
+    if (problem := zero_character(tree, MODELS)) is not None:
+        raise ConfigError(f"{path}: {problem}")
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:

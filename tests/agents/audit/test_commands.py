@@ -20,7 +20,7 @@ from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.cli.main import app
 from shoal.agents.kafka.settings import settings_of
 from shoal.models.chain import chain
-from shoal.models.errors import AuditError, KafkaError, KeyFileError, LedgerError
+from shoal.models.errors import AuditError, ConfigError, KafkaError, KeyFileError, LedgerError
 from tests.support import tampering
 from tests.support.audit import audit, replay
 from tests.support.clone import Clone, Original
@@ -330,6 +330,23 @@ def test_without_brokers_only_sql_is_checked(clone: Clone) -> None:
     assert told.exit_code == 1
     assert told.stderr.startswith("shoal: note: topic: not compared")
     assert told.stdout == f'app "{clone.app}" metric "city" version 1 group "A" release 3: 1 before it are missing\n'
+
+
+def test_without_a_kafka_section_only_sql_is_checked(clone: Clone) -> None:
+    text = clone.config.read_text()
+    section = text[text.index("[kafka]") : text.index("[audit]")]
+    clone.change_config(section, "")
+    said = audit("verify", clone.config)
+    assert said.fields["notes"] == [
+        "topic: not compared, only SQL was checked: the configuration has no [kafka] section"
+    ]
+    assert said.ok
+    with pytest.raises(AuditError, match="has released nothing yet"):  # under the name of apps that have none
+        audit("replay", clone.config)
+    # and where workers have published under that name, a replay says what it lacks
+    assert clone.log("UPDATE partition_count SET app = 'shoal'") > 0
+    with pytest.raises(ConfigError, match="no .kafka. section, which this command needs"):
+        audit("replay", clone.config)
 
 
 def test_without_topics_only_sql_is_checked(clone: Clone) -> None:

@@ -27,7 +27,7 @@ from shoal.agents.audit.replay.scan import Scan, partition_counts
 from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.audit.verify import Finding
 from shoal.agents.kafka.changelog import Reader, group_offsets
-from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings, need_kafka
 from shoal.agents.kafka.topics import kafka_errors
 from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
@@ -72,8 +72,10 @@ async def replay(
         AuditError: there is nothing in Kafka to replay: the app has run over files only, or not at all.
         KafkaError: brokers do not answer, or a topic is missing.
         LedgerError: a metric is active in the ledger and missing in the configuration.
+        ConfigError: workers have published, and the configuration names no brokers.
     """
     agreed = Agreed(session)
+    need_kafka(session.config, session.path)
     with kafka_errors(settings):
         return await _Replay(session, settings, agreed, on_progress).run(from_events=from_events)
 
