@@ -5,20 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
-from shoal.mechanisms.continual_mean.source import Source
+from shoal.mechanisms.continual_mean.observed import ObservedMean
+from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
-from shoal.mechanisms.outlook import (
-    Cost,
-    Look,
-    Outlook,
-    capped,
-    caps,
-    halved,
-    of_algorithm,
-    smallest,
-)
+from shoal.mechanisms.outlook import Cost, Look, Outlook, capped, caps, halved, of_algorithm, smallest
 from shoal.mechanisms.plan import Spec, varied
 
+Source = StatedMean | ObservedMean
 CADENCES = tuple(60_000_000 * minutes for minutes in (1, 10, 60, 360, 1440, 10_080, 43_200))
 FEWEST, MANY = 4, 30  # releases of a cadence that is considered; of one that is recommended
 FREQUENT = 1.25  # what a finer cadence may cost in error

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from shoal.mechanisms.error_bars import Scales, noise_quantile, noise_sd
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.workload import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +39,6 @@ class Prospect(Protocol):
     def likely(self, tau: float) -> tuple[float, float] | None:
         """The bounds of the noise's standard deviation in four cases of five; None if chance has no part in it."""
         ...
-
-
-class Countable(Protocol):
-    """A mean whose noise follows from the pattern alone."""
-
-    @property
-    def grid(self) -> Grid: ...
-
-    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """The samples that count, and the scales of the noise of their sum."""
-        ...
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The releases of any algorithm but sharp: its trees at the counts of the pattern."""
-
-    mean: Countable
-    pattern: Pattern
-
-    def at(self, tau: float) -> Expected:
-        samples, scales = self.mean.counted(self.pattern, tau)
-        return expected(self.mean.grid, samples, self.pattern.samples(None, tau), scales)
-
-    def likely(self, tau: float) -> None: ...
 
 
 def expected(grid: Grid, samples: int, total: int, scales: Scales) -> Expected:

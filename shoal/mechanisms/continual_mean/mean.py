@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from shoal.mechanisms import check
-from shoal.mechanisms.continual_mean.forecast import Counted, Prospect
+from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, Releaser, Statistic
@@ -73,6 +73,21 @@ class MeanParameters(Statistic):
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The releases to come of any algorithm but sharp: its trees at the counts of the pattern."""
+
+    mean: MeanParameters
+    pattern: Pattern
+
+    def at(self, tau: float) -> Expected:
+        samples, scales = self.mean.counted(self.pattern, tau)
+        return expected(self.mean.grid, samples, self.pattern.samples(None, tau), scales)
+
+    def likely(self, tau: float) -> None:
+        """Always None: chance has no part in it."""
 
 
 class Headed:

@@ -19,7 +19,7 @@ from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
-from shoal.mechanisms.continual_mean.source import About, Source, is_useful, one_mean, width_of
+from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
 from shoal.mechanisms.observed import Observed, Sample, Sent
 from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
@@ -92,7 +92,7 @@ class ObservedMean:
     def final(self, spec: Spec) -> Look:
         return self.outlook(spec).looks[-1]
 
-    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
+    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple["ObservedMean", Spec]]:
         """The same source with more epsilon; more users or time are not in the file."""
         return [(self, more_epsilon(spec, factor))] if what == "epsilon" and factor in FACTORS else []
 

@@ -5,22 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from shoal.mechanisms.continual_mean import WITH_PRIOR
-from shoal.mechanisms.continual_mean.comparison import Comparison
+from shoal.mechanisms.continual_mean.comparison import Comparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
-from shoal.mechanisms.continual_mean.source import USEFUL, Source, width_of
+from shoal.mechanisms.continual_mean.source import USEFUL, width_of
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
-from shoal.mechanisms.outlook import (
-    HIGHEST,
-    Look,
-    Outlook,
-    by_cap,
-    cap_panel,
-    of_algorithm,
-    refusals,
-    times,
-)
+from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Noise, Panel, Plan, Spec, Table, head, marks
 from shoal.mechanisms.words import cadence, duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated
@@ -54,8 +45,9 @@ def final_noise(spec: Spec, users: int) -> Noise:
 
 
 def _source(spec: Spec, coordinate: int, workload: Stated | Observed) -> Source:
-    kind = ObservedMean if isinstance(workload, Observed) else StatedMean
-    return kind.of(spec, coordinate, workload)  # type: ignore[arg-type]  # each its own kind of workload
+    if isinstance(workload, Observed):
+        return ObservedMean.of(spec, coordinate, workload)
+    return StatedMean.of(spec, coordinate, workload)
 
 
 class Report(Comparison):

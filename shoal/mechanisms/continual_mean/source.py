@@ -1,14 +1,12 @@
-"""Where the outlooks of a mean come from: what a plan asks of a workload, stated or observed."""
+"""What the plans of a mean over stated users and over a file have in common."""
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.group_outlook import GroupsOutlook
-from shoal.mechanisms.outlook import Look, Outlook
+from shoal.mechanisms.outlook import Look
 from shoal.mechanisms.plan import Spec
 
 USEFUL = Fraction(1, 4)  # of the range: a release is useful if its noise interval is narrower
@@ -23,26 +21,6 @@ class About(NamedTuple):
     pattern: str
     spread: float | None  # part of the range that values are assumed to lie in
     sampling_error: float  # how far the mean of all samples is from that of the law, if samples are independent
-
-
-class Source(Protocol):
-    """One coordinate of a metric, over a workload."""
-
-    def about(self, spec: Spec) -> About: ...
-
-    def outlook(self, spec: Spec) -> Outlook: ...
-
-    def final(self, spec: Spec) -> Look:
-        """The last of the looks of `outlook`."""
-        ...
-
-    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple["Source", Spec]]:
-        """The same source with more epsilon, users or time; nothing where that cannot be told."""
-        ...
-
-    def groups(self, spec: Spec) -> GroupsOutlook | None:
-        """The outlook of the other groups; None where there are none."""
-        ...
 
 
 def one_mean(spec: Spec, coordinate: int) -> MeanParameters:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
-from shoal.mechanisms.continual_mean.source import About, Source, is_useful, one_mean, width_of
+from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spaced
 from shoal.mechanisms.plan import Spec, varied
@@ -65,7 +65,7 @@ class StatedMean:
             *self.of_groups, GroupOutlook(None, self.users, self.samples, last.left_out, last.error)
         )
 
-    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple[Source, Spec]]:
+    def scaled(self, spec: Spec, what: str, factor: float) -> Sequence[tuple["StatedMean", Spec]]:
         """The same source with more epsilon, users or time; with more time, the cap is as before or larger."""
         if what == "epsilon":
             return [(self, more_epsilon(spec, factor))]

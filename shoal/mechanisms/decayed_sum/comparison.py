@@ -12,7 +12,7 @@ from typing import Self
 from shoal.mechanisms.decayed_sum import SUMS
 from shoal.mechanisms.decayed_sum.forecast import Expected, StepProspect, by_hand, prospect
 from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_sum.workload import Source
+from shoal.mechanisms.decayed_sum.workload import Source, Steady
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -174,19 +174,19 @@ def _halved(advised: Spec, outcome: Look, tried: list[int], forecasts: Forecasts
 
 
 def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> GroupsOutlook | None:
-    work, others = forecasts.source.work, forecasts.source.others
+    source, work = forecasts.source, forecasts.source.work
     configured = of_algorithm(outlooks, spec.algorithm)
     if work.of_groups is None or configured.refused is not None:
         return None
-    if not others:
+    if isinstance(source, Steady) or not source.others:
         last = configured.looks[-1]
         return GroupsOutlook.alike(
             *work.of_groups, GroupOutlook(None, work.users, work.samples, last.left_out, last.error)
         )
     looked_at = []
-    for name, source in others.items():
-        last = Forecasts(source).final(spec)
-        looked_at.append(GroupOutlook(name, source.work.users, source.work.samples, last.left_out, last.error))
+    for name, group in source.others.items():
+        last = Forecasts(group).final(spec)
+        looked_at.append(GroupOutlook(name, group.work.users, group.work.samples, last.left_out, last.error))
     if spec.statistic == "mean":
         return GroupsOutlook.of(looked_at, *work.of_groups, work.group)
     # A sum's error is as large as it is beside the sum.

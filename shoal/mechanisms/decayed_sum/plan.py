@@ -12,16 +12,7 @@ from shoal.mechanisms.decayed_sum.comparison import Comparison, Forecasts, typic
 from shoal.mechanisms.decayed_sum.workload import Source, Steady, Steps
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
-from shoal.mechanisms.outlook import (
-    HIGHEST,
-    Look,
-    Outlook,
-    by_cap,
-    cap_panel,
-    of_algorithm,
-    refusals,
-    times,
-)
+from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Marks, Noise, Panel, Plan, Spec, Table, head
 from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 from shoal.mechanisms.decayed_sum.forecast import Counted, Flow
 from shoal.mechanisms.group_outlook import by_size, some
@@ -32,22 +31,6 @@ class StepWorkload:
     of_groups: tuple[int, int] | None = None  # what it is one group of: how many groups, and users of them all
 
 
-class Source(Protocol):
-    """A metric over a workload."""
-
-    @property
-    def work(self) -> StepWorkload: ...
-
-    def flow(self, spec: Spec) -> Flow | Counted:
-        """The samples over time, and which of them count under these settings."""
-        ...
-
-    @property
-    def others(self) -> Mapping[str, "Source"]:
-        """The other groups of a file that are looked at, by name; none where groups are alike or there are none."""
-        ...
-
-
 # -------------------------------------------------------------------- stated
 
 
@@ -57,7 +40,6 @@ class Steady:
 
     stated: Stated
     work: StepWorkload
-    others: Mapping[str, Source] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: Spec, stated: Stated) -> "Steady":
@@ -135,7 +117,7 @@ class Steps:
     work: StepWorkload
     first: int
     there: Sequence[int]  # samples of each step
-    others: Mapping[str, Source] = field(default_factory=dict, repr=False)  # groups that are looked at, it among them
+    others: Mapping[str, "Steps"] = field(default_factory=dict, repr=False)  # groups looked at, it among them
 
     @classmethod
     def of(cls, spec: Spec, observed: Observed) -> "Steps":
@@ -176,3 +158,6 @@ class Steps:
 
 def _listed(counts: Counter[int], first: int, steps: int) -> list[int]:
     return [counts[first + step] for step in range(steps)]
+
+
+Source = Steady | Steps

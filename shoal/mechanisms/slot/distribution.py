@@ -32,9 +32,7 @@ from shoal.mechanisms.statistic import Estimate
 
 WHOLE = 10**9  # shares are published as multiples of 1 / this
 FEW = 200  # draws that are made faster one by one than as a block; they are the same
-QUANTILE = -math.log(1 - error_bars.COVERAGE) / math.sqrt(
-    2
-)  # of one Laplace draw, in sds; of a sum of several it is less
+QUANTILE = -math.log(1 - error_bars.COVERAGE) / math.sqrt(2)  # of one Laplace draw, in sds; of several it is less
 
 
 def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:

@@ -24,12 +24,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means.linear import noised
-from shoal.mechanisms.slot.worst_error import (
-    mean_and_variance_error,
-    mean_error,
-    variance_error,
-    variance_sensitivity,
-)
+from shoal.mechanisms.slot.worst_error import mean_and_variance_error, mean_error, variance_error, variance_sensitivity
 from shoal.mechanisms.statistic import Estimate
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.mechanisms.continual_mean.forecast import Counted, Expected
-from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.forecast import Expected
+from shoal.mechanisms.continual_mean.mean import Counted, MeanParameters
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.forecast import SharpProspect
 from shoal.mechanisms.continual_mean.statistic import ALGORITHMS

@@ -28,10 +28,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shoal.mechanisms import check, error_bars
+from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.grid import LARGEST
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
-from shoal.mechanisms.slot.means.few_users_point import PointChoice, decimal, precise
+from shoal.mechanisms.slot.means.few_users_point import PointChoice, precise
 from shoal.mechanisms.statistic import Estimate
 
 PARTS = 1 << 16  # of a grid step, that clipped means are counted in

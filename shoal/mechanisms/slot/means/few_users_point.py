@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from heapq import merge
@@ -27,6 +27,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from shoal.mechanisms import check
+from shoal.mechanisms.decimals import decimal
 
 _DIGITS, _SPARE = 60, 10  # of decimals; those of them that rounding may take
 _WORD = 64
@@ -175,8 +176,3 @@ def _garbage(rate: Fraction, delta: Fraction) -> int:
 def precise(digits: int) -> AbstractContextManager[Context]:
     """A context for decimals of this many digits and any exponent; `_SPARE` of the digits absorb rounding errors."""
     return localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX))
-
-
-def decimal(value: Fraction | int) -> Decimal:
-    """The number in the current context."""
-    return Decimal(value.numerator) / value.denominator
