@@ -10,7 +10,7 @@ import subprocess
 import sys
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -30,25 +30,45 @@ def block(page: str, language: str, mentions: str) -> str:
     return str(body)
 
 
+def examples(folder: Path) -> Path:
+    """A fresh folder with the examples, and nothing else."""
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("*.key", "*.used", "*.db*"))
+    return folder
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A fresh folder with the examples, and nothing else."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("*.key", "*.used", "*.db*"))
-    return tmp_path
+    return examples(tmp_path)
 
 
 def sh(commands: str, folder: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    """What the commands print, without the coverage of their code, which other tests measure."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["sh", "-e"], input=commands, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+        ["sh", "-e"], input=commands, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def releases(output: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+class Run(NamedTuple):
+    folder: Path
+    again: str  # the command that reads the events: all but the new key
+    releases: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The commands for a file, run as they stand, but for the environment's activation."""
+    folder = examples(tmp_path_factory.mktemp("checkout"))
+    activate, commands = block(EXAMPLES, "sh", "shoal run").split("\n", 1)
+    assert activate == ". .venv/bin/activate"
+    return Run(folder, commands.split("\n", 1)[1], releases(sh(commands, folder)))
 
 
 def test_the_configuration_is_that_of_the_examples() -> None:
@@ -59,19 +79,18 @@ def test_the_configuration_is_that_of_the_examples() -> None:
     assert event == orjson.loads((ROOT / "examples" / "purchases.jsonl").read_bytes().splitlines()[0])
 
 
-def test_its_commands_for_a_file_run_and_print_what_it_shows(checkout: Path) -> None:
-    # when the commands are run as they stand, but for the environment's activation
-    activate, commands = block(EXAMPLES, "sh", "shoal run").split("\n", 1)
-    assert activate == ". .venv/bin/activate"
-    output = sh(commands, checkout)
-    # then there are nine releases, and all of the last one but its noise is what the README shows
-    found = releases(output)
-    shown = orjson.loads(block(EXAMPLES, "json", "noise_sd"))
-    assert len(found) == 9
-    assert list(found[-1]) == list(shown)
-    assert {name: found[-1][name] for name in shown.keys() - NOISY} == {
-        name: shown[name] for name in shown.keys() - NOISY
-    }
+def test_its_commands_for_a_file_run_and_print_what_it_shows(run: Run) -> None:
+    # when the commands are run, then there are nine releases, and all of the last one but its noise is as shown
+    shown, last = orjson.loads(block(EXAMPLES, "json", "noise_sd")), run.releases[-1]
+    assert len(run.releases) == 9
+    assert list(last) == list(shown)
+    assert {name: last[name] for name in shown.keys() - NOISY} == {name: shown[name] for name in shown.keys() - NOISY}
+    # and the same once more, to the byte; but not with other events
+    assert releases(sh(run.again, run.folder)) == run.releases
+    events = run.folder / "examples" / "purchases.jsonl"
+    events.write_bytes(events.read_bytes().replace(b"29.33", b"29.34"))
+    with pytest.raises(AssertionError, match="two values"):
+        sh(run.again, run.folder)
 
 
 def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
@@ -89,10 +108,9 @@ def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     assert round((found[-1]["high"] - found[-1]["low"]) / 2) == int(textbook)
 
 
-def test_the_example_knows_nothing_for_as_many_days_as_it_says(checkout: Path) -> None:
-    found = releases(sh(block(EXAMPLES, "sh", "shoal run").split("\n", 1)[1], checkout))
-    assert [one["samples"] for one in found[:6]] == [0] * 6
-    assert all(one["samples"] for one in found[6:])
+def test_the_example_knows_nothing_for_as_many_days_as_it_says(run: Run) -> None:
+    assert [release["samples"] for release in run.releases[:6]] == [0] * 6
+    assert all(release["samples"] for release in run.releases[6:])
 
 
 TABLE = re.findall(r"^\| (1997-\d\d-\d\d) \| (.*) \|$", README, re.M)
