@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import nursery
+from tests.support.coverage_scope import Scope
 from tests.support.effort import tries
 from tests.support.kafka import Kafka
 from tests.support.postgres import Postgres
@@ -33,6 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kafka")
         if item.get_closest_marker("kafka") and not set(WITH_BROKERS).intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
+
+
+scope = Scope()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    scope.enter(item.path)
 
 
 def pytest_sessionfinish() -> None:

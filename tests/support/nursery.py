@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from tests.support.coverage_scope import ENVIRONMENT
+
 ROOT = Path(__file__).parents[2]
 SHOAL = "shoal.agents.cli.entry"
 LENGTH, END = 1 << 20, b"\n"  # of a part of a request at most; of a request
@@ -89,7 +91,9 @@ class Nursery:
             listener.bind(self.address)
             listener.listen()
             command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT, env=os.environ | ENVIRONMENT
+            )
 
     def close(self) -> None:
         """End it, and wait until it has written down what it measured."""
