@@ -85,7 +85,7 @@ def together(config: Config, charged: Loss) -> str:
 
 
 def _public(metrics: Sequence[MetricSection]) -> str:
-    """What is not protected: that they were there, and what else is pattern."""
+    """The sentence on what is not protected: presence, and what else is pattern."""
     paths = [(role, path) for metric in metrics for role, path in metric.paths().items() if role != "user"]
     where = dict.fromkeys(_PUBLIC.get(role, "where") for role, _ in paths if role != "time")
     fields = [metric.user for metric in metrics] + [path for _, path in paths]

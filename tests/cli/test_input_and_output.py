@@ -10,7 +10,8 @@ import time
 import pytest
 
 from shoal.agents.audit import key_file
-from shoal.agents.audit.ledger import Ledger, Request
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import Request
 from shoal.agents.audit.session import load_config, registered_readings, registration_of
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import InputError, LedgerError

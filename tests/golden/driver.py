@@ -13,8 +13,15 @@ from typing import Any
 from typer.testing import CliRunner
 
 from shoal.agents.audit.replay.bound_again import BoundAgain
-from shoal.agents.audit.replay.contributions import Sent, compare
-from shoal.agents.audit.replay.matching import ActivationMatcher, Expected, Findings, Found, ReleaseMatcher, name_of
+from shoal.agents.audit.replay.contributions import SentRows, compare
+from shoal.agents.audit.replay.matching import (
+    ActivationMatcher,
+    ExpectedRecord,
+    Findings,
+    FoundRecord,
+    ReleaseMatcher,
+    name_of,
+)
 from shoal.agents.cli.main import app
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
@@ -296,7 +303,7 @@ def _replay_bound(cluster: Cluster, index: int, messages: Sequence[tuple[int, Me
     source = cluster.sources[index]
     mark = json.loads(source.changelog[MARK])
     again = BoundAgain(cluster.config, TOPIC, lambda config: plan_of(config, SOURCES, HOMES), index, mark)
-    yielded, sent = ([Sent(cluster.plan) for _ in range(HOMES)] for _ in range(2))
+    yielded, sent = ([SentRows(cluster.plan) for _ in range(HOMES)] for _ in range(2))
     for home, message in again.take(source.log[: mark["offset"]]):
         yielded[home].add(message)
     for home, message in messages:
@@ -328,17 +335,19 @@ def _replay_release(
         releases.expect(_expected(((one.record_key, one.value) for one in taken.releases), "seq"))
         activations.expect(_expected(taken.activations, "level"))
     written = cluster.written
-    releases.find(Found(0, key, value, headers) for home, key, value, headers in written.releases if home == index)
-    activations.find(Found(0, key, value, ()) for home, key, value in written.activations if home == index)
+    releases.find(
+        FoundRecord(0, key, value, headers) for home, key, value, headers in written.releases if home == index
+    )
+    activations.find(FoundRecord(0, key, value, ()) for home, key, value in written.activations if home == index)
     activations.finish(releases.finish(machine.published_count))
     return releases.confirmed, activations.confirmed
 
 
-def _expected(made: Iterable[tuple[bytes, bytes]], number: str) -> Iterator[Expected]:
+def _expected(made: Iterable[tuple[bytes, bytes]], number: str) -> Iterator[ExpectedRecord]:
     for key, value in made:
         name = name_of(value, number)
         assert name is not None
-        yield Expected(name, key, value)
+        yield ExpectedRecord(name, key, value)
 
 
 # ---------------------------------------------------------------- commands

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.audit.ledger import Ledger, NotOwner
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.log import NotOwner
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.tables import Activation
 from tests.support.streams import (

@@ -23,7 +23,7 @@ NewCharge = tuple[str, Fraction, Fraction]  # what messages call it, epsilon, de
 
 @dataclass(frozen=True)
 class Charge:
-    """What one version was charged."""
+    """The charge of one metric version."""
 
     app: str
     metric: str
@@ -35,7 +35,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class BudgetReport:
-    """The budget, what is charged to it, what is left. A log without registrations has no budget yet."""
+    """The budget, what is charged to it, and what is left. A log without registrations has no budget yet."""
 
     epsilon: Fraction
     delta: Fraction
@@ -50,13 +50,12 @@ class BudgetReport:
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
-        """What may still be charged."""
         epsilon, delta = self.charged
         return self.epsilon - epsilon, self.delta - delta
 
 
 def report(connection: Connection) -> BudgetReport | None:
-    """The budget and all charges, whatever their app and state."""
+    """The budget and all charges, of every app and in every state."""
     budget = connection.execute(select(Budget.epsilon, Budget.delta, Budget.unit)).one_or_none()
     if budget is None:
         return None
@@ -67,7 +66,7 @@ def report(connection: Connection) -> BudgetReport | None:
 
 
 def write_budget(connection: Connection, epsilon: Fraction, delta: Fraction, *, unit: str | None = None) -> None:
-    """Make or (without a unit) change the budget, and write down that it was."""
+    """Make the budget, or change it (without a unit), and log that."""
     if unit is not None:
         connection.execute(insert(Budget).values(one=1, epsilon=epsilon, delta=delta, unit=unit))
     else:
@@ -82,7 +81,7 @@ def check_budget(
     unit: str,
     charges: Iterable[tuple[str, Fraction, Fraction]],
 ) -> None:
-    """Old charges and new ones (name, epsilon, delta) must fit into the stored budget and into the configured one."""
+    """Refuse unless old charges and new ones (name, epsilon, delta) fit into the stored and the configured budget."""
     book = report(connection) or BudgetReport(epsilon, delta, unit, ())
     if parse_unit(book.unit) != parse_unit(unit):
         raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")

@@ -27,7 +27,7 @@ def check_whole(connection: Connection) -> None:
 
 
 def lost_rows(table: str, reason: str) -> LedgerError:
-    """What is said of a table that has lost rows."""
+    """The error about a table that has lost rows."""
     return LedgerError(
         f"[audit] url: table {table} of the audit log has lost rows: {reason}; restore the log as it was, or start "
         "anew with another log, another key and another [kafka] app"
@@ -35,7 +35,7 @@ def lost_rows(table: str, reason: str) -> LedgerError:
 
 
 def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Table, and what shows that it lost rows."""
+    """Each table that lost rows, and what shows it."""
     budget, changes, versions, owners = (
         connection.execute(select(table).limit(1)).first() is not None
         for table in (Budget.one, BudgetChange.number, MetricVersion.version, Owner.version)
@@ -56,7 +56,7 @@ def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def _missing_partners(connection: Connection) -> Iterator[tuple[str, str]]:
-    """A version has an owner, and workers that own one have read its topic: none is without the other."""
+    """Each version has an owner, and the topic of one that workers own has been read."""
     names = ("app", "metric", "version")
     same = and_(*(getattr(MetricVersion, name) == getattr(Owner, name) for name in names))
     named = select(MetricVersion.metric, MetricVersion.version)
@@ -73,7 +73,7 @@ def _missing_partners(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def _without_rows(table: Any, column: Any) -> Any:
-    """Versions of which the log must have rows in a table, and has none."""
+    """Select versions of which a table must have rows, and has none."""
     same = [getattr(table, name) == getattr(Owner, name) for name in ("app", "metric", "version")]
     due = select(Owner.metric, Owner.version, column.label("rows")).where(column > 0)
     return due.where(~exists().where(and_(*same))).limit(1)

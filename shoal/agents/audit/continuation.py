@@ -46,12 +46,14 @@ class Continuation:
             return
         standing = self._ledger.standing(self._app)
         self._began = True
-        self._by_workers = any(standing.owners[one].by_workers for one in self._versions & standing.owners.keys())
+        self._by_workers = any(
+            standing.owners[version].by_workers for version in self._versions & standing.owners.keys()
+        )
         self._published = {group: head.seq for group, head in standing.heads.items() if group[:2] in self._versions}
         self._missing = dict(self._published)
         for group, seq in self._published.items():
             self._counts[group.metric, group.version] += seq
-        self._activated = {one for one in standing.activated if one[0][:2] in self._versions}
+        self._activated = {version for version in standing.activated if version[0][:2] in self._versions}
         # Those of workers may be in the log before their releases are, and nothing new follows them here.
         self._unmade = set() if self._by_workers else set(self._activated)
         if self._by_workers and not self._published:
@@ -59,7 +61,7 @@ class Continuation:
 
     @property
     def repeats_only(self) -> bool:
-        """Whether workers own the stream; to be asked after the run is registered."""
+        """Whether workers own the stream; to be asked once the run is registered."""
         self._begin()
         return self._by_workers
 
@@ -107,30 +109,30 @@ class Continuation:
             )
 
     def _look(self, output: Output) -> bool:
-        """Note what was made again; whether anything is new."""
+        """Note what was made again, and return whether anything is new."""
         for row in output.activations:
             self._unmade -= _activated_by(row)
         new = any(not self._is_logged(row) for row in output.activations)
         if not self._published:
             return new or bool(output.made)
-        for group, seq, _ in _places(output):
+        for group, seq, _ in _releases(output):
             new = new or seq > self._published.get(group, 0)
             if seq == self._missing.get(group):
                 del self._missing[group]
         return new
 
     def _is_logged(self, activation: bytes) -> bool:
-        """Whether the log had this activation, of whatever value: it came with a release that is there, too."""
+        """Whether the log has this activation, of whatever value: it came with a release that is there, too."""
         return _activated_by(activation) <= self._activated
 
     def _write(self) -> list[Output]:
-        """What is repeated first: if it differs, nothing new is written."""
+        """Write repeats first: if one differs, nothing new is written."""
         done, self._waiting = self._waiting, []
         rows = []
-        for group, seq, row in (place for one in done for place in _places(one)):
+        for group, seq, row in (release for output in done for release in _releases(output)):
             rows.append((seq > self._published.get(group, 0), row))
             self._counts[group.metric, group.version] += rows[-1][0]
-        activations = [(not self._is_logged(row), row) for one in done for row in one.activations]
+        activations = [(not self._is_logged(row), row) for output in done for row in output.activations]
         for new in (False, True):
             some = [row for is_new, row in rows if is_new == new]
             with_them = [row for is_new, row in activations if is_new == new]
@@ -141,9 +143,9 @@ class Continuation:
 
 
 def _activated_by(row: bytes) -> set[tuple[Group, int]]:
-    return {(group_of(said), said["level"]) for _, said in read_records([row], "level")}
+    return {(group_of(fields), fields["level"]) for _, fields in read_records([row], "level")}
 
 
-def _places(output: Output) -> Iterator[tuple[Group, int, bytes]]:
+def _releases(output: Output) -> Iterator[tuple[Group, int, bytes]]:
     for row, fields in read_records(output.made, "seq"):
         yield group_of(fields), fields["seq"], row

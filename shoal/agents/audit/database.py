@@ -38,7 +38,7 @@ class Unavailable(LedgerError):
 
 
 def now() -> str:
-    """The wall clock, for what people read: no release and no decision depends on it."""
+    """The wall clock, for people to read: no release and no decision depends on it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -68,12 +68,11 @@ class Database:
                 yield connection
 
     def close(self) -> None:
-        """Close all connections."""
         self._engine.dispose()
 
 
 def _read_url(url: str) -> URL:
-    """Refuse what is no database of ours; name the driver."""
+    """Refuse URLs that are not of our databases, and name the driver."""
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -110,7 +109,7 @@ def _sqlite(url: URL, patience: float) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Readers beside one writer. SQLite does not always wait its busy timeout for this change of mode; we do."""
+    """Let readers work beside a writer. SQLite does not always wait its busy timeout for this change of mode; we do."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -129,7 +128,7 @@ def _postgresql(url: URL, patience: float) -> Engine:
 
 @contextmanager
 def _reachable() -> Iterator[None]:
-    """One error for every way in which a database can be away; faults of ours stay what they are."""
+    """Turn every way in which a database can be away into one error; our own faults stay what they are."""
     try:
         yield
     except PoolTimeoutError as error:
@@ -146,7 +145,7 @@ def _reachable() -> Iterator[None]:
 
 
 def bring_to_head(database: Database, *, migrate: bool) -> str:
-    """Make the schema the one this code knows, if `migrate`, and check that it is; return the log's id."""
+    """Bring the schema to the one this code knows, if `migrate`, and check that it is; return the log's id."""
     script = _steps()
     with database.read() as connection:
         current = _revision(connection, script)
@@ -163,7 +162,7 @@ def bring_to_head(database: Database, *, migrate: bool) -> str:
 
 
 def upgrade(connection: Connection) -> None:
-    """All steps up to head, in the caller's transaction, and of a new log its random id."""
+    """Take all steps up to head, in the caller's transaction, and give a new log its random id."""
     config = _alembic_config()
     config.attributes["connection"] = connection
     is_new = MigrationContext.configure(connection).get_current_revision() is None
@@ -179,10 +178,10 @@ def log_id(connection: Connection) -> str:
     Raises:
         LedgerError: it is gone.
     """
-    found = connection.execute(select(Log.id)).scalar_one_or_none()
-    if found is None:
+    id_ = connection.execute(select(Log.id)).scalar_one_or_none()
+    if id_ is None:
         raise lost_rows("log", "its id is gone, to which keys and topics are bound")
-    return found
+    return id_
 
 
 @cache
@@ -199,7 +198,7 @@ def _alembic_config() -> Config:
 
 
 def _revision(connection: Connection, script: ScriptDirectory) -> str | None:
-    """Where the schema stands; refused when only newer code knows the place."""
+    """The schema's revision; refused when only newer code knows it."""
     current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current not in {step.revision for step in script.walk_revisions()}:
         raise LedgerError(f"[audit] url: the schema ({current}) is newer than this shoal; install the newer version")

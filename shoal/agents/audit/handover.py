@@ -17,7 +17,7 @@ from shoal.stream.topic import TopicPlan
 
 
 @dataclass(frozen=True)
-class Place:
+class VersionPartition:
     """One version in one partition of the contributions."""
 
     version: Version
@@ -25,7 +25,7 @@ class Place:
 
 
 class MadeAgain:
-    """The versions of one worker that wait, and what it knows of them."""
+    """The versions of one worker whose new releases wait, and what it knows of other workers."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class MadeAgain:
         self._learn(owners)
 
     def _learn(self, owners: Mapping[Version, Ownership]) -> None:
-        found = {version: owners[version].made_again for version in self._versions & owners.keys()}
-        self._open = {version: made for version, made in found.items() if made is not None}
+        known = {version: owners[version].made_again for version in self._versions & owners.keys()}
+        self._open = {version: partitions for version, partitions in known.items() if partitions is not None}
 
     @property
     def open(self) -> set[Version]:
-        """Versions of which new releases are withheld, since some partition has not made all again."""
+        """Versions whose new releases are withheld, since some partition has not made all again."""
         return set(self._open)
 
     def is_clear(self, label: str) -> bool:
@@ -53,7 +53,7 @@ class MadeAgain:
         metric, _, version = label.rpartition("/")
         return (metric, int(version)) not in self._open
 
-    def ask(self, made: Iterable[Place]) -> None:
+    def ask(self, made: Iterable[VersionPartition]) -> None:
         """Report to the ledger what partitions of this worker have made again, and learn of the others."""
         new: dict[Version, set[int]] = {}
         for place in made:
@@ -63,15 +63,15 @@ class MadeAgain:
 
 
 def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> dict[int, dict[str, dict[str, int]]]:
-    """Of each contributions partition: the last release that the log has of every group which it releases, by label."""
+    """For each contributions partition, by label: the last logged release of every group that it releases."""
     metrics = {
         (metric.section.name, metric.section.version): (plan, metric) for plan in plans for metric in plan.metrics
     }
     homes: dict[int, dict[str, dict[str, int]]] = {}
     for group, head in heads.items():
-        found = metrics.get(group[:2])
-        if found is not None:
-            plan, metric = found
+        known = metrics.get(group[:2])
+        if known is not None:
+            plan, metric = known
             # What shares its releases has them where its samples are.
             key = record_key(group.metric, None if metric.section.kind.shared else group.group)
             homes.setdefault(plan.home_of(key), {}).setdefault(metric.label, {})[group.group] = head.seq

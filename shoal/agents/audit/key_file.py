@@ -132,12 +132,12 @@ def compare(path: Path, log_id: str, app: str, versions: Iterable[Version], regi
 
 
 def _note(value: str) -> str:
-    """What stands behind the log's id."""
+    """The note behind the log's id."""
     return value.partition(" ")[2]
 
 
 def _count(value: str) -> int:
-    """How many releases are remembered."""
+    """The number of releases that are remembered."""
     note = _note(value)
     return int(note) if note.isdecimal() else 0
 
@@ -147,13 +147,13 @@ def _name(version: Version) -> str:
 
 
 def _published_name(app: str, version: Version) -> str:
-    """Under which is remembered what an app has published of a version."""
+    """The name under which is remembered what an app has published of a version."""
     return f"{app}:{_name(version)}"
 
 
 @contextmanager
 def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
-    """What `FILE.used` says, which nobody else changes meanwhile."""
+    """The content of `FILE.used`, locked against other processes."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
         used = _read_used(path)
@@ -217,13 +217,13 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _used(path: Path) -> Path:
-    """Beside the file itself, not beside a link to it: a key under two names is one key."""
+    """The path beside the file itself, not beside a link to it: a key under two names is one key."""
     real = path.resolve()
     return real.with_name(real.name + ".used")
 
 
 def _read_used(path: Path) -> dict[str, str]:
-    """Metric version -> log id. What cannot be understood is refused: guessing could use a key twice."""
+    """Metric version -> log id. A file that cannot be understood is refused: a guess could use a key twice."""
     try:
         content = orjson.loads(_used(path).read_bytes())
     except FileNotFoundError:
@@ -260,7 +260,7 @@ def _write_used(path: Path, used: dict[str, str], *, force: bool = True) -> None
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name survives a power cut."""
+    """Let the new name survive a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -16,32 +16,13 @@ from sqlalchemy import Connection, select
 from shoal.agents.audit import budget, log, owners, registration
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.completeness import check_whole, lost_rows
-from shoal.agents.audit.database import Database, Unavailable, bring_to_head
-from shoal.agents.audit.log import Appended, Equivocation, Group, Head, MissingSeq, NotOwner, StreamEnded
+from shoal.agents.audit.database import Database, bring_to_head
+from shoal.agents.audit.log import Appended, Group, Head, NotOwner
 from shoal.agents.audit.owners import Ownership, Version
-from shoal.agents.audit.registration import Agreement, Registration, Request, ended_when, version_name
+from shoal.agents.audit.registration import Agreement, Request, ended_when, version_name
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import ENDED, RETIRED, MetricVersion
-
-__all__ = [
-    "Agreement",
-    "Appended",
-    "BudgetReport",
-    "End",
-    "Equivocation",
-    "Group",
-    "Head",
-    "Ledger",
-    "MissingSeq",
-    "NotOwner",
-    "Ownership",
-    "Registration",
-    "Request",
-    "Standing",
-    "StreamEnded",
-    "Unavailable",
-]
 
 
 @dataclass(frozen=True)
@@ -106,17 +87,17 @@ class Ledger:
             return registration.examine(connection, request)
 
     def versions(self, app: str) -> list[MetricVersion]:
-        """The registered versions of an app, detached rows: state, end and all."""
+        """The registered versions of an app, as detached rows."""
         with self.database.read() as connection:
             return [row for row in registration.versions(connection) if row.app == app]
 
     def known_versions(self, app: str) -> dict[Version, int | None]:
-        """All registered versions, of any app, with what file runs of this one have released; None: workers own it."""
+        """All versions, of any app, with the number of releases by file runs of this app; None: its workers own it."""
         with self.database.read() as connection:
-            found: dict[Version, int | None]
-            found = {(row.metric, row.version): 0 for row in registration.versions(connection)}
+            versions: dict[Version, int | None]
+            versions = {(row.metric, row.version): 0 for row in registration.versions(connection)}
             mine = owners.owners(connection, app).items()
-            return found | {version: None if owner.by_workers else owner.releases for version, owner in mine}
+            return versions | {version: None if owner.by_workers else owner.releases for version, owner in mine}
 
     def standing(self, app: str) -> Standing:
         """What is published and who owns it: to be read after a registration, which settles that.
@@ -125,20 +106,20 @@ class Ledger:
             LedgerError: the log has lost releases.
         """
         with self.database.read() as connection:
-            found = owners.owners(connection, app)
+            ownerships = owners.owners(connection, app)
             heads = log.heads(connection, app)
             activated = log.activated(connection, app)
-        there = Counter[Version]()
+        logged = Counter[Version]()
         for group, head in heads.items():
-            there[group.metric, group.version] += head.seq
-        for (metric, version), owner in sorted(found.items()):
-            if there[metric, version] < owner.releases:
+            logged[group.metric, group.version] += head.seq
+        for (metric, version), owner in sorted(ownerships.items()):
+            if logged[metric, version] < owner.releases:
                 due, name = owner.releases, version_name(metric, version)
-                raise lost_rows("release", f"{due} are due of {name}, and {there[metric, version]} are there")
-        return Standing(heads, found, activated)
+                raise lost_rows("release", f"{due} are due of {name}, and {logged[metric, version]} are there")
+        return Standing(heads, ownerships, activated)
 
     def partitions(self, app: str) -> dict[str, int]:
-        """Partitions of the topics that an app's workers have read; none of them for file runs alone."""
+        """Partitions of the topics that an app's workers have read; empty after file runs alone."""
         with self.database.read() as connection:
             return registration.known_partitions(connection, app)
 
@@ -192,7 +173,7 @@ class Ledger:
     def made_again(
         self, app: str, made: Mapping[Version, set[int]] | None = None, *, partitions: int = 0
     ) -> dict[Version, Ownership]:
-        """Note which contributions partitions have made again what file runs published; the owners, as they are now."""
+        """Note which contributions partitions have made file runs' releases again; return the present owners."""
         if made:
             with self.database.write() as connection:
                 owners.note_made_again(connection, app, made, partitions)
@@ -204,12 +185,7 @@ class Ledger:
         place = Group(metric, version, group or "")
         with self.database.read() as connection:
             stored = log.published(connection, app, {place: (seq, seq)}).get(place, [])
-        return next((one.body.encode() for one in stored if one.seq == seq), None)
-
-    def end(self, app: str, metric: str, version: int, at: str, input_digest: str) -> None:
-        """Write down the end of a file; its repetition is welcome, another input is refused."""
-        with self.database.write() as connection:
-            _end(connection, app, End(metric, version, at, input_digest), None)
+        return next((release.body.encode() for release in stored if release.seq == seq), None)
 
     def retire(self, app: str, metric: str, version: int) -> None:
         """Take a version out of use for good; its charge stays."""
@@ -229,7 +205,7 @@ class Ledger:
             return budget.report(connection)
 
     def raise_budget(self, epsilon: Fraction, delta: Fraction) -> BudgetReport:
-        """Raise the budget, and log that it was; the same again is nothing new."""
+        """Raise the budget, and log that; raising it to what it is changes nothing."""
         with self.database.write() as connection:
             registration.lock(connection)
             check_whole(connection)
@@ -266,5 +242,6 @@ def _end(connection: Connection, app: str, end: End, run: str | None) -> None:
     version = (end.metric, end.version)
     if row.state != ENDED and run is not None and (others := owners.of_others(connection, app, [version], run)):
         raise NotOwner(f"{version_name(*version)}: {others[version]}; it is not ended", Group(*version, ""))
-    told = {"ended_at": end.at, "input_digest": end.input_digest}
-    registration.set_state(connection, app, end.metric, end.version, ENDED, **told)
+    registration.set_state(
+        connection, app, end.metric, end.version, ENDED, ended_at=end.at, input_digest=end.input_digest
+    )

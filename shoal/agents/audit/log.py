@@ -33,7 +33,7 @@ ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
 
 
 class Group(NamedTuple):
-    """Where a chain belongs; '' is the group of a metric without groups."""
+    """The group whose releases form a chain; '' for a metric without groups."""
 
     metric: str
     version: int
@@ -51,8 +51,8 @@ class Head(NamedTuple):
     hash: bytes
 
 
-class Published(NamedTuple):
-    """A release as it stands in the log."""
+class LoggedRelease(NamedTuple):
+    """A release as the log has it."""
 
     seq: int
     body: str
@@ -78,7 +78,7 @@ class StreamEnded(Unwritten):
 
 
 class NotOwner(Unwritten):
-    """Something new of a version that another publishes."""
+    """A new release or activation of a version that another publishes."""
 
 
 class MissingSeq(Unwritten):
@@ -93,7 +93,7 @@ class MissingSeq(Unwritten):
 
 @dataclass
 class Appended:
-    """What became of a batch."""
+    """The result of appending a batch."""
 
     written: int = 0
     repeated: int = 0
@@ -136,11 +136,11 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
 
 
 def _continue(
-    group: Group, releases: list[tuple[int, str, str, str]], stored: list[Published], done: Appended
+    group: Group, releases: list[tuple[int, str, str, str]], stored: list[LoggedRelease], done: Appended
 ) -> list[dict[str, Any]]:
-    """Rows that lengthen the chain of a group; repeats are compared, what is behind a gap waits."""
-    known = {one.seq: one.body for one in stored}
-    digests = {0: FIRST} | {one.seq: one.hash for one in stored}
+    """Rows that lengthen the chain of a group; repeats are compared, and what is behind a gap waits."""
+    known = {release.seq: release.body for release in stored}
+    digests = {0: FIRST} | {release.seq: release.hash for release in stored}
     rows: list[dict[str, Any]] = []
     waiting: list[bytes] = []
     repeated = 0
@@ -157,7 +157,7 @@ def _continue(
         else:
             waiting.append(body.encode())
             if len(waiting) == 1:
-                done.faults.append(MissingSeq(group, max(one for one in digests if one < seq) + 1, seq))
+                done.faults.append(MissingSeq(group, max(release for release in digests if release < seq) + 1, seq))
     done.repeated += repeated
     done.waiting += waiting
     return rows
@@ -165,13 +165,13 @@ def _continue(
 
 @dataclass(frozen=True)
 class _Closed:
-    """Versions that take nothing new of this writer."""
+    """Versions of which this writer may add nothing new."""
 
     ended: set[Version]
     of_others: dict[Version, str]  # and why
 
     def refuse(self, group: Group) -> None:
-        """Raise if something new of this group may not be written."""
+        """Raise if nothing new of this group may be written."""
         if group[:2] in self.ended:
             raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
         if (reason := self.of_others.get(group[:2])) is not None:
@@ -179,7 +179,7 @@ class _Closed:
 
 
 def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], run: str | None) -> _Closed:
-    """Hold the versions that a batch is of, so that appends to one follow one another and none changes its owner."""
+    """Lock a batch's versions, so that appends to one follow one another and none changes its owner."""
     wanted: set[Version] = {(group.metric, group.version) for group in groups}
     states = owners.lock_versions(connection, app, wanted)
     for metric, version in sorted(wanted - states.keys()):
@@ -188,17 +188,29 @@ def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], ru
     return _Closed(ended, {} if run is None else owners.of_others(connection, app, wanted, run))
 
 
-def published(connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[Published]]:
+def published(
+    connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]
+) -> dict[Group, list[LoggedRelease]]:
     """Stored releases of each group between first - 1 and last, in order; where there are none, its head."""
-    found: dict[Group, list[Published]] = {}
+    releases_by_group: dict[Group, list[LoggedRelease]] = {}
     for row in connection.execute(_between(connection.dialect.name, app, ranges)):
         if row.seq is not None:
-            release = Published(row.seq, row.body, row.hash)
-            found.setdefault(Group(row.metric, row.version, row.group), []).append(release)
+            release = LoggedRelease(row.seq, row.body, row.hash)
+            releases_by_group.setdefault(Group(row.metric, row.version, row.group), []).append(release)
     for group, (first, _) in ranges.items():
-        if group not in found and first > 1 and (last := head(connection, app, group)):
-            found[group] = [last]
-    return {group: sorted(releases) for group, releases in found.items()}
+        if group not in releases_by_group and first > 1 and (last := head(connection, app, group)):
+            releases_by_group[group] = [last]
+    return {group: sorted(releases) for group, releases in releases_by_group.items()}
+
+
+def bodies(connection: Connection, app: str, names: Iterable[tuple[Group, int]]) -> dict[tuple[Group, int], str]:
+    """The releases of a batch, by group and seq, as the log has them; those that it lacks are left out."""
+    ranges: dict[Group, tuple[int, int]] = {}
+    for group, seq in names:
+        first, last = ranges.get(group, (seq, seq))
+        ranges[group] = (min(first, seq), max(last, seq))
+    stored = published(connection, app, ranges) if ranges else {}
+    return {(group, release.seq): release.body for group, releases in stored.items() for release in releases}
 
 
 def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tuple[Any, ...]]:
@@ -219,12 +231,12 @@ def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Se
     )
 
 
-def head(connection: Connection, app: str, group: Group) -> Published | None:
+def head(connection: Connection, app: str, group: Group) -> LoggedRelease | None:
     """The last release of a group."""
     chosen = (Release.metric == group.metric, Release.version == group.version, Release.group == group.group)
     wanted = select(Release.seq, Release.body, Release.hash).where(Release.app == app, *chosen)
     row = connection.execute(wanted.order_by(Release.seq.desc()).limit(1)).one_or_none()
-    return Published(row.seq, row.body, row.hash) if row else None
+    return LoggedRelease(row.seq, row.body, row.hash) if row else None
 
 
 def heads(connection: Connection, app: str) -> dict[Group, Head]:
@@ -248,8 +260,8 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
         try:
             if stored is None:
                 closed.refuse(group)
-                said = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
-                new[group, level] = {"app": app, **group._asdict(), "level": level, **said}
+                columns = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
+                new[group, level] = {"app": app, **group._asdict(), "level": level, **columns}
             elif stored == body:
                 done.repeated += 1
             else:
@@ -265,7 +277,7 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
 
 
 def activation(connection: Connection, app: str, group: Group, level: int) -> str | None:
-    """The activation of a level of a group, as it was published."""
+    """An activation as it was published."""
     names = (Activation.metric, Activation.version, Activation.group)
     chosen = (name == part for name, part in zip(names, group, strict=True))
     wanted = select(Activation.body).where(Activation.app == app, *chosen, Activation.level == level)
@@ -275,12 +287,12 @@ def activation(connection: Connection, app: str, group: Group, level: int) -> st
 def activated(connection: Connection, app: str) -> set[tuple[Group, int]]:
     """Group and level of all activations."""
     columns = (Activation.metric, Activation.version, Activation.group, Activation.level)
-    found = connection.execute(select(*columns).where(Activation.app == app))
-    return {(Group(row.metric, row.version, row.group), row.level) for row in found}
+    rows = connection.execute(select(*columns).where(Activation.app == app))
+    return {(Group(row.metric, row.version, row.group), row.level) for row in rows}
 
 
 def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Records that hold at least a version, a group and these names."""
+    """Parse records, which must have a version, a group and these names."""
     for row in rows:
         try:
             fields = orjson.loads(row)

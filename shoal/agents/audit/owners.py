@@ -34,7 +34,6 @@ class Ownership:
 
     @property
     def by_workers(self) -> bool:
-        """Whether the workers of the app own the version, and no file run."""
         return self.kind == WORKERS
 
     def refuses(self, run: str) -> str | None:
@@ -65,7 +64,7 @@ def of_others(connection: Connection, app: str, wanted: Iterable[Version], run: 
 
 
 def lock_versions(connection: Connection, app: str, wanted: Iterable[Version]) -> dict[Version, str]:
-    """Hold these versions until the transaction ends, and return their states; what is not registered is left out."""
+    """Lock these versions until the transaction ends, and return their states; unregistered ones are left out."""
     columns = (MetricVersion.metric, MetricVersion.version)
     mine = select(*columns, MetricVersion.state).where(MetricVersion.app == app).order_by(*columns)
     held = mine.where(tuple_(*columns).in_(set(wanted))).with_for_update(key_share=True)
@@ -104,7 +103,7 @@ def take_over(
 def count(
     connection: Connection, app: str, *, releases: Iterable[Version] = (), activations: Iterable[Version] = ()
 ) -> None:
-    """Count what was written, a version for each row, in the transaction that wrote it."""
+    """Count the rows that were written, each by its version, in the transaction that wrote them."""
     for version, rows in sorted(Counter(releases).items()):
         connection.execute(_change(app, version).values(releases=Owner.releases + rows))
     for version, rows in sorted(Counter(activations).items()):
@@ -112,15 +111,15 @@ def count(
 
 
 def note_made_again(connection: Connection, app: str, made: Mapping[Version, set[int]], partitions: int) -> None:
-    """Write down which contributions partitions have made again what the log had; with the last one all is."""
+    """Note which contributions partitions have made again what the log had; the last one completes the version."""
     lock_versions(connection, app, made)
     known = owners(connection, app)
     for version, new in made.items():
         before = known[version].made_again
         if before is not None and not new <= before:
             done = sorted(before | new)
-            said = ALL_PARTITIONS if done == list(range(partitions)) else orjson.dumps(done).decode()
-            connection.execute(_change(app, version).values(made_again=said))
+            partitions_done = ALL_PARTITIONS if done == list(range(partitions)) else orjson.dumps(done).decode()
+            connection.execute(_change(app, version).values(made_again=partitions_done))
 
 
 def _change(app: str, version: Version) -> Update:

@@ -27,7 +27,7 @@ NAMED = 5  # groups in an error
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whose releases."""
+    """One group's releases: those that a window is asked of."""
 
     section: MetricSection
     mechanism: Stepped
@@ -35,24 +35,21 @@ class Wanted:
 
     @property
     def place(self) -> Group:
-        """As the audit log calls it."""
         return Group(self.section.name, self.section.version, self.group)
 
     def seen(self, fields: dict[str, Any]) -> Seen:
-        """One of them, read."""
         return seen(fields, self.terms)
 
     @cached_property
     def terms(self) -> dict[str, Any]:
-        """What all of them state."""
+        """The fields that all of these releases state alike."""
         return stated(self.section, self.mechanism)
 
     def history(self, where: str, count: int, read: Callable[[int], Seen]) -> History:
-        """All of them."""
         return History(self.section, self.mechanism, f"{where}: {self.place}", count, read)
 
     def nothing(self, where: str, versions: Iterable[int], groups: Iterable[str]) -> InputError:
-        """There are none: what there is instead."""
+        """The error that there are none, with what there is instead."""
         others, named = sorted(set(versions) - {self.section.version}), sorted(groups)
         remedy = "name the place that the metric was released into"
         if named:
@@ -141,7 +138,7 @@ class _Found:
     groups: set[str] = field(default_factory=set)
 
     def take(self, number: int, line: bytes) -> None:
-        """A line: keep it if it is one of the releases."""
+        """Keep a line if it is one of the releases."""
         if not line.strip():
             return
         fields = self._parsed(number, line)
@@ -181,7 +178,7 @@ class _Found:
         return InputError(f"{self.path}: line {number}: {reason}; give releases as JSON lines, as they were published")
 
     def history(self) -> History:
-        """All of them, if none is missing."""
+        """The history, if no release is missing."""
         count = max(self.releases, default=0)
         if not count:
             raise self.wanted.nothing(self.path, self.versions, self.groups)

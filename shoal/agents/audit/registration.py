@@ -38,7 +38,6 @@ class Registration:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
         return version_name(self.metric, self.version)
 
 
@@ -69,12 +68,12 @@ class Request:
 
 
 def version_name(metric: str, version: int) -> str:
-    """How messages call a metric version."""
+    """A metric version as messages name it."""
     return f'metric "{metric}" version {version}'
 
 
 def ended_when(row: MetricVersion) -> str:
-    """How messages say when a version's stream ended; of an input in which nothing had a time, nobody knows."""
+    """When a version's stream ended, as messages put it; of an input in which nothing had a time, nobody knows."""
     return f"at {row.ended_at}" if row.ended_at else "without an event that counted, and"
 
 
@@ -94,7 +93,10 @@ def examine(connection: Connection, request: Request) -> Agreement:
         charged.append(registration)
     _check_fields(request.registrations, known.values())
     _check_times(request, known.values())
-    charges = [(one.name, Fraction(one.charge_epsilon), Fraction(one.charge_delta)) for one in charged]
+    charges = [
+        (registration.name, Fraction(registration.charge_epsilon), Fraction(registration.charge_delta))
+        for registration in charged
+    ]
     check_budget(connection, request.budget_epsilon, request.budget_delta, request.unit, charges)
     _check_partitions(connection, request)
     asked = {(registration.metric, registration.version) for registration in request.registrations} | set(retired)
@@ -119,7 +121,10 @@ def register(connection: Connection, request: Request) -> Agreement:
         if topic not in known:
             row = {"app": request.app, "topic": topic, "partitions": partitions}
             connection.execute(insert(PartitionCount).values(row))
-    topics = {(one.metric, one.version): orjson.loads(one.parameters).get("topic") for one in request.registrations}
+    topics = {
+        (registration.metric, registration.version): orjson.loads(registration.parameters).get("topic")
+        for registration in request.registrations
+    }
     take_over(connection, request.app, topics, known.keys() | request.partitions.keys(), request.run, request.topic)
     return agreement
 
@@ -162,7 +167,7 @@ def _row(registration: Registration, request: Request) -> dict[str, object]:
 
 
 def _check_itself(registration: Registration) -> None:
-    """A registration that contradicts itself would make a ledger that no audit confirms."""
+    """Refuse a registration that contradicts itself: no audit could confirm its ledger."""
     if parameters_digest(registration.parameters) != registration.digest:
         raise LedgerError(f"{registration.name}: the digest is not that of its parameters; upgrade shoal")
     for name in ("epsilon", "delta"):
@@ -175,7 +180,7 @@ def _check_itself(registration: Registration) -> None:
 
 
 def _compare(registration: Registration, row: MetricVersion, request: Request) -> None:
-    """An existing version must be what it was."""
+    """Refuse an existing version that is not what it was."""
     wanted = _row(registration, request)
     if row.parameters != registration.parameters or row.digest != registration.digest:
         changed = ", ".join(_differing(row.parameters, registration.parameters)) or "their notation"
@@ -201,7 +206,7 @@ def _compare(registration: Registration, row: MetricVersion, request: Request) -
 
 
 def _differing(old: str, new: str) -> list[str]:
-    """Names of the parameters that differ; their values are not needed to find them."""
+    """Names of the parameters that differ."""
     before, after = orjson.loads(old), orjson.loads(new)
     return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
@@ -216,7 +221,7 @@ def _replaces(registration: Registration, rows: Iterable[MetricVersion]) -> list
 
 
 def _check_key_is_fresh(registration: Registration, request: Request, rows: Iterable[MetricVersion]) -> None:
-    """The noise depends on key, metric, version and parameters, not on the app: two apps would share it."""
+    """Refuse a version whose noise another app has: noise depends on key, metric, version and parameters alone."""
     for row in rows:
         same = row.metric == registration.metric and row.version == registration.version
         if same and row.digest == registration.digest and row.key_fingerprint == request.key_fingerprint:
@@ -227,8 +232,8 @@ def _check_key_is_fresh(registration: Registration, request: Request, rows: Iter
 
 
 def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVersion]) -> None:
-    """A field of a topic is value or pattern over all metrics of the log, prefixes included."""
-    texts = {(one.metric, one.version): one.parameters for one in registrations}
+    """Refuse a field of a topic, or a prefix of one, that is value in one metric of the log and pattern in another."""
+    texts = {(each.metric, each.version): each.parameters for each in registrations}
     texts |= {(row.metric, row.version): row.parameters for row in rows}
     values, patterns = [], []
     for parameters in map(orjson.loads, texts.values()):
@@ -248,19 +253,19 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
 
 
 def _check_times(request: Request, rows: Iterable[MetricVersion]) -> None:
-    """By another time than a period of the ledger's is of, its records could lie in any number of periods."""
+    """Refuse a time field that is not the one by which the ledger's periods go."""
     if parse_unit(request.unit).period is None:
         return
     times: dict[Any, set[str]] = {}
-    texts = [one.parameters for one in request.registrations] + [row.parameters for row in rows]
+    texts = [each.parameters for each in request.registrations] + [row.parameters for row in rows]
     for parameters in map(orjson.loads, texts):
         is_free = parameters.get("statistic") == "count"
         if parameters.get("unit", "user").startswith("user-") and not is_free:
             times.setdefault(parameters.get("topic"), set()).add(parameters.get("time") or "the record's timestamp")
-    for topic, found in times.items():
-        if len(found) > 1:
+    for topic, fields in times.items():
+        if len(fields) > 1:
             raise LedgerError(
-                f"topic {topic!r}: metrics of this log have periods by {' and by '.join(sorted(found))}; a ledger of "
+                f"topic {topic!r}: metrics of this log have periods by {' and by '.join(sorted(fields))}; a ledger of "
                 f"unit {request.unit} needs one time for all of a topic: use one field, or another log"
             )
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, select
 
 from shoal.agents.audit import budget, registration
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.log import Group, group_of, published, read_records
+from shoal.agents.audit.log import Group, bodies, group_of, read_records
 from shoal.models.chain import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
 from shoal.models.records import release_id
@@ -37,8 +37,8 @@ class Finding:
 def verify(ledger: Ledger) -> list[Finding]:
     """All that SQL alone can show, over every app of the log; empty when all is well."""
     with ledger.database.read() as connection:
-        found = [*_ledger_findings(connection), *_activation_findings(connection)]
-        return found + list(_chain_findings(connection))
+        findings = [*_ledger_findings(connection), *_activation_findings(connection)]
+        return findings + list(_chain_findings(connection))
 
 
 def _ledger_findings(connection: Connection) -> Iterator[Finding]:
@@ -98,10 +98,12 @@ def _link_findings(row: Row[Any], seq: int, digest: bytes) -> Iterator[Finding]:
 def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterator[Finding]:
     try:
         body = orjson.loads(row.body)
-        said = {name: body.get(name) for name in ("metric", "version", *names)} | {"group": body.get("group") or ""}
+        stated = {name: body.get(name) for name in ("metric", "version", *names)} | {"group": body.get("group") or ""}
     except (orjson.JSONDecodeError, AttributeError):
-        said = {}
-    different = sorted(name for name in ("metric", "version", "group", *names) if said.get(name) != row._mapping[name])
+        stated = {}
+    different = sorted(
+        name for name in ("metric", "version", "group", *names) if stated.get(name) != row._mapping[name]
+    )
     if different:
         yield Finding("columns", where, f"its bytes and its columns differ in {', '.join(different)}")
 
@@ -109,9 +111,9 @@ def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterato
 def _activation_findings(connection: Connection) -> Iterator[Finding]:
     for row in connection.execute(select(*Activation.__table__.columns)):
         where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} activation of level {row.level}'
-        found = list(_body_findings(row, where, ("level", "at")))
-        yield from found
-        if not found and orjson.dumps(orjson.loads(row.body).get("prior")).decode() != row.prior:
+        findings = list(_body_findings(row, where, ("level", "at")))
+        yield from findings
+        if not findings and orjson.dumps(orjson.loads(row.body).get("prior")).decode() != row.prior:
             yield Finding("columns", where, "its bytes and its columns differ in prior")
 
 
@@ -120,36 +122,31 @@ def compare_topic(ledger: Ledger, app: str, releases: Iterable[bytes]) -> list[F
 
     The log is read first. What the topic gains meanwhile is behind, never missing, so workers may run.
     """
-    topic = _Topic(ledger, app)
+    topic = _TopicComparison(ledger, app)
     rest = iter(releases)
     while batch := list(islice(rest, BATCH)):
         topic.compare(batch)
     return topic.findings()
 
 
-class _Topic:
-    """A comparison under way."""
+class _TopicComparison:
+    """The comparison of one app's log with the topic."""
 
     def __init__(self, ledger: Ledger, app: str) -> None:
         self.ledger, self.app = ledger, app
         ended = {(row.metric, row.version) for row in ledger.versions(app) if row.state == ENDED}  # never in a topic
         self.heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] not in ended}
         self.reached: dict[Group, int] = {}
-        self.found: list[Finding] = []
+        self.faults: list[Finding] = []
         self.behind = 0
 
     def compare(self, batch: list[bytes]) -> None:
         """Look up a batch in the log, then take its releases one by one."""
         rows = [(group_of(fields), fields["seq"], row.decode()) for row, fields in read_records(batch, "seq")]
-        ranges: dict[Group, tuple[int, int]] = {}
-        for group, seq, _ in rows:
-            first, last = ranges.get(group, (seq, seq))
-            ranges[group] = (min(first, seq), max(last, seq))
         with self.ledger.database.read() as connection:
-            stored = published(connection, self.app, ranges)
-        bodies = {(group, one.seq): one.body for group, some in stored.items() for one in some}
+            logged = bodies(connection, self.app, ((group, seq) for group, seq, _ in rows))
         for group, seq, body in rows:
-            self._take(group, seq, body, bodies.get((group, seq)))
+            self._take(group, seq, body, logged.get((group, seq)))
 
     def _take(self, group: Group, seq: int, body: str, logged: str | None) -> None:
         reached = self.reached.get(group, 0)
@@ -165,14 +162,14 @@ class _Topic:
         self.reached[group] = max(reached, seq)
 
     def _fail(self, kind: str, group: Group, seq: int, message: str) -> None:
-        self.found.append(Finding(kind, f'app "{self.app}" {group} release {seq}', f"it {message}"))
+        self.faults.append(Finding(kind, f'app "{self.app}" {group} release {seq}', f"it {message}"))
 
     def findings(self) -> list[Finding]:
-        """What was found, and what only the end of the topic shows."""
+        """All findings, with those that only the end of the topic shows."""
         for group, logged in self.heads.items():
             if self.reached.get(group, 0) < logged:
                 self._fail("topic", group, logged, f"is in the log, and the topic ends at {self.reached.get(group, 0)}")
         if self.behind:
             message = f"the log is {self.behind} releases behind the topic"
-            self.found.append(Finding("behind", f'app "{self.app}"', message, failure=False))
-        return self.found
+            self.faults.append(Finding("behind", f'app "{self.app}"', message, failure=False))
+        return self.faults

@@ -12,8 +12,7 @@ import structlog
 from aiokafka import TopicPartition
 
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.audit.handover import MadeAgain, heads_by_home
-from shoal.agents.audit.handover import Place as MadePlace
+from shoal.agents.audit.handover import MadeAgain, VersionPartition, heads_by_home
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.changelog import group_offsets
@@ -152,11 +151,11 @@ class Statistics:
         self._made_again.ask(list(self._made()))
         self._say_withheld()
 
-    def _made(self) -> Iterator[MadePlace]:
+    def _made(self) -> Iterator[VersionPartition]:
         for place, machine in list(self.machines.items()):
             for metric, version in self._made_again.open:
                 if isinstance(machine, ReleaseMachine) and machine.has_made_again(f"{metric}/{version}"):
-                    yield MadePlace((metric, version), place.partition)
+                    yield VersionPartition((metric, version), place.partition)
 
     @property
     def withheld(self) -> set[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 
-from shoal.agents.audit.ledger import Agreement, Ledger, Registration, Request
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import Agreement, Registration, Request
 from shoal.models.chain import parameters_digest
 from shoal.models.records import activation_bytes, release_id
 

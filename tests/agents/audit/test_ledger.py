@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from shoal.agents.audit.ledger import End, Ledger, Request
-from shoal.agents.audit.registration import Registration
+from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.registration import Registration, Request
 from shoal.agents.audit.session import registration_of
 from shoal.models.chain import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
@@ -243,12 +244,12 @@ def test_the_end_of_a_file_ends_the_stream(ledger: Ledger) -> None:
     # then the same file may be run again, and brings nothing new
     register(ledger, version(), file_run=True)
     assert ledger.append(APP, [release(1)], ends=[end]).repeated == 1
-    ledger.end(APP, "basket", 1, end.at, end.input_digest)
+    ledger.append(APP, [], ends=[end])
     # and another input, or a worker, is refused
     with pytest.raises(
         LedgerError, match=r'metric "basket" version 1 ended at 1997-02-01T00:00:00Z with another input'
     ):
-        ledger.end(APP, "basket", 1, end.at, "d2")
+        ledger.append(APP, [], ends=[replace(end, input_digest="d2")])
     with pytest.raises(LedgerError, match="ended at 1997-02-01T00:00:00Z with the end of a file; raise its version"):
         register(ledger, version())
     [row] = ledger.versions(APP)
@@ -259,7 +260,7 @@ def test_retired_is_for_good(ledger: Ledger) -> None:
     register(ledger, version())
     ledger.retire(APP, "basket", 1)
     with pytest.raises(LedgerError, match="is retired"):
-        ledger.end(APP, "basket", 1, "1997-02-01T00:00:00Z", "d1")
+        ledger.append(APP, [], ends=[End("basket", 1, "1997-02-01T00:00:00Z", "d1")])
     with pytest.raises(LedgerError, match="is not registered under app 'shoal'"):
         ledger.retire(APP, "basket", 2)
 

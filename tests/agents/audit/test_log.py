@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shoal.agents.audit.ledger import End, Equivocation, Group, Head, Ledger, MissingSeq, StreamEnded
+from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq, StreamEnded
 from shoal.models.chain import FIRST, chain
 from shoal.models.errors import AuditError
 from tests.agents.audit.audit_examples import APP, activation, register, release, version

@@ -8,7 +8,8 @@ from alembic import command
 from sqlalchemy import insert, text
 
 from shoal.agents.audit.database import Database, _alembic_config, bring_to_head
-from shoal.agents.audit.ledger import End, Ledger, NotOwner, StreamEnded
+from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.log import NotOwner, StreamEnded
 from shoal.agents.audit.owners import Ownership
 from shoal.models.errors import AuditError
 from shoal.models.tables import MetricVersion, Release

@@ -10,40 +10,35 @@ from hashlib import blake2b
 from sqlalchemy import select
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.log import Group, published
-from shoal.agents.audit.replay.matching import Expected, Findings
+from shoal.agents.audit.log import Group, bodies
+from shoal.agents.audit.replay.matching import ExpectedRecord, Findings
 from shoal.models.tables import Activation
 
 BATCH = 5_000  # releases looked up at once
 
 
 class Logged:
-    """The releases and activations of some metric versions in the audit log."""
+    """The audit log's releases and activations of some metric versions."""
 
     def __init__(self, ledger: Ledger, app: str, versions: frozenset[tuple[str, int]], findings: Findings) -> None:
         self._ledger, self._app, self._findings = ledger, app, findings
         self._heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] in versions}
         self._reached: dict[Group, int] = {}
-        self._waiting: list[Expected] = []
+        self._waiting: list[ExpectedRecord] = []
         self._activations = _activations(ledger, app, versions)
         self._behind = self._activations_behind = 0
 
-    def releases(self, records: Sequence[Expected]) -> None:
+    def releases(self, records: Sequence[ExpectedRecord]) -> None:
         """Compare releases, each group's in order."""
         self._waiting += records
         if len(self._waiting) >= BATCH:
             self._compare()
 
     def _compare(self) -> None:
-        ranges: dict[Group, tuple[int, int]] = {}
-        for (group, seq), *_ in self._waiting:
-            first, last = ranges.get(group, (seq, seq))
-            ranges[group] = (min(first, seq), max(last, seq))
         with self._ledger.database.read() as connection:
-            stored = published(connection, self._app, ranges) if ranges else {}
-        bodies = {(group, one.seq): one.body for group, some in stored.items() for one in some}
+            logged = bodies(connection, self._app, (record.name for record in self._waiting))
         for name, _, value in self._waiting:
-            self._take(*name, value, bodies.get(name))
+            self._take(*name, value, logged.get(name))
         self._waiting.clear()
 
     def _take(self, group: Group, seq: int, value: bytes, logged: str | None) -> None:
@@ -56,7 +51,7 @@ class Logged:
         elif logged.encode() != value:
             self._findings.add("changed", where, "the log has another value than contributions and key yield")
 
-    def activations(self, records: Sequence[Expected], *, must: bool) -> None:
+    def activations(self, records: Sequence[ExpectedRecord], *, must: bool) -> None:
         """Compare activations; `must`: the audit stage says that it has written them."""
         for name, _, value in records:
             where = f"audit log {name[0]} activation of level {name[1]}"
@@ -69,7 +64,7 @@ class Logged:
                 self._activations_behind += 1
 
     def finish(self, *, complete: bool) -> None:
-        """Nothing more comes; `complete`: everything was recomputed."""
+        """Report what is left; `complete`: everything was recomputed."""
         self._compare()
         if complete:
             for group, last in self._heads.items():
@@ -86,7 +81,7 @@ class Logged:
 
 
 def _activations(ledger: Ledger, app: str, versions: frozenset[tuple[str, int]]) -> dict[tuple[Group, int], bytes]:
-    """Digest of every activation in the log."""
+    """The digest of every activation in the log."""
     columns = (Activation.metric, Activation.version, Activation.group, Activation.level, Activation.body)
     with ledger.database.read() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).where(Activation.app == app))

@@ -16,7 +16,7 @@ Versions = frozenset[tuple[str, int]]
 
 
 class Agreed:
-    """The ledger's word on one configuration."""
+    """What the ledger says of one configuration."""
 
     def __init__(self, session: Session) -> None:
         app = session.config.kafka.app
@@ -36,7 +36,7 @@ class Agreed:
 
 
 def _partition_counts(session: Session, app: str) -> dict[str, int]:
-    """As registered; a run over a file registers none."""
+    """Partition counts as registered; a run over a file registers none."""
     wanted = select(PartitionCount.topic, PartitionCount.partitions).where(PartitionCount.app == app)
     with session.ledger.database.read() as connection:
         return {row.topic: row.partitions for row in connection.execute(wanted)}
@@ -67,7 +67,7 @@ def _left_out(rows: Mapping[tuple[str, int], MetricVersion], configured: list[tu
 def _differences(
     session: Session, rows: Mapping[tuple[str, int], MetricVersion], config: Config
 ) -> Iterator[tuple[str, str]]:
-    """Kind and message where key or parameters are not those that were registered: no release will be confirmed."""
+    """Kind and message where key or parameters are not the registered ones: no release will be confirmed."""
     for metric in config.metric:
         row = rows[metric.name, metric.version]
         name = f'metric "{metric.name}" version {metric.version}'

@@ -18,7 +18,7 @@ Plan = Callable[[Config], TopicPlan]
 
 
 class BoundAgain:
-    """A metric that came later begins where the stage's mark says that it began."""
+    """Recomputes messages. A metric that came later begins where the stage's mark says that it began."""
 
     def __init__(self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any]) -> None:
         self._partition, self._log = partition, mark["log"]
@@ -35,7 +35,7 @@ class BoundAgain:
         self._running: list[BoundPartition] = []
 
     def take(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
-        """Contributions partition and message of all that these events yield."""
+        """Yield the contributions partition and the message of all that these events yield."""
         while self._later and records and self._later[-1][0] <= records[-1].offset:
             before = [record for record in records if record.offset < self._later[-1][0]]
             yield from self._process(before)
@@ -44,7 +44,7 @@ class BoundAgain:
         yield from self._process(records)
 
     def _begin(self) -> None:
-        """Begin with the next metrics; clocks that they share with earlier ones have got somewhere already."""
+        """Start the next metrics; clocks that they share with earlier ones have advanced already."""
         start, plan = self._later.pop()
         bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False)
         mark = {
@@ -66,7 +66,7 @@ class BoundAgain:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
     def clocks(self) -> dict[str, int | None]:
-        """What may be promised after the last event, by clock."""
+        """What each clock promises after the last event."""
         while self._later:
             self._begin()
         reached = self._reached()

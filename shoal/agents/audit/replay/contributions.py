@@ -29,7 +29,7 @@ _SALT = secrets.token_bytes(32)  # not noise: coefficients that whoever wrote th
 
 
 class Blocks:
-    """Rows whose order counts."""
+    """A fingerprint of rows whose order counts."""
 
     __slots__ = ("_digest", "samples")
 
@@ -38,7 +38,6 @@ class Blocks:
         self._digest = blake2b(digest_size=32)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Append rows."""
         rows = list(rows)  # of one group, all of one message
         if not rows:
             return
@@ -47,12 +46,11 @@ class Blocks:
 
     @property
     def print(self) -> bytes:
-        """Equal for equal rows."""
         return self._digest.digest()
 
 
 class Partials:
-    """Partials, whose sums per tick and cell count.
+    """A fingerprint of partials, whose sums per tick and cell count.
 
     >>> split, whole = Partials(), Partials()
     >>> split.add([(60, [0, 2, 30]), (0, [0, 1, 5, 7, 1, 2]), (60, [0, 1, 12])])
@@ -68,7 +66,6 @@ class Partials:
         self._sum = 0
 
     def add(self, partials: Iterable[Partial]) -> None:
-        """Add partials."""
         for start, flat in partials:
             numbers = iter(flat)
             for cell, samples, total in zip(numbers, numbers, numbers, strict=True):
@@ -78,12 +75,11 @@ class Partials:
 
     @property
     def print(self) -> bytes:
-        """Equal for equal sums."""
         return self._sum.to_bytes(16, "big")
 
 
 class Samples:
-    """Samples of slots; a user's order within a cell counts.
+    """A fingerprint of samples of slots; a user's order within a cell counts.
 
     >>> split, whole = Samples(), Samples()
     >>> split.add([(0, "u", 1, 0, 2, {"a": [5], "b": [7]}), (0, "u", 3, 0, 1, {"a": [6]})])
@@ -102,7 +98,6 @@ class Samples:
         self._places: dict[tuple[int, str, str], int] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add rows."""
         for start, user, number, level, count, cells in rows:
             self.samples += count
             last = self._numbers.get((start, user), 0)
@@ -117,7 +112,7 @@ class Samples:
                     self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
 
     def forget(self, length: int, promise: int) -> None:
-        """No more will come for slots that were over by then."""
+        """Forget slots that were over by the promise: nothing more comes for them."""
         if promise // length == self._open:
             return
         self._open = promise // length
@@ -125,12 +120,12 @@ class Samples:
         self._numbers = {name: number for name, number in self._numbers.items() if _end(name[0], length) > promise}
 
     def over(self, length: int, promise: int) -> dict[int, int]:
-        """Equal for equal samples, of the slots that are over by then."""
-        return {start: found for start, found in self._sums.items() if _end(start, length) <= promise}
+        """Fingerprints of the slots that were over by the promise."""
+        return {start: sum_ for start, sum_ in self._sums.items() if _end(start, length) <= promise}
 
 
 def _end(time: int, length: int) -> int:
-    """Of the slot that a time is in; what says when a slot began may be forged."""
+    """The end of the slot that a time is in; a slot's stated start may be forged."""
     return (time // length + 1) * length
 
 
@@ -140,7 +135,7 @@ def _coefficient(*name: int | str) -> int:
 
 
 class GroupSent:
-    """What was sent of one group."""
+    """The fingerprints of one group's contributions."""
 
     __slots__ = ("blocks", "partials", "slots")
 
@@ -148,22 +143,21 @@ class GroupSent:
         self.blocks, self.partials, self.slots = Blocks(), Partials(), Samples()
 
     def print(self, length: int, promise: int) -> tuple[bytes, bytes, dict[int, int]]:
-        """Equal for equal contributions; a slot has this length, and counts if it was over by the promise."""
+        """All three; a slot has this length, and counts if it was over by the promise."""
         return self.blocks.print, self.partials.print, self.slots.over(length, promise)
 
     @property
     def samples(self) -> int:
-        """In all together."""
         return self.blocks.samples + self.partials.samples + self.slots.samples
 
 
-class Sent:
+class SentRows:
     """What one source partition sent to one contributions partition."""
 
     def __init__(self, plan: TopicPlan) -> None:
         self.messages = 0
         self.groups: dict[str, GroupSent] = {}
-        self.told: dict[str, int | None] = {}
+        self.watermarks: dict[str, int | None] = {}
         self.went_back = self.came_late = False
         self._retired = plan.retired
         self._slots = slots_of(plan)
@@ -175,53 +169,58 @@ class Sent:
         for key in message.contributions | message.partials:
             label = key.partition("|")[0]
             if label not in self._retired:
-                found = self.groups.setdefault(key, GroupSent())
+                group = self.groups.setdefault(key, GroupSent())
                 rows, partials = message.contributions.get(key, ()), message.partials.get(key, ())
-                self.came_late |= self._is_over(label, [one[0] for one in (*rows, *partials)])
-                (found.slots if label in self._slots else found.blocks).add(rows)
-                found.partials.add(partials)
+                self.came_late |= self._is_over(label, [row[0] for row in (*rows, *partials)])
+                (group.slots if label in self._slots else group.blocks).add(rows)
+                group.partials.add(partials)
         for clock, watermark in (message.watermarks or {}).items():
-            before = self.told.get(clock)
+            before = self.watermarks.get(clock)
             self.went_back |= before is not None and (watermark is None or watermark < before)
-            self.told[clock] = watermark
-            for key, found in self.groups.items():
-                length, of = self._slots.get(key.partition("|")[0], (0, ""))
-                if of == clock and watermark is not None:
-                    found.slots.forget(length, watermark)
+            self.watermarks[clock] = watermark
+            for key, group in self.groups.items():
+                length, own_clock = self._slots.get(key.partition("|")[0], (0, ""))
+                if own_clock == clock and watermark is not None:
+                    group.slots.forget(length, watermark)
 
     def _is_over(self, label: str, times: Iterable[int]) -> bool:
         """Whether one of the ticks of these times was said to be over."""
         every, clock = self._ticks.get(label, (None, ""))
-        promise = self.told.get(clock)
+        promise = self.watermarks.get(clock)
         if every is None or promise is None:
             return False
         return any(_end(time, every) <= promise for time in times)
 
 
 def compare(
-    findings: Findings, where: str, plan: TopicPlan, yielded: Sent, sent: Sent, clocks: Mapping[str, int | None]
+    findings: Findings,
+    where: str,
+    plan: TopicPlan,
+    yielded: SentRows,
+    sent: SentRows,
+    clocks: Mapping[str, int | None],
 ) -> None:
     """Compare what the events yield with the topic; `clocks` is what may be promised after the last event."""
     slots, nothing = slots_of(plan), GroupSent()
     for key in sorted(yielded.groups.keys() | sent.groups.keys()):
-        must, found = yielded.groups.get(key, nothing), sent.groups.get(key, nothing)
+        due, there = yielded.groups.get(key, nothing), sent.groups.get(key, nothing)
         length, clock_label = slots.get(key.partition("|")[0], (1, ""))
-        over = length, sent.told.get(clock_label) or 0
-        if must.print(*over) != found.print(*over):
-            said = f"the events yield {must.samples} samples, the topic has {found.samples}"
-            findings.add("contributions", f"{where} {key}", f"contributions are not what the events yield: {said}")
+        over = length, sent.watermarks.get(clock_label) or 0
+        if due.print(*over) != there.print(*over):
+            counts = f"the events yield {due.samples} samples, the topic has {there.samples}"
+            findings.add("contributions", f"{where} {key}", f"contributions are not what the events yield: {counts}")
     if sent.went_back:
         findings.add("clock", where, "a watermark went back")
     if sent.came_late:
         findings.add("clock", where, "contributions came after a watermark that had said that there were no more")
     for clock in plan.clocks:
-        reached, told = clocks.get(clock.label), sent.told.get(clock.label)
-        if clock.cadences and _steps(clock, reached) != _steps(clock, told):
+        reached, last = clocks.get(clock.label), sent.watermarks.get(clock.label)
+        if clock.cadences and _steps(clock, reached) != _steps(clock, last):
             findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
 
 
 def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
-    """Of metrics with slots: how long one is, and by which clock."""
+    """Length of a slot and label of the clock, for each metric with slots."""
     return {
         metric.label: (metric.section.slot, plan.clocks[metric.clock].label)
         for metric in plan.metrics
@@ -230,7 +229,7 @@ def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
 
 
 def ticks_of(plan: TopicPlan) -> dict[str, tuple[int | None, str]]:
-    """Of each metric: how long a tick, step or slot is, and by which clock."""
+    """Length of a tick, step or slot and label of the clock, for each metric."""
     return {metric.label: (metric.every, plan.clocks[metric.clock].label) for metric in plan.metrics}
 
 

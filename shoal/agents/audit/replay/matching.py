@@ -25,19 +25,18 @@ Name = tuple[Group, int]  # an activation's number is its level
 
 @dataclass
 class Findings:
-    """What an audit has to say: of each kind the first ones, and how many more there were."""
+    """All findings of an audit: of each kind the first ones, and how many more there were."""
 
     kept: list[Finding] = field(default_factory=list)
     counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
     def add(self, kind: str, where: str, message: str, *, failure: bool = True) -> None:
-        """Tell one more."""
         self.counts[kind, failure] += 1
         if self.counts[kind, failure] <= KEPT:
             self.kept.append(Finding(kind, where, message, failure))
 
     def all(self) -> list[Finding]:
-        """Everything, in the order it was told."""
+        """All findings in the order in which they were added."""
         more = [
             Finding(kind, "and", f"{count - KEPT} more of this kind", failure)
             for (kind, failure), count in self.counts.items()
@@ -46,7 +45,7 @@ class Findings:
         return [*self.kept, *more]
 
 
-class Expected(NamedTuple):
+class ExpectedRecord(NamedTuple):
     """A record that must be there."""
 
     name: Name
@@ -54,7 +53,7 @@ class Expected(NamedTuple):
     value: bytes
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record that is there."""
 
     offset: int
@@ -75,7 +74,7 @@ def name_of(value: bytes | None, number: str) -> Name | None:
 
 
 class Matcher:
-    """One partition. Feed it with `expect` and `find`, call `settle` in between."""
+    """Compares one partition. Feed it by `expect` and `find`, and call `settle` in between."""
 
     number = "level"
 
@@ -83,28 +82,26 @@ class Matcher:
         self.where = where
         self.findings = findings
         self.found = self.confirmed = 0
-        self.accepted: list[tuple[Expected, int | None]] = []  # and the offset, None where it is missing
+        self.accepted: list[tuple[ExpectedRecord, int | None]] = []  # and the offset, None where it is missing
         self._retired = retired  # versions that nothing is expected of
-        self._expected: deque[Expected] = deque()
+        self._expected: deque[ExpectedRecord] = deque()
         self._names: set[Name] = set()
-        self._found: deque[Found] = deque()
+        self._found: deque[FoundRecord] = deque()
 
     @property
     def hungry(self) -> bool:
-        """Whether the next found record is wanted."""
+        """Whether the next record of the topic is wanted."""
         return bool(self._expected) and not self._found
 
-    def expect(self, records: Iterable[Expected]) -> None:
-        """These come next."""
+    def expect(self, records: Iterable[ExpectedRecord]) -> None:
         for record in records:
             self._expected.append(record)
             self._names.add(record.name)
 
-    def find(self, records: Iterable[Found]) -> None:
-        """These are next in the topic."""
+    def find(self, records: Iterable[FoundRecord]) -> None:
         self._found.extend(records)
 
-    def take_accepted(self) -> list[tuple[Expected, int | None]]:
+    def take_accepted(self) -> list[tuple[ExpectedRecord, int | None]]:
         """What is in the topic or should be, with its offset or None, since the last call."""
         accepted, self.accepted = self.accepted, []
         return accepted
@@ -115,14 +112,14 @@ class Matcher:
         return bool(self._found) and self.enough(self._found[0])
 
     def skip_missing(self, required: int) -> None:
-        """The topic is at its end: what must be there by now is missing. Memory stays bounded."""
+        """The topic is at its end: report what must be there by now. Memory stays bounded."""
 
     def settle(self, *, complete: bool = False) -> None:
         """Pair what can be paired; `complete`: nothing more is expected."""
         while self._found and not self.over:
-            found = self._found[0]
+            record = self._found[0]
             first = self._expected[0] if self._expected else None
-            name = first.name if first and first.value == found.value else name_of(found.value, self.number)
+            name = first.name if first and first.value == record.value else name_of(record.value, self.number)
             if first is not None and name == first.name:
                 self._pair(self._take(), self._found.popleft())
             elif name is not None and name[0][:2] in self._retired:
@@ -134,45 +131,45 @@ class Matcher:
             else:
                 return
 
-    def enough(self, found: Found) -> bool:
+    def enough(self, record: FoundRecord) -> bool:
         """Whether a record is younger than what is compared."""
         return False
 
-    def _take(self) -> Expected:
+    def _take(self) -> ExpectedRecord:
         first = self._expected.popleft()
         self._names.discard(first.name)
         return first
 
-    def _pair(self, expected: Expected, found: Found) -> None:
+    def _pair(self, expected: ExpectedRecord, record: FoundRecord) -> None:
         self.found += 1
-        self.accepted.append((expected, found.offset))
-        problems = list(self.differences(expected, found))
+        self.accepted.append((expected, record.offset))
+        problems = list(self.differences(expected, record))
         for kind, message in problems:
             self.findings.add(kind, self._place(expected.name), message)
         self.confirmed += not problems
 
-    def differences(self, expected: Expected, found: Found) -> Iterable[tuple[str, str]]:
-        """Kind and message of everything in which the two differ."""
-        if found.value != expected.value:
+    def differences(self, expected: ExpectedRecord, record: FoundRecord) -> Iterable[tuple[str, str]]:
+        """Yield kind and message of everything in which the two differ."""
+        if record.value != expected.value:
             yield "changed", "the topic has another value than contributions and key yield"
-        if found.key != expected.key:
+        if record.key != expected.key:
             yield "changed", "its record key is not that of its metric and group"
 
-    def _miss(self, expected: Expected) -> None:
+    def _miss(self, expected: ExpectedRecord) -> None:
         self.missed(expected)
         self.accepted.append((expected, None))
         self.findings.add("missing", self._place(expected.name), "contributions and key yield it; the topic lacks it")
 
-    def missed(self, expected: Expected) -> None:
-        """An expected record is not there."""
+    def missed(self, expected: ExpectedRecord) -> None:
+        """Note that an expected record is not there."""
 
-    def pass_by(self, found: Found) -> None:
-        """A record of a retired version: nothing can be said about it."""
+    def pass_by(self, record: FoundRecord) -> None:
+        """Skip a record of a retired version, about which nothing can be said."""
 
-    def _refuse(self, found: Found, name: Name | None) -> None:
+    def _refuse(self, record: FoundRecord, name: Name | None) -> None:
         self.found += 1
-        where = f"{self.where} offset {found.offset}" if name is None else self._place(name)
-        self.findings.add("forged", where, f"contributions and key do not yield what is at offset {found.offset}")
+        where = f"{self.where} offset {record.offset}" if name is None else self._place(name)
+        self.findings.add("forged", where, f"contributions and key do not yield what is at offset {record.offset}")
 
     def _place(self, name: Name) -> str:
         group, number = name
@@ -187,9 +184,9 @@ class ActivationMatcher(Matcher):
         super().__init__(where, findings, retired)
         self._end = end
 
-    def _refuse(self, found: Found, name: Name | None) -> None:
-        if found.offset < self._end:
-            super()._refuse(found, name)
+    def _refuse(self, record: FoundRecord, name: Name | None) -> None:
+        if record.offset < self._end:
+            super()._refuse(record, name)
 
     def finish(self, unpublished: set[tuple[bytes, str]]) -> None:
         """Nothing more comes. `unpublished`: key and time of releases whose transaction is still to come."""
@@ -225,30 +222,30 @@ class ReleaseMatcher(Matcher):
         self._count, self._chain = 0, FIRST
         self._taken = 0
 
-    def enough(self, found: Found) -> bool:
-        """Younger than the state, and not there before the state was read."""
-        return self._count >= self._state_count and found.offset >= self._end
+    def enough(self, record: FoundRecord) -> bool:
+        """Whether it is younger than the state, and was not there before the state was read."""
+        return self._count >= self._state_count and record.offset >= self._end
 
-    def _take(self) -> Expected:
+    def _take(self) -> ExpectedRecord:
         self._taken += 1
         return super()._take()
 
-    def differences(self, expected: Expected, found: Found) -> Iterable[tuple[str, str]]:
-        """Value, key, and the running number and chain of the header."""
-        yield from super().differences(expected, found)
-        if not self._follow(found):
+    def differences(self, expected: ExpectedRecord, record: FoundRecord) -> Iterable[tuple[str, str]]:
+        """Compare the running number and the chain of the header, too."""
+        yield from super().differences(expected, record)
+        if not self._follow(record):
             yield "header", "its header does not follow that of the release before it"
 
-    def pass_by(self, found: Found) -> None:
+    def pass_by(self, record: FoundRecord) -> None:
         """The chain goes through releases of retired versions too."""
-        if not self._follow(found):
-            self.findings.add("header", f"{self.where} offset {found.offset}", "its header does not follow the last")
+        if not self._follow(record):
+            self.findings.add("header", f"{self.where} offset {record.offset}", "its header does not follow the last")
 
-    def _follow(self, found: Found) -> bool:
+    def _follow(self, record: FoundRecord) -> bool:
         """Step to a record; if its header is not what follows, go on from what it says, to tell each break once."""
-        headers = dict(found.headers)
+        headers = dict(record.headers)
         self._count += 1
-        self._chain = hashlib.sha256(self._chain + (found.value or b"")).digest()
+        self._chain = hashlib.sha256(self._chain + (record.value or b"")).digest()
         if headers == {"n": b"%d" % self._count, "chain": self._chain.hex().encode()}:
             return True
         try:
@@ -258,13 +255,12 @@ class ReleaseMatcher(Matcher):
         self._count, self._chain = count, chain
         return False
 
-    def missed(self, expected: Expected) -> None:
-        """Whoever wrote the next header knew this release."""
+    def missed(self, expected: ExpectedRecord) -> None:
+        """The writer of the next header knew this release."""
         self._count += 1
         self._chain = hashlib.sha256(self._chain + expected.value).digest()
 
     def skip_missing(self, required: int) -> None:
-        """The topic is at its end: what must have been published by now is missing."""
         while self._expected and not self._found and (self._taken < required or self._count < self._state_count):
             self._miss(self._take())
 

@@ -8,8 +8,8 @@ from shoal.agents.audit.replay.against_log import Logged
 from shoal.agents.audit.replay.matching import (
     AHEAD,
     ActivationMatcher,
-    Expected,
-    Found,
+    ExpectedRecord,
+    FoundRecord,
     Matcher,
     ReleaseMatcher,
     name_of,
@@ -58,13 +58,17 @@ class ReleaseAgain:
         made = self.machine.take()
         if made is not None:
             self.releases.expect(
-                Expected((Group(one.metric, self._versions[one.metric], one.group), one.seq), one.record_key, one.value)
-                for one in made.releases
+                ExpectedRecord(
+                    (Group(release.metric, self._versions[release.metric], release.group), release.seq),
+                    release.record_key,
+                    release.value,
+                )
+                for release in made.releases
             )
             self.activations.expect(
-                Expected(name, one.record_key, one.value)
-                for one in made.activations
-                if (name := name_of(one.value, "level")) is not None
+                ExpectedRecord(name, release.record_key, release.value)
+                for release in made.activations
+                if (name := name_of(release.value, "level")) is not None
             )
         await self._match(self.releases, self._releases_in_topic)
         await self._match(self.activations, self._activations_in_topic)
@@ -81,7 +85,7 @@ class ReleaseAgain:
             matcher.settle()
 
     async def finish(self) -> None:
-        """All contributions were received: what is left of the topics is too much, what is not there is missing."""
+        """Judge the rest once all contributions were received: what is left of the topics is too much."""
         await self.compare()
         await _settle(self.releases, self._releases_in_topic)
         await _settle(self.activations, self._activations_in_topic)
@@ -95,12 +99,12 @@ class ReleaseAgain:
 
 
 async def _settle(matcher: Matcher, topic: Batches) -> None:
-    """Go through what the topic has left, as far as it is compared."""
+    """Read on in the topic, as far as it is compared."""
     matcher.settle(complete=True)
     while not matcher.over and (records := await anext(topic, None)) is not None:
         matcher.find(map(_found, records))
         matcher.settle(complete=True)
 
 
-def _found(record: Any) -> Found:
-    return Found(record.offset, record.key, record.value, record.headers)
+def _found(record: Any) -> FoundRecord:
+    return FoundRecord(record.offset, record.key, record.value, record.headers)

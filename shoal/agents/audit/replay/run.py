@@ -20,7 +20,7 @@ from aiokafka import TopicPartition
 from shoal.agents.audit.replay.against_log import Logged
 from shoal.agents.audit.replay.agreed import Agreed
 from shoal.agents.audit.replay.bound_again import BoundAgain
-from shoal.agents.audit.replay.contributions import Sent, compare
+from shoal.agents.audit.replay.contributions import SentRows, compare
 from shoal.agents.audit.replay.matching import ActivationMatcher, Findings, ReleaseMatcher
 from shoal.agents.audit.replay.release_again import ReleaseAgain
 from shoal.agents.audit.replay.scan import Scan, partition_counts
@@ -45,7 +45,7 @@ Way = tuple[str, int, int]  # source topic, its partition, contributions partiti
 
 @dataclass
 class ReplayReport:
-    """What a replay found."""
+    """The result of a replay."""
 
     releases: int = 0  # in the topic, of the versions that were replayed
     confirmed: int = 0  # of these, equal to the recomputed release: bytes, order, key and header
@@ -55,7 +55,6 @@ class ReplayReport:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as it must be."""
         return not self.findings
 
 
@@ -99,8 +98,8 @@ class _Replay:
         self.homes = agreed.counts[settings.contributions]
         self.plans = {topic: self._plan(topic, agreed.config) for topic in agreed.config.topics}
         self.sources: dict[str, list[_Span]] = {}
-        self.yielded: dict[Way, Sent] = {}  # by the events
-        self.sent: dict[Way, Sent] = {}  # in the topic
+        self.yielded: dict[Way, SentRows] = {}  # by the events
+        self.sent: dict[Way, SentRows] = {}  # in the topic
         self.clocks: dict[tuple[str, int], dict[str, int | None]] = {}  # after a source partition's last event
         self._on_progress, self._done, self._total = on_progress, 0, 0
 
@@ -169,7 +168,7 @@ class _Replay:
     # ---------------------------------------------------------------- where the stages were
 
     async def _written(self) -> dict[int, int]:
-        """Up to which offset of each partition of activations the audit stage says that SQL has them."""
+        """The offsets up to which the audit stage says that SQL has the activations of each partition."""
         tps = [TopicPartition(self.settings.activations, p) for p in range(self.homes)]
         return {tp.partition: offset or 0 for tp, offset in (await group_offsets(self.settings, tps)).items()}
 
@@ -282,17 +281,17 @@ class _Replay:
             return
         async for records in self.scans[0].read(TopicPartition(topic, partition), span.first, span.end):
             for home, message_ in again.take(records):
-                self.yielded.setdefault((topic, partition, home), Sent(self.plans[topic])).add(message_)
+                self.yielded.setdefault((topic, partition, home), SentRows(self.plans[topic])).add(message_)
             self._advance(len(records))
         self.clocks[topic, partition] = again.clocks()
 
     def _note(self, home: int, message: Message, *, must: bool) -> None:
-        """A message of the topic. `must`: it was there before bound's mark was read, so bound must know of it."""
+        """Take in a message. `must`: it was there before bound's mark was read, so bound must know of it."""
         if message.topic not in self.sources:
             return
         span = self.sources[message.topic][message.partition]
         if span.mark is not None and message.number <= span.mark["numbers"][home]:
-            sent = self.sent.setdefault((message.topic, message.partition, home), Sent(self.plans[message.topic]))
+            sent = self.sent.setdefault((message.topic, message.partition, home), SentRows(self.plans[message.topic]))
             if message.number > sent.messages:  # else a repeat, which release leaves out and reports
                 sent.add(message)
         elif must and span.sound:
@@ -305,7 +304,10 @@ class _Replay:
         for home in homes:
             way, plan = (topic, partition, home), self.plans[topic]
             where = f"{topic}[{partition}] to {self.settings.contributions}[{home}]"
-            yielded, sent = self.yielded.get(way) or Sent(plan), self.sent.get(way) or Sent(plan)
+            yielded, sent = (
+                self.yielded.get(way) or SentRows(plan),
+                self.sent.get(way) or SentRows(plan),
+            )
             if sent.messages != span.mark["numbers"][home]:
                 message = f"the topic has {sent.messages} messages, and bound has sent {span.mark['numbers'][home]}"
                 self.findings.add("contributions", where, message)

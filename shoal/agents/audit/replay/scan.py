@@ -46,14 +46,13 @@ class Scan:
         await stop_quietly(self._consumer.stop)
 
     async def stable_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far a read_committed reader gets now."""
-        found: dict[TopicPartition, int] = await self._consumer.end_offsets(list(tps))
-        return found
+        """The offsets that a read_committed reader can reach now."""
+        ends: dict[TopicPartition, int] = await self._consumer.end_offsets(list(tps))
+        return ends
 
     async def first_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the partitions begin."""
-        found: dict[TopicPartition, int] = await self._consumer.beginning_offsets(list(tps))
-        return found
+        firsts: dict[TopicPartition, int] = await self._consumer.beginning_offsets(list(tps))
+        return firsts
 
     async def read(self, tp: TopicPartition, first: int, end: int) -> AsyncIterator[list[Record]]:
         """Batches of the committed records between two offsets; waits for transactions that are open in between."""

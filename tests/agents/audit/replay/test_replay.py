@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from shoal.agents.audit.log import Group
 from shoal.agents.audit.replay import matching
 from shoal.agents.audit.replay.bound_again import BoundAgain
-from shoal.agents.audit.replay.contributions import Sent, compare
+from shoal.agents.audit.replay.contributions import SentRows, compare
 from shoal.agents.audit.replay.matching import (
     KEPT,
     ActivationMatcher,
-    Expected,
+    ExpectedRecord,
     Findings,
-    Found,
+    FoundRecord,
     ReleaseMatcher,
     name_of,
 )
@@ -37,7 +37,7 @@ from tests.stream.simulation import SECRET, STAMP, config, event
 ALL = 10**9
 
 
-def release(number: int, metric: str = "m", value: float = 1.0) -> Expected:
+def release(number: int, metric: str = "m", value: float = 1.0) -> ExpectedRecord:
     group = "ab"[number % 2]
     fields = {
         "metric": metric,
@@ -47,20 +47,24 @@ def release(number: int, metric: str = "m", value: float = 1.0) -> Expected:
         "at": f"t{number}",
         "value": value,
     }
-    return Expected((Group(metric, 1, group), number // 2 + 1), f"{metric}|{group}".encode(), orjson.dumps(fields))
+    return ExpectedRecord(
+        (Group(metric, 1, group), number // 2 + 1), f"{metric}|{group}".encode(), orjson.dumps(fields)
+    )
 
 
-def published(releases: Sequence[Expected]) -> tuple[list[Found], int, str]:
+def published(releases: Sequence[ExpectedRecord]) -> tuple[list[FoundRecord], int, str]:
     """As the release stage writes them; how many, and their chain."""
     digest, found = FIRST, []
     for count, one in enumerate(releases, 1):
         digest = hashlib.sha256(digest + one.value).digest()
-        found.append(Found(count * 2, one.key, one.value, (("n", b"%d" % count), ("chain", digest.hex().encode()))))
+        found.append(
+            FoundRecord(count * 2, one.key, one.value, (("n", b"%d" % count), ("chain", digest.hex().encode())))
+        )
     return found, len(found), digest.hex()
 
 
 def match(
-    expected: list[Expected], found: list[Found], count: int, chain: str, *, end: int = ALL, step: int = 1
+    expected: list[ExpectedRecord], found: list[FoundRecord], count: int, chain: str, *, end: int = ALL, step: int = 1
 ) -> tuple[Findings, ReleaseMatcher, set[tuple[bytes, str]]]:
     """Feed both in steps, as they come from Kafka."""
     findings = Findings()
@@ -105,7 +109,7 @@ def test_a_topic_matches_if_and_only_if_it_is_what_is_expected(
             case "change":
                 found[at : at + 1] = [one._replace(value=release(where, value=2.0).value) for one in found[at : at + 1]]
             case "forge":
-                found.insert(at, Found(3, b"x|", release(where, metric="x").value, ()))
+                found.insert(at, FoundRecord(3, b"x|", release(where, metric="x").value, ()))
             case "header":
                 found[at : at + 1] = [one._replace(headers=(("n", b"7"),)) for one in found[at : at + 1]]
     findings, matcher, _ = match(expected, found, state, chain, step=step)
@@ -119,7 +123,7 @@ def test_a_topic_matches_if_and_only_if_it_is_what_is_expected(
 def test_one_lost_and_one_forged_release_are_two_findings() -> None:
     expected = [release(number) for number in range(10)]
     found, count, chain = published(expected)
-    found[4] = Found(9, b"m|x", b"{}", ())
+    found[4] = FoundRecord(9, b"m|x", b"{}", ())
     findings, matcher, _ = match(expected, found, count, chain)
     assert [one.kind for one in findings.all()] == ["forged", "missing"]
     assert (matcher.found, matcher.confirmed) == (10, 9)
@@ -176,25 +180,25 @@ def test_a_stranger_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
     findings = Findings()
     matcher = ReleaseMatcher("r[0]", findings, frozenset(), end=ALL, count=count, chain=chain)
     matcher.expect(expected)
-    matcher.find([Found(1, None, None, ()), *found])
+    matcher.find([FoundRecord(1, None, None, ()), *found])
     matcher.settle()
     assert [one.message[-8:] for one in findings.all()] == ["offset 1"]
     assert matcher.confirmed == 5
 
 
 def test_activations_of_releases_to_come_are_not_missing() -> None:
-    def activation(level: int) -> Expected:
+    def activation(level: int) -> ExpectedRecord:
         fields = {"metric": "m", "version": 1, "group": None, "level": level, "at": f"t{level}"}
-        return Expected((Group("m", 1, ""), level), b"m|", orjson.dumps(fields))
+        return ExpectedRecord((Group("m", 1, ""), level), b"m|", orjson.dumps(fields))
 
     expected = [activation(level) for level in range(4)]
-    found = [Found(level, one.key, one.value, ()) for level, one in enumerate(expected)]
+    found = [FoundRecord(level, one.key, one.value, ()) for level, one in enumerate(expected)]
     # given three in the topic, one of which is younger than the state, and of the other two one is not published yet
     findings = Findings()
     matcher = ActivationMatcher("a[0]", findings, frozenset({("old", 1)}), 3)
     matcher.expect(expected[:3])
     old = orjson.loads(found[0].value or b"") | {"metric": "old"}
-    matcher.find([found[0], Found(1, b"old|", orjson.dumps(old), ()), found[3]])
+    matcher.find([found[0], FoundRecord(1, b"old|", orjson.dumps(old), ()), found[3]])
     matcher.finish({(b"m|", "t2")})
     assert [(one.kind, one.where) for one in findings.all()] == [
         ("missing", 'a[0] metric "m" version 1 activation of level 1')
@@ -238,8 +242,8 @@ def lines(times: Sequence[int]) -> list[Line]:
     ]
 
 
-def sent_of(compiled: TopicPlan, messages: Sequence[tuple[int, Message]]) -> list[Sent]:
-    both = [Sent(compiled), Sent(compiled)]
+def sent_of(compiled: TopicPlan, messages: Sequence[tuple[int, Message]]) -> list[SentRows]:
+    both = [SentRows(compiled), SentRows(compiled)]
     for home, message in messages:
         both[home].add(Message.decode(message.encode()))
     return both
@@ -342,11 +346,11 @@ def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -
 def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:
     compiled = plan({})
     label = compiled.clocks[0].label
-    sent = Sent(compiled)
+    sent = SentRows(compiled)
     for reached in (None, 30_000_000, 20_000_000):
         sent.add(Message("events", 0, 1, 0, 0, watermarks={label: reached}))
     findings = Findings()
-    compare(findings, "here", compiled, Sent(compiled), sent, {label: 41_000_000})
+    compare(findings, "here", compiled, SentRows(compiled), sent, {label: 41_000_000})
     assert [one.message.partition(" of")[0] for one in findings.all()] == [
         "a watermark went back",
         "the last watermark",

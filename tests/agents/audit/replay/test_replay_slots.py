@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.audit.replay.bound_again import BoundAgain
-from shoal.agents.audit.replay.contributions import Sent, compare
+from shoal.agents.audit.replay.contributions import SentRows, compare
 from shoal.agents.audit.replay.matching import Findings
 from shoal.models.config.file import Config
 from shoal.models.records import Message
@@ -32,7 +32,7 @@ def compared(cfg: Config, stage: Stage, messages: Sequence[Message]) -> list[str
     """What an audit from the events has to say of these messages."""
     mark = orjson.loads(stage.changelog[b"\x00mark"])
     again = BoundAgain(cfg, "events", plan_of, 0, mark)
-    yielded, sent, findings = Sent(stage.plan), Sent(stage.plan), Findings()
+    yielded, sent, findings = SentRows(stage.plan), SentRows(stage.plan), Findings()
     for _, message in again.take(stage.log):
         yielded.add(Message.decode(message.encode()))
     for message in messages:
