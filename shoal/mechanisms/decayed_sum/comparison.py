@@ -178,7 +178,7 @@ def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> 
     configured = of_algorithm(outlooks, spec.algorithm)
     if work.of_groups is None or configured.refused is not None:
         return None
-    if isinstance(source, Steady) or not source.others:
+    if isinstance(source, Steady):
         last = configured.looks[-1]
         return GroupsOutlook.alike(
             *work.of_groups, GroupOutlook(None, work.users, work.samples, last.left_out, last.error)
