@@ -194,7 +194,7 @@ def half_way(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-@pytest.mark.parametrize("how", ["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("how", ["ctrl-c", pytest.param("sigterm", marks=pytest.mark.long)])
 def test_it_stops_what_it_started_when_it_is_stopped(
     half_way: subprocess.Popen[bytes], how: str, tmp_path: Path
 ) -> None:

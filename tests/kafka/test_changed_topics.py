@@ -37,7 +37,9 @@ def refuses(worker: Worker, *parts: str) -> None:
         assert part in worker.last_word
 
 
-@pytest.mark.parametrize("again", [0, 1_000], ids=["empty", "longer"])
+@pytest.mark.parametrize(
+    "again", [pytest.param(0, id="empty", marks=pytest.mark.long), pytest.param(1_000, id="longer")]
+)
 def test_a_source_made_anew_under_a_running_worker_is_refused(kafka: Kafka, tmp_path: Path, again: int) -> None:
     with deploy(kafka, tmp_path) as shoals:
         events = visits(3_000)
@@ -63,7 +65,7 @@ def test_releases_made_anew_under_a_running_worker_are_refused(kafka: Kafka, tmp
         refuses(shoals.worker(), "release")
 
 
-@pytest.mark.parametrize("topic", ["events", "contributions"])
+@pytest.mark.parametrize("topic", ["events", pytest.param("contributions", marks=pytest.mark.long)])
 def test_a_topic_that_grows_under_a_running_worker_is_refused(kafka: Kafka, tmp_path: Path, topic: str) -> None:
     with deploy(kafka, tmp_path) as shoals:
         events = visits(500)

@@ -18,7 +18,10 @@ METRICS = (
 )
 
 
-@pytest.mark.parametrize("instances", [(None, None), ("one", "two")], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "instances",
+    [pytest.param((None, None), id="dynamic", marks=pytest.mark.long), pytest.param(("one", "two"), id="static")],
+)
 def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(
     kafka: Kafka, tmp_path: Path, instances: tuple[str | None, str | None]
 ) -> None:

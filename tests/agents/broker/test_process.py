@@ -16,6 +16,7 @@ from shoal.models.errors import KafkaError
 from tests.support.kafka import Kafka, Record
 
 pytestmark = pytest.mark.kafka
+ENDS = 120  # seconds until Java has surely stopped, on a machine however busy
 
 MAY_1997 = 862444800000  # milliseconds
 FOREGROUND = "import sys, typer; from shoal.agents.cli.kafka import broker; sys.exit(typer.run(broker))"
@@ -161,7 +162,7 @@ def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     java = java_of(process)
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(ENDS) == 0
     assert gone(java)
 
 
@@ -169,7 +170,7 @@ def test_ctrl_c_stops_the_command_cleanly(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     java = java_of(process)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    assert process.wait(20) == 0
+    assert process.wait(ENDS) == 0
     assert gone(java)
 
 
@@ -177,14 +178,14 @@ def test_java_does_not_outlive_a_killed_command(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     java = java_of(process)
     process.kill()
-    process.wait(20)
+    process.wait(ENDS)
     assert gone(java)
 
 
 def test_the_command_ends_when_java_does(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     os.kill(java_of(process), signal.SIGKILL)
-    assert process.wait(20) == 1
+    assert process.wait(ENDS) == 1
 
 
 def test_a_start_that_takes_too_long_is_given_up_and_told_of_until_then(
