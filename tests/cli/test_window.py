@@ -246,7 +246,9 @@ def test_what_is_not_there_is_named(released, tmp_path):
     (tmp_path / "empty").write_bytes(b"\n")
     refused(InputError, "no release of metric", released, *ASKED[0], "--input", tmp_path / "empty")
     (tmp_path / "torn.gz").write_bytes(gzip.compress(out.read_bytes())[:-50])
-    refused(InputError, "cannot be read (Compressed file ended", released, *ASKED[0], "--input", tmp_path / "torn.gz")
+    refused(
+        InputError, "cannot be read (its gzip data is cut off)", released, *ASKED[0], "--input", tmp_path / "torn.gz"
+    )
 
 
 def test_the_configured_version_is_taken(released, tmp_path):

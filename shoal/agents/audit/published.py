@@ -1,6 +1,5 @@
-"""Where the releases come from that tell windows: the audit log's SQL, or a file of them. Neither needs a key."""
+"""The releases of which `shoal window` is asked: in the audit log's SQL, or in a file. Neither needs a key."""
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,14 +13,13 @@ from sqlalchemy import Connection, select
 from shoal.agents.audit import log
 from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.audit.log import Group
-from shoal.agents.input.event_file import opened
+from shoal.agents.input.release_file import release_lines
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError, LedgerError
 from shoal.models.tables import Release
 from shoal.stream.any_window import History, Seen, seen, stated
 
-LINES = 1_000  # between two looks at how far a file is read
 NAMED = 5  # groups in an error
 
 
@@ -116,21 +114,14 @@ def filed(path: str, wanted: Wanted, on_bytes: Callable[[int], None] = lambda _:
     Raises:
         InputError: it cannot be read, or a release is missing.
     """
-    found = _Found(path, wanted)
-    try:
-        with opened(path) as (raw, file):
-            for number, line in enumerate(file, start=1):
-                found.take(number, line)
-                if number % LINES == 0:
-                    on_bytes(raw.tell() if raw.seekable() else 0)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read ({reason}); name an existing file of releases") from None
-    return found.history()
+    releases = _FileReleases(path, wanted)
+    for number, line in release_lines(path, on_bytes):
+        releases.take(number, line)
+    return releases.history()
 
 
 @dataclass
-class _Found:
+class _FileReleases:
     path: str
     wanted: Wanted
     releases: dict[int, Seen] = field(default_factory=dict)  # by seq
@@ -139,8 +130,6 @@ class _Found:
 
     def take(self, number: int, line: bytes) -> None:
         """Keep a line if it is one of the releases."""
-        if not line.strip():
-            return
         fields = self._parsed(number, line)
         wanted = self.wanted
         if fields.get("metric") != wanted.section.name:
@@ -168,10 +157,10 @@ class _Found:
         if type(seq) is not int or seq < 1:
             raise self._bad(number, "it is no release")
         try:
-            one = self.wanted.seen(fields)
+            release = self.wanted.seen(fields)
         except ValueError as error:
             raise self._bad(number, str(error)) from None
-        if self.releases.setdefault(seq, one) != one:
+        if self.releases.setdefault(seq, release) != release:
             raise self._bad(number, f"release {seq} has two values")
 
     def _bad(self, number: int, reason: str) -> InputError:

@@ -55,12 +55,12 @@ def verify(config: ConfigPath, as_json: AsJson = False) -> None:
     Example: shoal audit verify shoal.toml
     """
     quiet_libraries()
-    said = load_config(config)
-    with Ledger.open(said.audit.url) as ledger:
-        found = verify_log(ledger) + _topic_findings(said, ledger)
+    loaded = load_config(config)
+    with Ledger.open(loaded.audit.url) as ledger:
+        findings = verify_log(ledger) + _topic_findings(loaded, ledger)
         with ledger.database.read() as connection:
             releases = connection.execute(select(func.count()).select_from(Release)).scalar_one()
-    failures, notes = [one for one in found if one.failure], [one for one in found if not one.failure]
+    failures, notes = [f for f in findings if f.failure], [f for f in findings if not f.failure]
     _conclude(failures, notes, {"releases": releases}, f"the audit log is in order: {releases} releases", as_json)
 
 
@@ -124,12 +124,12 @@ def _confirmed(report: ReplayReport, from_: str) -> str:
 def _conclude(
     findings: Sequence[Finding], notes: Sequence[Finding], counts: dict[str, int], summary: str, as_json: bool
 ) -> None:
-    """Print, and end with 1 if there is a finding."""
+    """Print the findings, and exit with 1 if there is one."""
     fields = {
         "ok": not findings,
         **counts,
-        "findings": [{"kind": one.kind, "where": one.where, "message": one.message} for one in findings],
-        "notes": [_line(one) for one in notes],
+        "findings": [{"kind": each.kind, "where": each.where, "message": each.message} for each in findings],
+        "notes": [_line(note) for note in notes],
     }
     if not as_json:
         for note in notes:

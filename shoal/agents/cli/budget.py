@@ -1,7 +1,6 @@
 """`shoal budget`: what is charged to the ledger and what is left."""
 
 import sys
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -23,8 +22,6 @@ Retire = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")
 ]
 Raise = Annotated[bool, typer.Option("--raise", help="Raise the ledger's budget to [privacy], and log that.")]
-
-
 Yes = Annotated[bool, typer.Option("--yes", help="Raise without asking; only a terminal is asked anyway.")]
 
 
@@ -40,23 +37,23 @@ def budget(
 
     Example: shoal budget shoal.toml
     """
-    said = load(config)
-    with Ledger.open(said.audit.url) as ledger:
-        retired = [] if retire is None else _retire(ledger, said.kafka.app, retire)
-        book = _raised(ledger, said, yes=yes) if raise_ else ledger.budget_report()
-    book = book or _unused(said)
-    fields = _fields(book) | ({} if retire is None else {"retired": [list(one) for one in retired]})
+    loaded = load(config)
+    with Ledger.open(loaded.audit.url) as ledger:
+        retired = [] if retire is None else _retire(ledger, loaded.kafka.app, retire)
+        book = _raised(ledger, loaded, yes=yes) if raise_ else ledger.budget_report()
+    book = book or _unused(loaded)
+    fields = _fields(book) | ({} if retire is None else {"retired": [list(version) for version in retired]})
     done = [f"retired  {metric} version {version}" for metric, version in retired]
     result(fields, as_json=as_json, text=lambda: "\n".join(done + list(_lines(book))))
 
 
-def _raised(ledger: Ledger, said: Config, *, yes: bool) -> BudgetReport:
+def _raised(ledger: Ledger, loaded: Config, *, yes: bool) -> BudgetReport:
     """Raise the budget, after saying what that means to those in it.
 
     Raises:
         LedgerError: there is no budget yet, or it would be lowered.
     """
-    wanted, book = (said.privacy.epsilon, said.privacy.delta), ledger.budget_report()
+    wanted, book = (loaded.privacy.epsilon, loaded.privacy.delta), ledger.budget_report()
     if book is not None and _is_more(wanted, (book.epsilon, book.delta)):
         say(f"shoal: {weakened(parse_unit(book.unit), Loss(book.epsilon, book.delta), Loss(*wanted))}")
         if not yes and sys.stdin.isatty():
@@ -69,7 +66,7 @@ def _is_more(wanted: tuple[Fraction, Fraction], held: tuple[Fraction, Fraction])
 
 
 def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
-    """Retire what is active of a metric; again is nothing new.
+    """Retire the active version of a metric, if there is one; it is retired only once.
 
     Raises:
         LedgerError: no such metric was ever registered under this app.
@@ -83,26 +80,23 @@ def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
     return active
 
 
-def _unused(said: Config) -> BudgetReport:
-    """What the first registration will store."""
-    return BudgetReport(said.privacy.epsilon, said.privacy.delta, said.unit, ())
+def _unused(loaded: Config) -> BudgetReport:
+    """The budget that the first registration will store."""
+    return BudgetReport(loaded.privacy.epsilon, loaded.privacy.delta, loaded.unit, ())
 
 
 def _fields(book: BudgetReport) -> dict[str, Any]:
     charges = [
-        {"app": one.app, "metric": one.metric, "version": one.version, "state": one.state, **_amounts(one)}
-        for one in book.charges
+        {name: getattr(charge, name) for name in ("app", "metric", "version", "state")}
+        | _amounts(charge.epsilon, charge.delta)
+        for charge in book.charges
     ]
-    totals = {name: dict(zip(("epsilon", "delta"), map(_number, two), strict=True)) for name, two in _totals(book)}
-    return {"unit": book.unit, **_amounts(book), **totals, "charges": charges}
+    totals = {"charged": _amounts(*book.charged), "left": _amounts(*book.left)}
+    return {"unit": book.unit, **_amounts(book.epsilon, book.delta), **totals, "charges": charges}
 
 
-def _totals(book: BudgetReport) -> Iterable[tuple[str, tuple[Fraction, Fraction]]]:
-    return (("charged", book.charged), ("left", book.left))
-
-
-def _amounts(one: Any) -> dict[str, orjson.Fragment]:
-    return {"epsilon": _number(one.epsilon), "delta": _number(one.delta)}
+def _amounts(epsilon: Fraction, delta: Fraction) -> dict[str, orjson.Fragment]:
+    return {"epsilon": _number(epsilon), "delta": _number(delta)}
 
 
 def _number(amount: Fraction) -> orjson.Fragment:
@@ -113,11 +107,10 @@ def _number(amount: Fraction) -> orjson.Fragment:
 
 def _lines(book: BudgetReport) -> list[str]:
     lines = [f"budget   {_both(book.epsilon, book.delta)} per {book.unit}"]
-    for one in book.charges:
-        state = "" if one.state == "active" else f" ({one.state})"
-        lines.append(
-            f"charged  {_both(one.epsilon, one.delta)} by {one.app}: {one.metric} version {one.version}{state}"
-        )
+    for charge in book.charges:
+        state = "" if charge.state == "active" else f" ({charge.state})"
+        version = f"{charge.app}: {charge.metric} version {charge.version}"
+        lines.append(f"charged  {_both(charge.epsilon, charge.delta)} by {version}{state}")
     return [*lines, f"left     {_both(*book.left)}"]
 
 

@@ -102,15 +102,17 @@ def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -
 
 
 def _charged(session: Session, agreement: Agreement) -> Loss:
-    """What the ledger will hold: all that it was ever charged, by every app, and what is new."""
+    """What the ledger will hold: all charges so far, of every app, and the new ones."""
     book = session.ledger.budget_report()
     before = NOTHING if book is None else Loss(*book.charged)
-    new = (Loss(Fraction(one.charge_epsilon), Fraction(one.charge_delta)) for one in agreement.charged)
+    new = (
+        Loss(Fraction(new_charge.charge_epsilon), Fraction(new_charge.charge_delta)) for new_charge in agreement.charged
+    )
     return sum(new, before)
 
 
 def _charge(registration: Registration | None, name: str) -> float:
-    """What is still to be charged to a unit of the ledger's."""
+    """What is still to be charged to one unit of the ledger."""
     return 0.0 if registration is None else float(Fraction(getattr(registration, f"charge_{name}")))
 
 

@@ -38,10 +38,10 @@ def topics(config: ConfigPath, as_json: AsJson = False) -> None:
 
     Example: shoal topics shoal.toml
     """
-    found = load_config(config)
-    settings = needed_settings(found, config)
-    made = asyncio.run(create_sources(settings, found.topics))
-    verified = asyncio.run(verify_topics(settings, found.topics))
+    loaded = load_config(config)
+    settings = needed_settings(loaded, config)
+    made = asyncio.run(create_sources(settings, loaded.topics))
+    verified = asyncio.run(verify_topics(settings, loaded.topics))
     warnings = [*verified.warnings, *verified.durability]
     for warning in warnings:
         say(f"shoal: warning: {warning}")
@@ -68,11 +68,11 @@ def produce(
 
     Example: shoal produce examples/shoal.toml --input examples/purchases.jsonl --end
     """
-    found = load_config(config)
-    settings = needed_settings(found, config)
-    name = choose_topic(found, topic)
-    file = EventFile(input, found, name)
+    loaded = load_config(config)
+    settings = needed_settings(loaded, config)
+    name = choose_topic(loaded, topic)
+    file = EventFile(input, loaded, name)
     with progress(f"sending {input}", size_of(input)) as advance:
-        sent = asyncio.run(produce_file(settings, found, name, file.lines(advance), end=end))
+        sent = asyncio.run(produce_file(settings, loaded, name, file.lines(advance), end=end))
     fields = {"topic": name, "events": sent}
     result(fields, as_json=as_json, text=lambda: f"{sent} events to topic {name}{', and the end' if end else ''}")

@@ -1,18 +1,13 @@
 """`shoal map`: releases by place, as a picture and as a page."""
 
-import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 from shoal.agents.cli.output import AsJson, progress, result
-from shoal.agents.input.event_file import opened, size_of
-from shoal.models.errors import InputError
-
-if TYPE_CHECKING:
-    from shoal.agents.map.releases import Places
+from shoal.agents.input.event_file import size_of
+from shoal.agents.input.release_file import release_lines
 
 Releases = Annotated[str, typer.Argument(metavar="RELEASES", help="Releases as JSON lines (or .gz), or - for stdin.")]
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Which metric, where several could be.")]
@@ -31,26 +26,9 @@ def map_(
     Example: shoal map releases.jsonl --out map --label "speed, km/h"
     """
     from shoal.agents.map.drawing import draw_map  # draws: half a second that no other command should wait for
-
-    places = _read(releases, metric)
-    fields = draw_map(places, out, label or places.metric)
-    result(fields, as_json=as_json, text=lambda: f"picture   {fields['picture']}\npage      {fields['page']}")
-
-
-def _read(path: str, metric: str | None) -> "Places":
     from shoal.agents.map.releases import read_places
 
-    try:
-        with opened(path) as (raw, file), progress(f"reading {path}", size_of(path)) as advance:
-            return read_places(_told(file, raw, advance), path, metric)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read ({reason}); name a file of releases") from None
-
-
-def _told(file: BinaryIO, raw: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
-    """The lines, telling now and then how far they are."""
-    for number, line in enumerate(file):
-        if number % 1000 == 0 and raw.seekable():
-            advance(raw.tell())
-        yield line
+    with progress(f"reading {releases}", size_of(releases)) as advance:
+        places = read_places(release_lines(releases, advance), releases, metric)
+    fields = draw_map(places, out, label or places.metric)
+    result(fields, as_json=as_json, text=lambda: f"picture   {fields['picture']}\npage      {fields['page']}")

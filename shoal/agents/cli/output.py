@@ -26,19 +26,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 
 def say(text: str) -> None:
-    """A remark, on stderr."""
+    """Print a remark on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def result(fields: dict[str, Any], *, as_json: bool, text: Callable[[], str], to_stderr: bool = False) -> None:
-    """A command's result, for a program or for a person."""
+    """Print a command's result, for a program or for a person."""
     shown = orjson.dumps(fields, default=str).decode() if as_json else text()
     print(shown, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal's stderr, elsewhere a line every ten seconds; takes how much is done."""
+    """A progress bar on a terminal's stderr, elsewhere a line every ten seconds; call it with what is done."""
     if not sys.stderr.isatty():
         yield _Lines(label, total).advance
         return
@@ -109,7 +109,7 @@ def writing(*paths: str | None) -> Iterator[None]:
 
 @contextmanager
 def _replaced(path: str) -> Iterator[BinaryIO]:
-    """Written beside the file, under another name, and renamed at the end."""
+    """A file written under another name beside its place, and renamed at the end."""
     if _exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     folder, name = os.path.split(path)

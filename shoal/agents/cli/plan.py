@@ -131,7 +131,7 @@ def _stated(
     groups: int | None,
     cells: int | None,
 ) -> Stated:
-    """What is stated; 0 users where each metric has its own number of them."""
+    """The stated workload; users is 0 where each metric has its own number of them."""
     time = None
     if over is not None:
         try:
@@ -160,7 +160,7 @@ def _check_groups(chosen: list[MetricSection], groups: int | None, cells: int | 
 
 
 def _check_topic(chosen: list[MetricSection], path: str) -> None:
-    """A file is for the metrics of one topic."""
+    """Refuse metrics of several topics: a file has the events of one."""
     topics = {section.topic for section in chosen}
     if len(topics) > 1:
         raise ConfigError(f"the metrics read {len(topics)} topics; say for which of them the events are: --metric NAME")
@@ -169,7 +169,7 @@ def _check_topic(chosen: list[MetricSection], path: str) -> None:
 
 
 def _plans(config: Config, section: MetricSection, stated: Stated | None, path: str | None) -> list[Plan]:
-    """One for each coordinate."""
+    """The plans of one metric, one for each coordinate."""
     if stated is not None:
         return _planned(section, _with_users(stated, section))
     file = _read(config, section, str(path))
@@ -196,7 +196,7 @@ def _read(config: Config, section: MetricSection, path: str) -> Observed:
 
 
 def _with_users(stated: Stated, section: MetricSection) -> Stated:
-    """With the metric's own number of users where none was stated."""
+    """The workload with the metric's own number of users where none was stated."""
     users = stated.users or section.users
     if users is None:
         raise typer.BadParameter(

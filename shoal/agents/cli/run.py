@@ -69,11 +69,14 @@ def run(
     if output is None and not dry_run:
         raise typer.BadParameter("name a file for the releases, or - for stdout", param_hint="--output")
     tune_garbage_collector()
-    said = load_config(config)
+    loaded = load_config(config)
     refuse_same(
-        config, said, input, {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)}
+        config,
+        loaded,
+        input,
+        {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)},
     )
-    with open_session(config, said) as session, ExitStack() as files, ending_in_words():
+    with open_session(config, loaded) as session, ExitStack() as files, ending_in_words():
         name = choose_topic(session.config, topic)
         _check_times(session.config, name)
         plan = plan_topic(session.config, name, session.key.secret, source_partitions=1, contributions_partitions=1)
@@ -131,7 +134,7 @@ def _publish(
 
 
 def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
-    """Of an input that is still empty, and left open: nothing is registered for it."""
+    """The result for an input that is still empty, and left open: nothing is registered for it."""
     with ExitStack() as outputs:
         for path in (output, dead_letters):
             if path is not None:
@@ -142,7 +145,7 @@ def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
 def _run(
     runner: FileRun, continuation: Continuation, file: EventFile, out: BinaryIO, refused: BinaryIO | None, *, end: bool
 ) -> int:
-    """Show what is in the log; the number of releases."""
+    """Write what is in the log, and return the number of releases."""
     releases = 0
     with progress(f"reading {file.path}", size_of(file.source)) as advance:
         for chunk in runner.outputs(file.lines(advance), end=end):
@@ -165,7 +168,7 @@ def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
 
 
 def choose_topic(config: Config, topic: str | None) -> str:
-    """The topic that was named, or the only one there is."""
+    """The named topic, or the only one there is."""
     if topic is None:
         if len(config.topics) > 1:
             raise ConfigError(f"the metrics read {len(config.topics)} topics; say whose events these are: --topic NAME")
@@ -184,14 +187,14 @@ def _check_times(config: Config, topic: str) -> None:
 
 
 def _would_do(session: Session, survey: Survey) -> dict[str, Any]:
-    """What a dry run says: counts of pattern, and what the ledger would be charged."""
+    """The result of a dry run: counts of pattern, and what the ledger would be charged."""
     charged = session.check(file_run=True).charged
     return {
         "events": survey.records,
         "usable": survey.by_metric,
         "refused": survey.refused,
         "late": survey.late,
-        "would_charge": {f"{one.metric}/{one.version}": str(one.charge_epsilon) for one in charged},
+        "would_charge": {f"{new.metric}/{new.version}": str(new.charge_epsilon) for new in charged},
     }
 
 

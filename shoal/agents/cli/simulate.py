@@ -61,8 +61,10 @@ def buses(
             advance(done)
         written.flush()
     fields = {"events": events, "users": users, "seed": seed, "out": out}
-    said = f"{events:,} events of {users:,} {'bus' if users == 1 else 'buses'}" + ("" if out == "-" else f" in {out}")
-    result(fields, as_json=as_json, text=lambda: said, to_stderr=out == "-" or not as_json)
+    summary = f"{events:,} events of {users:,} {'bus' if users == 1 else 'buses'}" + (
+        "" if out == "-" else f" in {out}"
+    )
+    result(fields, as_json=as_json, text=lambda: summary, to_stderr=out == "-" or not as_json)
 
 
 def _city(where: str, radius: float, resolution: int) -> "City":
@@ -77,9 +79,9 @@ def _city(where: str, radius: float, resolution: int) -> "City":
 def _trips(users: int, hours: float, seed: int, start: str, city: "City") -> "Trips":
     from shoal.agents.simulate.events import Trips
 
-    found = time_of_text(start)
-    if found is None or not FIRST.timestamp() <= found // SECOND <= LAST.timestamp():
+    moment = time_of_text(start)
+    if moment is None or not FIRST.timestamp() <= moment // SECOND <= LAST.timestamp():
         message = f"{start!r} is no time between {FIRST:%Y} and {LAST:%Y}; say it as in 2026-03-02T06:00:00Z"
         raise typer.BadParameter(message, param_hint="--start")
-    began = found // SECOND
+    began = moment // SECOND
     return Trips(users, began, began + round(hours * 3600), seed, city)

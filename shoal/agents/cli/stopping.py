@@ -16,7 +16,7 @@ LINE = (
 
 @contextmanager
 def ending_in_words() -> Iterator[None]:
-    """Inside, SIGTERM raises SystemExit."""
+    """Let SIGTERM raise SystemExit inside."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return

@@ -51,24 +51,24 @@ def window(
 
     Example: shoal window shoal.toml --metric sales --end 2026-01-31T00:00:00Z --length 7d
     """
-    said = load_config(config)
-    wanted = _wanted(config, said, metric, group)
+    loaded = load_config(config)
+    wanted = _wanted(config, loaded, metric, group)
     step = wanted.section.cadence or 1
     span, moment = _length(length, step), _end(end, step)
-    with _history(said, wanted, input_) as history:
-        found = history.answer(history.end if moment is None else moment, span)
-    if found.start < found.first:
-        say(f"shoal: note: nothing was before {iso(found.first)}, when the first step began")
-    fields = _fields(wanted, found)
-    if _drowns(wanted.section, found):
+    with _history(loaded, wanted, input_) as history:
+        answer = history.answer(history.end if moment is None else moment, span)
+    if answer.start < answer.first:
+        say(f"shoal: note: nothing was before {iso(answer.first)}, when the first step began")
+    fields = _fields(wanted, answer)
+    if _drowns(wanted.section, answer):
         say("shoal: note: the noise is wider than the range of the values, so that this mean says nothing")
     result(fields, as_json=as_json, text=lambda: _text(wanted.section.statistic, fields))
 
 
 @contextmanager
-def _history(said: Config, wanted: Wanted, path: str | None) -> Iterator[History]:
+def _history(loaded: Config, wanted: Wanted, path: str | None) -> Iterator[History]:
     if path is None:
-        with logged(said.audit.url, said.kafka.app, wanted) as history:
+        with logged(loaded.audit.url, loaded.kafka.app, wanted) as history:
             yield history
         return
     with progress(f"reading {path}", size_of(path)) as advance:
@@ -79,10 +79,10 @@ def _history(said: Config, wanted: Wanted, path: str | None) -> Iterator[History
 # ---------------------------------------------------------------- what is asked
 
 
-def _wanted(path: Path, said: Config, name: str, group: str | None) -> Wanted:
-    section = next((one for one in said.metric if one.name == name), None)
+def _wanted(path: Path, loaded: Config, name: str, group: str | None) -> Wanted:
+    section = next((metric for metric in loaded.metric if metric.name == name), None)
     if section is None:
-        names = ", ".join(one.name for one in said.metric)
+        names = ", ".join(metric.name for metric in loaded.metric)
         raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
     if not tells_windows(section):
         raise ConfigError(
@@ -108,7 +108,7 @@ def _length(text: str, step: int) -> int:
 
 
 def _end(text: str, step: int) -> int | None:
-    """Microseconds; None: the last one there is."""
+    """The end in microseconds; None: the last one there is."""
     if text == LAST:
         return None
     number = json_number(text)
@@ -117,7 +117,7 @@ def _end(text: str, step: int) -> int | None:
         raise _usage("--end", f"{text!r} is no time; say {LAST}, an ISO 8601 time or seconds since the epoch")
     if moment % step:
         before = moment - moment % step
-        nearest = " or ".join(iso(one) for one in (before, before + step) if one >= EARLIEST)
+        nearest = " or ".join(iso(time) for time in (before, before + step) if time >= EARLIEST)
         raise _usage("--end", f"{text!r} is no end of a step of {format_duration(step)}; say {nearest}")
     return moment
 
@@ -129,14 +129,14 @@ def _usage(option: str, message: str) -> typer.BadParameter:
 # ---------------------------------------------------------------- what is told
 
 
-def _fields(wanted: Wanted, found: Answer) -> dict[str, Any]:
-    section, estimate = wanted.section, found.estimate
+def _fields(wanted: Wanted, answer: Answer) -> dict[str, Any]:
+    section, estimate = wanted.section, answer.estimate
     return {
         "metric": section.name,
         "group": wanted.group or None,
         "version": section.version,
-        "start": iso(found.start),
-        "end": iso(found.end),
+        "start": iso(answer.start),
+        "end": iso(answer.end),
         "value": None if estimate is None else estimate.value,
         "noise_sd": None if estimate is None else estimate.noise_sd,
         "low": None if estimate is None else estimate.low,
@@ -146,17 +146,17 @@ def _fields(wanted: Wanted, found: Answer) -> dict[str, Any]:
     }
 
 
-def _drowns(section: MetricSection, found: Answer) -> bool:
+def _drowns(section: MetricSection, answer: Answer) -> bool:
     """Whether a mean has more noise than its range has room: a clamped value alone does not show it."""
-    if section.statistic != "mean" or found.estimate is None:
+    if section.statistic != "mean" or answer.estimate is None:
         return False
     low, high = section.ranges[0]
-    return bool(found.estimate.noise_sd > high - low)
+    return bool(answer.estimate.noise_sd > high - low)
 
 
 def _text(statistic: str, fields: dict[str, Any]) -> str:
-    of = fields["metric"] + (f", group {fields['group']}" if fields["group"] else "")
-    line = f"{statistic} of {of}, from {fields['start']} to {fields['end']}: "
+    name = fields["metric"] + (f", group {fields['group']}" if fields["group"] else "")
+    line = f"{statistic} of {name}, from {fields['start']} to {fields['end']}: "
     if fields["value"] is None:
         return f"{line}none, nothing came"
     line += f"{fields['value']:.12g}"

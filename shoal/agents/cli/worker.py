@@ -61,7 +61,7 @@ def worker(
 
 
 def log_json_lines() -> None:
-    """One JSON object per line on stderr."""
+    """Log to stderr, one JSON object per line."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -96,7 +96,7 @@ def _patient_session(path: Path) -> Iterator[Session]:
 
 
 def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
-    """Watch, and serve health and metrics where a port is configured."""
+    """Watch the worker, and serve health and metrics where a port is configured."""
     begin_watching(app.host, domain)
     if session.config.web.port is not None:
         serve(app, domain, session.config.web.host, session.config.web.port)

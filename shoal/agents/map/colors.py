@@ -16,14 +16,14 @@ HATCHED, HATCH, EMPTY = "#e6e8eb", "#a3a9b2", "#ccd1d8"
 
 @dataclass(frozen=True)
 class Scale:
-    """From its lowest to its highest color; what lies beyond has the color of the end."""
+    """The range of a color scale; numbers beyond it have the color of its end."""
 
     low: float
     high: float
 
 
 def scales(places: Places) -> tuple[Scale, Scale]:
-    """Of values and of margins, over all slots, so that slots can be compared."""
+    """The scales of values and of margins, over all slots, so that slots can be compared."""
     cells = list(places.released())
     values = _scale([cell.value for cell in cells if cell.value is not None], TAILS)
     margins = _scale([cell.margin for cell in cells if cell.margin is not None], TAILS)

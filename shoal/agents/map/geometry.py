@@ -22,12 +22,10 @@ class Plane:
 
     @property
     def width(self) -> float:
-        """In km."""
         return self.east - self.west
 
     @property
     def height(self) -> float:
-        """In km."""
         return self.north - self.south
 
 

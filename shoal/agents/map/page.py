@@ -14,7 +14,7 @@ import orjson
 from shoal.agents.map import FIRST, NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, moment, palette, scales
 from shoal.agents.map.geometry import Plane, Point, on_plane, round_length
-from shoal.agents.map.releases import Cell, Places
+from shoal.agents.map.releases import CellRelease, Places
 
 TEMPLATE = Path(__file__).with_name("page.html")
 WIDTH = 1000.0
@@ -57,7 +57,7 @@ def _polygon(plane: Plane, factor: float, polygon: list[Point]) -> str:
 
 
 def _length(plane: Plane, factor: float, height: float) -> dict[str, str]:
-    """How long a kilometre is."""
+    """The bar that shows how long a round number of kilometres is."""
     length = round_length(plane.width / 5)
     end, base = WIDTH - EDGE, height - EDGE
     return {
@@ -69,7 +69,7 @@ def _length(plane: Plane, factor: float, height: float) -> dict[str, str]:
 
 
 def _data(places: Places, cells: list[str], label: str) -> dict[str, Any]:
-    """What the script reads: of each slot the cells that have a release, by their number among the polygons."""
+    """The data of the script: for each slot the cells that have a release, by their number among the polygons."""
     numbers = {cell: str(number) for number, cell in enumerate(cells)}
     slots = [
         {"at": moment(at), "cells": {numbers[name]: _row(cell) for name, cell in slot.items()}}
@@ -84,11 +84,11 @@ def _data(places: Places, cells: list[str], label: str) -> dict[str, Any]:
     }
 
 
-def _row(cell: Cell) -> list[float | int | None]:
-    numbers = [None if one is None else float(f"{one:.5g}") for one in (cell.value, cell.margin, cell.error)]
+def _row(cell: CellRelease) -> list[float | int | None]:
+    numbers = [None if number is None else float(f"{number:.5g}") for number in (cell.value, cell.margin, cell.error)]
     return [*numbers, cell.samples, cell.users]
 
 
 def _json(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end the element in which it stands."""
     return orjson.dumps(data).decode().replace("<", "\\u003c")

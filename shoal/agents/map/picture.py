@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from shoal.agents.map import FIRST, NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, Scale, moment, scales
 from shoal.agents.map.geometry import Plane, on_plane, round_length
-from shoal.agents.map.releases import Cell, Places
+from shoal.agents.map.releases import CellRelease, Places
 from shoal.agents.pictures import INK, QUIET, STYLE
 
 WIDTH, DPI = 12.0, 110
@@ -29,10 +29,10 @@ MARGIN = 0.02  # around the cells, in widths of the map
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a panel shows of a cell."""
+    """One panel: the number of a cell that it shows, and how."""
 
     name: str
-    number: Callable[[Cell], float | None]
+    number: Callable[[CellRelease], float | None]
     scale: Scale
     colors: str
     extend: str  # which ends of the scale stand for what lies beyond too
@@ -67,13 +67,13 @@ def draw(places: Places, path: Path, label: str, note: str = "") -> None:
         figure.savefig(path, format="png", facecolor="white")
 
 
-def _words(figure: Figure, places: Places, slot: dict[str, Cell], label: str, height: float) -> None:
-    """Title, what is shown, and the legend."""
+def _words(figure: Figure, places: Places, slot: dict[str, CellRelease], label: str, height: float) -> None:
+    """Write title, subtitle and legend."""
     released = sum(cell.released for cell in slot.values())
-    said = [f"slot that ends {moment(places.fullest)}", places.promise]
-    said.append(f"{released:,} cells released, {len(slot) - released:,} not")
+    facts = [f"slot that ends {moment(places.fullest)}", places.promise]
+    facts.append(f"{released:,} cells released, {len(slot) - released:,} not")
     figure.text(LEFT / WIDTH, 1 - 0.33 / height, f"{label}, by place", size=16, **PLAIN, **BOLD)
-    figure.text(LEFT / WIDTH, 1 - 0.66 / height, "; ".join(filter(None, said)), color=QUIET, **PLAIN)
+    figure.text(LEFT / WIDTH, 1 - 0.66 / height, "; ".join(filter(None, facts)), color=QUIET, **PLAIN)
     handles = [
         Patch(facecolor=HATCHED, edgecolor=HATCH, hatch="/////", linewidth=0.6, label="not released"),
         Patch(facecolor="none", edgecolor=QUIET, linewidth=0.6, label="nothing in this slot"),
@@ -86,14 +86,14 @@ def _words(figure: Figure, places: Places, slot: dict[str, Cell], label: str, he
     legend.get_title().set(weight="bold", color=INK)
 
 
-def _hexagons(panel: Axes, plane: Plane, cells: list[str], slot: dict[str, Cell], kind: _Kind) -> PolyCollection:
-    """What is released, what is not, and where nothing was."""
+def _hexagons(panel: Axes, plane: Plane, cells: list[str], slot: dict[str, CellRelease], kind: _Kind) -> PolyCollection:
+    """Draw cells that are released, cells that are not, and cells without anything in this slot."""
     kinds: dict[str, list[Any]] = {"released": [], "not": [], "none": []}
     numbers = []
     for cell, polygon in zip(cells, plane.polygons, strict=True):
-        found = slot.get(cell)
-        number = None if found is None else kind.number(found)
-        kinds["none" if found is None else "not" if number is None else "released"].append(polygon)
+        release = slot.get(cell)
+        number = None if release is None else kind.number(release)
+        kinds["none" if release is None else "not" if number is None else "released"].append(polygon)
         if number is not None:
             numbers.append(number)
     panel.add_collection(PolyCollection(kinds["none"], facecolors="none", edgecolors=EMPTY, linewidths=0.6))
@@ -113,8 +113,8 @@ def _hexagons(panel: Axes, plane: Plane, cells: list[str], slot: dict[str, Cell]
     return shown
 
 
-def _bar(figure: Figure, shown: PolyCollection, kind: _Kind, place: tuple[float, float, float]) -> None:
-    left, bottom, tall = place
+def _bar(figure: Figure, shown: PolyCollection, kind: _Kind, corner: tuple[float, float, float]) -> None:
+    left, bottom, tall = corner
     axes = figure.add_axes((left, bottom + 0.1 * tall, 0.14 / WIDTH, 0.8 * tall))
     bar = figure.colorbar(shown, cax=axes, extend=kind.extend)
     bar.outline.set_visible(False)
@@ -122,7 +122,7 @@ def _bar(figure: Figure, shown: PolyCollection, kind: _Kind, place: tuple[float,
 
 
 def _length(panel: Axes, plane: Plane) -> None:
-    """How long a kilometre is."""
+    """Draw the bar that shows how long a round number of kilometres is."""
     length = round_length(plane.width / 5)
     end, y = plane.east, plane.south
     panel.plot([end - length, end], [y, y], color=QUIET, linewidth=1.5, solid_capstyle="butt")

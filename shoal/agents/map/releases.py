@@ -17,8 +17,8 @@ from shoal.models.times import time_of_text
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What was released of a cell in a slot; a value of None: no release."""
+class CellRelease:
+    """One release: of a cell in a slot. A value of None: no release."""
 
     value: float | None
     margin: float | None  # half the noise interval
@@ -28,21 +28,19 @@ class Cell:
 
     @property
     def released(self) -> bool:
-        """Whether there is a number."""
         return self.value is not None
 
 
 @dataclass(frozen=True)
 class Places:
-    """A metric's releases: by slot, in order of time, and cell."""
+    """A metric's releases by slot, in order of time, and by cell."""
 
     metric: str
     promise: str  # epsilon and whose
-    slots: dict[str, dict[str, Cell]]  # the end of a slot as its releases write it
+    slots: dict[str, dict[str, CellRelease]]  # the end of a slot as its releases write it
 
     @property
     def cells(self) -> list[str]:
-        """All cells of all slots, sorted."""
         return sorted({cell for slot in self.slots.values() for cell in slot})
 
     @property
@@ -50,25 +48,23 @@ class Places:
         """The slot with the most numbers; of several the last."""
         return max(self.slots, key=lambda at: (sum(cell.released for cell in self.slots[at].values()), at))
 
-    def released(self) -> Iterator[Cell]:
-        """All cells with numbers, of all slots."""
+    def released(self) -> Iterator[CellRelease]:
         return (cell for slot in self.slots.values() for cell in slot.values() if cell.released)
 
 
-def read_places(lines: Iterable[bytes], name: str, metric: str | None = None) -> Places:
+def read_places(lines: Iterable[tuple[int, bytes]], name: str, metric: str | None = None) -> Places:
     """The releases of one metric; without its name, of the only one that can be drawn.
 
     Raises:
         InputError: there is none, there are several, or a line is no release. `name` is the input's.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            fields = _fields(line, name, number)
-            found.setdefault(fields["metric"], []).append(fields)
-    chosen = _choose({one: _is_map(releases) for one, releases in found.items()}, name, metric)
-    newest = max(one.get("version", 1) for one in found[chosen])
-    releases = [one for one in found[chosen] if one.get("version", 1) == newest]
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for number, line in lines:
+        fields = _fields(line, name, number)
+        by_metric.setdefault(fields["metric"], []).append(fields)
+    chosen = _choose({each: _is_map(releases) for each, releases in by_metric.items()}, name, metric)
+    newest = max(release.get("version", 1) for release in by_metric[chosen])
+    releases = [release for release in by_metric[chosen] if release.get("version", 1) == newest]
     return Places(chosen, _promise(releases[-1]), _slots(releases, name))
 
 
@@ -84,11 +80,11 @@ def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
 
 
 def _is_map(releases: list[dict[str, Any]]) -> bool:
-    return all(isinstance(one["group"], str) and h3.is_valid_cell(one["group"]) for one in releases)
+    return all(isinstance(release["group"], str) and h3.is_valid_cell(release["group"]) for release in releases)
 
 
 def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
-    possible = sorted(one for one, is_map in maps.items() if is_map)
+    possible = sorted(each for each, is_map in maps.items() if is_map)
     if metric is None:
         if len(possible) == 1:
             return possible[0]
@@ -105,38 +101,38 @@ def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
 
 
 def _promise(fields: dict[str, Any]) -> str:
-    epsilon, unit, delta = (fields.get(one) for one in ("epsilon", "unit", "delta"))
+    epsilon, unit, delta = map(fields.get, ("epsilon", "unit", "delta"))
     if epsilon is None:
         return ""
     return f"epsilon {epsilon}" + (f", delta {delta}" if delta else "") + (f" per {unit}" if unit else "")
 
 
-def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, Cell]]:
-    slots: dict[str, dict[str, Cell]] = {}
-    for fields in sorted(releases, key=lambda one: time_of_text(one["at"]) or 0):
+def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, CellRelease]]:
+    slots: dict[str, dict[str, CellRelease]] = {}
+    for fields in sorted(releases, key=lambda release: time_of_text(release["at"]) or 0):
         slots.setdefault(fields["at"], {})[fields["group"]] = _cell(fields, name)
     return slots
 
 
-def _cell(fields: dict[str, Any], name: str) -> Cell:
-    samples, users = (fields.get(one) for one in ("samples", "users"))
-    value, low, high, error = (_number(fields, one, name) for one in ("value", "low", "high", "error"))
+def _cell(fields: dict[str, Any], name: str) -> CellRelease:
+    samples, users = map(fields.get, ("samples", "users"))
+    value, low, high, error = (_number(fields, part, name) for part in ("value", "low", "high", "error"))
     margin = None if value is None or low is None or high is None else (high - low) / 2
-    return Cell(value, margin, error, _count(samples) or 0, _count(users))
+    return CellRelease(value, margin, error, _count(samples) or 0, _count(users))
 
 
-def _count(found: Any) -> int | None:
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+def _count(number: Any) -> int | None:
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
-    found = fields.get(part)
-    if isinstance(found, dict):
-        found = found.get("mean")
-        if found is None and part == "value":
+    number = fields.get(part)
+    if isinstance(number, dict):
+        number = number.get("mean")
+        if number is None and part == "value":
             raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
-    if found is None:
+    if number is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise InputError(f"{name}: a release's {part} is no number; name a file that `shoal run` wrote")
-    return float(found)
+    return float(number)

@@ -16,12 +16,12 @@ MANY_USERS = 10_000
 
 
 def caveats(metrics: Iterable[MetricSection]) -> list[str]:
-    """Of a configuration, before anything came."""
+    """Warn about a configuration, before there are any events."""
     return [text for metric in metrics for text in (*_of_epsilon(metric), *_of_expected_noise(metric))]
 
 
 def of_plan(plan: Plan) -> Iterator[str]:
-    """Of a metric as it is configured, for the users of its plan; and of events of a file that do not count."""
+    """Warn about a metric as it is configured, for its plan's users, and about late events of a file."""
     yield from _of_epsilon(plan.spec)
     yield from _of_noise(plan.spec, plan.noise, f"with {plan.users:,} users")
     if plan.late:

@@ -87,14 +87,14 @@ class _Reader:
         event = parse(raw, reading)
         effective = self._progress.effective(event, raw, -1)
         user = read_user(self._get_user(event), raw, self._section.user, reading)
-        place = None if self._place_of is None else self._place_of(event, raw)
+        group = None if self._place_of is None else self._place_of(event, raw)
         values = tuple(read_value(get(event)) for get in self._get_values)
         once = self._same.setdefault
-        return Sample(once(user, user), once(place, place), values, self._progress.time, effective)
+        return Sample(once(user, user), once(group, group), values, self._progress.time, effective)
 
 
 class _Reasons(Counter[str]):
-    """The counters of bound, and the last one that moved: why a sample does not count."""
+    """Bound's counters, and the last one that moved: why a sample does not count."""
 
     last: str | None = None
 
@@ -104,7 +104,7 @@ class _Reasons(Counter[str]):
 
 
 class _Sink:
-    """What the accounts send to."""
+    """Keeps what the accounts send."""
 
     def __init__(self, metric: Metric) -> None:
         self.sent: list[Sent] = []
@@ -135,7 +135,7 @@ def _account(topic: TopicPlan, samples: Sequence[Sample]) -> Accounted:
 
 
 def _quantizer(metric: Metric) -> Callable[[tuple[int | float, ...]], int]:
-    """What makes of an event's values the number that accounts sum."""
+    """The function that turns an event's values into the number that accounts sum."""
     mean, clip = metric.parameters, metric.clip
     if isinstance(mean, Coordinates):
         return lambda values: mean.pack(

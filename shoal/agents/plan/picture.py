@@ -95,7 +95,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
-    """Of the axis of errors."""
+    """The limits of the axis of errors."""
     known = [y for curve in panel.curves for _, y in curve.points if y]
     if panel.is_linear:
         return 0.0, 1.08 * max(known, default=1.0)
@@ -140,7 +140,7 @@ def _marks(axes: Axes, marks: Marks) -> None:
 
 
 def _time_axis(axes: Axes, panel: Panel) -> None:
-    """Marks at times that people use, not too many of them."""
+    """Mark times that people use, not too many of them."""
     axes.xaxis.set_minor_formatter(NullFormatter())
     first, last = axes.get_xlim()
     if panel.is_linear:
@@ -154,7 +154,7 @@ def _time_axis(axes: Axes, panel: Panel) -> None:
 
 
 def _name_ends(axes: Axes, panel: Panel, low: float, high: float) -> None:
-    """Names and last errors beside the ends of curves, in their colours, kept apart where the curves meet."""
+    """Write names and last errors beside the ends of curves, in their colours, apart where the curves meet."""
 
     def height(y: float) -> float:
         inside = min(max(y, low), high)
@@ -162,9 +162,9 @@ def _name_ends(axes: Axes, panel: Panel, low: float, high: float) -> None:
 
     curves = sorted((curve for curve in panel.curves if curve.points), key=lambda curve: curve.points[-1][1])
     heights = spread([height(curve.points[-1][1]) for curve in curves])
-    for place, curve in zip(heights, curves, strict=True):
+    for level, curve in zip(heights, curves, strict=True):
         axes.annotate(
-            f"{curve.name}  {number(curve.points[-1][1])}", (1, place), (8, 0), "axes fraction",
+            f"{curve.name}  {number(curve.points[-1][1])}", (1, level), (8, 0), "axes fraction",
             textcoords="offset points", va="center", color=_color(curve), weight="bold", annotation_clip=False,
         )  # fmt: skip
 

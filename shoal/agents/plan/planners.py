@@ -16,14 +16,14 @@ from shoal.mechanisms.workload import Spec, Stated
 
 
 class Planner(Protocol):
-    """What each statistic's module `plan` has; both raise ValueError where the mechanism refuses the settings."""
+    """A statistic's module `plan`; both functions raise ValueError where the mechanism refuses the settings."""
 
     def plans(self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
-        """The plans of a metric, one of each coordinate; `advance` is told what part of the work is done."""
+        """The plans of a metric, one for each coordinate; `advance` is told what part of the work is done."""
         ...
 
     def final_noise(self, spec: Spec, users: int) -> Noise:
-        """Of a late release, if so many users contribute."""
+        """The noise of a late release, if this many users contribute."""
         ...
 
 

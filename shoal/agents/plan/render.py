@@ -13,7 +13,7 @@ PADDING = 3  # characters around each column; there is one more before the first
 
 
 def rendered(plan: Plan, width: int) -> Group:
-    """All of a plan."""
+    """A whole plan, for a terminal of this width."""
     first, *others = plan.tables
     parts: list[RenderableType] = [] if plan.private else [Text(NOT_PRIVATE, style="bold red")]
     parts += [Text(plan.title, style="bold"), Text(f"for {plan.workload}"), Text(), *_table(first, width), Text()]
@@ -30,12 +30,12 @@ def _table(table: Table, width: int) -> list[RenderableType]:
     drawn = Drawn(
         box=box.SIMPLE_HEAD, title=table.title, title_justify="left", title_style="", pad_edge=True, padding=(0, 1)
     )
-    for place in shown:
-        column = table.columns[place]
+    for index in shown:
+        column = table.columns[index]
         justify = "left" if column.is_text else "right"
         drawn.add_column(column.head, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
     for line in table.lines:
-        drawn.add_row(*(line.cells[place] for place in shown), style="bold" if line.is_bold else "")
+        drawn.add_row(*(line.cells[index] for index in shown), style="bold" if line.is_bold else "")
     remarks = Padding(Text("\n".join(table.remarks), style="dim"), (0, 0, 0, 1))
     return [drawn, remarks] if table.remarks else [drawn]
 
@@ -49,8 +49,8 @@ def fitting(table: Table, width: int) -> list[int]:
     ([0, 1, 2], [0, 2], [0])
     """
     shown = list(range(len(table.columns)))
-    while 1 + sum(_width(table, place) for place in shown) > width:
-        last = max(shown, key=lambda place: table.columns[place].rank)
+    while 1 + sum(_width(table, index) for index in shown) > width:
+        last = max(shown, key=lambda index: table.columns[index].rank)
         if not table.columns[last].rank:
             break
         shown.remove(last)

@@ -24,7 +24,7 @@ Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class City:
-    """Where the buses are."""
+    """The disc in which the buses drive."""
 
     lat: float = CITIES["london"][0]
     lon: float = CITIES["london"][1]
@@ -33,11 +33,11 @@ class City:
 
     @property
     def hours_ahead(self) -> int:
-        """Of UTC, by the sun: what rush hours go by."""
+        """Hours ahead of UTC, by the sun: rush hours go by them."""
         return round(self.lon / 15)
 
     def place(self, east: Floats, north: Floats) -> tuple[Floats, Floats]:
-        """Latitude and longitude of points so many km from the centre; beyond the date line the longitude goes on."""
+        """Latitude and longitude of points this many km from the centre; beyond the date line the longitude goes on."""
         lon = self.lon + east / (KM_PER_DEGREE * math.cos(math.radians(self.lat)))
         return self.lat + north / KM_PER_DEGREE, lon
 

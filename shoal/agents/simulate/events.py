@@ -24,7 +24,7 @@ SECOND = 1_000_000  # microseconds
 
 @dataclass(frozen=True)
 class Trips:
-    """What is asked for: so many buses, from one time to another, in seconds since the epoch."""
+    """A simulation: the number of buses, and its start and end in seconds since the epoch."""
 
     users: int
     start: int
@@ -35,7 +35,7 @@ class Trips:
 
 @dataclass(frozen=True)
 class _World:
-    """What does not change while they drive."""
+    """All that does not change while the buses drive."""
 
     trips: Trips
     fleet: Fleet
@@ -46,7 +46,7 @@ class _World:
 
 
 def batches(trips: Trips) -> Iterator[tuple[int, int, bytes]]:
-    """Ten minutes at a time: seconds that are done, number of events, their lines."""
+    """Yield ten minutes at a time: seconds that are done, number of events, their lines."""
     world = _build(trips)
     for start in range(trips.start - trips.start % BATCH, trips.end, BATCH):
         lines = _lines(world, start)
@@ -63,13 +63,13 @@ def _build(trips: Trips) -> _World:
 
 
 def _lines(world: _World, start: int) -> list[bytes]:
-    """The events of the ten minutes that begin then."""
+    """The events of the ten minutes from this start."""
     trips = world.trips
     rng = np.random.default_rng([trips.seed, start])
     bus, second = _reports(world, start, rng)
     lat, lon, speed = _measured(world, bus, second, start, rng)
     keep = (second >= trips.start) & (second < trips.end)
-    columns = [one[keep].tolist() for one in (bus, second, lat, lon, speed)]
+    columns = [column[keep].tolist() for column in (bus, second, lat, lon, speed)]
     times = {at: iso(at * SECOND) for at in set(columns[1])}
     names, dumps = world.fleet.names, orjson.dumps
     return [
@@ -79,7 +79,7 @@ def _lines(world: _World, start: int) -> list[bytes]:
 
 
 def _reports(world: _World, start: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Who reports when, in order of time; at the same time in order of the buses."""
+    """Which bus reports when, in order of time; at the same time in order of the buses."""
     fleet, trips = world.fleet, world.trips
     driving = np.flatnonzero(fleet.rank < world.traffic.service(start))
     interval, phase = fleet.interval[driving], fleet.phase[driving]

@@ -20,7 +20,7 @@ POPULAR = 0.35  # how unevenly buses are spread over lines: 0 is evenly
 
 @dataclass(frozen=True)
 class Fleet:
-    """Of each bus:"""
+    """An array for each property of the buses."""
 
     names: list[str]
     line: Ints
@@ -38,7 +38,7 @@ class Fleet:
 
 
 def build_fleet(users: int, lines: int, rng: np.random.Generator) -> Fleet:
-    """So many buses on so many lines."""
+    """Draw this many buses on this many lines."""
     reports = np.minimum((1 - rng.random(users)) ** (-1 / TAIL), LONGEST / SHORTEST)
     weights = (1 + np.arange(lines)) ** -POPULAR
     return Fleet(

@@ -89,7 +89,7 @@ def timetable(roads: Roads, pace: Floats) -> Lines:
         at = np.arange(0.0, max(took[-1], 2 * STEP), STEP)
         points = np.arange(end - first)
         where = np.interp(at, took, points)
-        lat, lon = (np.interp(where, points, one[first:end]) for one in (roads.lat, roads.lon))
+        lat, lon = (np.interp(where, points, degrees[first:end]) for degrees in (roads.lat, roads.lon))
         tables.append((lat, lon, roads.cell[first:end][np.rint(where).astype(np.int64)]))
         lengths.append(len(at))
     lats, lons, cells = (np.concatenate(parts) for parts in zip(*tables, strict=True))
@@ -119,9 +119,9 @@ def _waypoints(city: City, count: int, rng: np.random.Generator) -> Iterator[lis
 
 
 def _path(city: City, points: list[tuple[float, float]]) -> list[str]:
-    """Cells from point to point, each once in a row."""
+    """Cells from point to point, without repeating one in a row."""
     east, north = np.array(points).T
-    places = zip(*(one.tolist() for one in city.place(east, north)), strict=True)
+    places = zip(*(degrees.tolist() for degrees in city.place(east, north)), strict=True)
     stops = [h3.latlng_to_cell(*place, city.resolution) for place in places]
     path = stops[:1]
     for here, there in zip(stops, stops[1:], strict=False):
@@ -130,7 +130,7 @@ def _path(city: City, points: list[tuple[float, float]]) -> list[str]:
 
 
 def _crossings(city: City, cells: list[str], rng: np.random.Generator) -> dict[str, tuple[float, float]]:
-    """A point in each cell, in km from the centre."""
+    """A random point in each cell, in km from the centre."""
     lat, lon = np.array([h3.cell_to_latlng(cell) for cell in cells]).T
     shift = h3.average_hexagon_edge_length(city.resolution, unit="km") * OFF_CENTRE
     points = np.array(city.offset(lat, lon)) + rng.uniform(-shift, shift, (2, len(cells)))
@@ -138,7 +138,7 @@ def _crossings(city: City, cells: list[str], rng: np.random.Generator) -> dict[s
 
 
 def _bent(points: Floats) -> Floats:
-    """Corners cut off, and again what is left of them."""
+    """Cut corners off, and the corners of what is left."""
     for _ in range(BENDS):
         if len(points) < 3:
             break
@@ -149,7 +149,7 @@ def _bent(points: Floats) -> Floats:
 
 
 def _even(points: Floats) -> Floats:
-    """Points at equal distances along the way; two at least."""
+    """Points at equal distances along the way, at least two."""
     way = np.concatenate(([0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))))
     at = np.arange(0.0, max(way[-1], 2 * GRAIN), GRAIN)
     return np.stack([np.interp(at, way, points[:, axis]) for axis in (0, 1)], axis=1)

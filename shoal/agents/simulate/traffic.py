@@ -27,7 +27,7 @@ SLOWER = (0.2, 0.3)  # by the rush: everywhere, and in the centre on top
 
 @dataclass(frozen=True)
 class Traffic:
-    """Mean speeds of the cells of a city."""
+    """Mean speeds of a city's cells."""
 
     base: Floats  # km/h at night, by cell
     slower: Floats  # the share of it that the worst rush takes, by cell
@@ -43,11 +43,11 @@ class Traffic:
         return float(RUSH[local.hour]) * (WEEKEND if local.weekday() >= SATURDAY else 1.0)
 
     def service(self, at: int) -> float:
-        """Which share of the buses drives."""
+        """The share of the buses that drives."""
         return float(SERVICE[self._local(at).hour])
 
     def driven(self, start: int, end: int) -> tuple[Floats, Floats]:
-        """At the full hours from start on: how long one would have driven at night to be as far."""
+        """For each full hour from start on: how long a bus would have driven at night to get as far."""
         hours = np.arange(start - start % HOUR, end + 2 * HOUR, HOUR)
         pace = [1 - float(self.slower.mean()) * self.rush(int(hour)) for hour in hours[:-1]]
         return hours.astype(np.float64), np.concatenate(([0.0], np.cumsum(pace))) * HOUR
@@ -57,7 +57,7 @@ class Traffic:
 
 
 def build_traffic(city: City, cells: tuple[str, ...], rng: np.random.Generator) -> Traffic:
-    """A field of means: by distance from the centre, and a little of each cell's own."""
+    """Draw a field of means: by distance from the centre, and a little of each cell's own."""
     lat, lon = np.array([h3.cell_to_latlng(cell) for cell in cells]).T
     out = np.hypot(*city.offset(lat, lon)) / city.radius
     base = 15 + 22 * (1 - np.exp(-((out / 0.55) ** 2))) + 15 * np.exp(-(((out - RING) / 0.08) ** 2))

@@ -12,7 +12,7 @@ from shoal.models.times import end_of_tick, time_of_number, time_of_text
 
 @dataclass(frozen=True)
 class Truth:
-    """Of one cell in one slot."""
+    """The exact statistics of one cell in one slot."""
 
     mean: float
     variance: float
@@ -37,17 +37,17 @@ def true_means(
     >>> true_means([event, event | {"speed": 40}], slot=3_600_000_000, resolution=1)
     {(3600000000, '81757ffffffffff'): Truth(mean=35.0, variance=25.0, samples=2, users=1)}
     """
-    found: dict[tuple[int, str], tuple[list[float], set[Any]]] = {}
+    cells: dict[tuple[int, str], tuple[list[float], set[Any]]] = {}
     ends: dict[Any, int] = {}
     for event in events:
         at = event[time]
         end = ends.get(at)
         if end is None:
             end = ends[at] = _end(at, slot)
-        values, users = found.setdefault((end, h3.latlng_to_cell(event[lat], event[lon], resolution)), ([], set()))
+        values, users = cells.setdefault((end, h3.latlng_to_cell(event[lat], event[lon], resolution)), ([], set()))
         values.append(event[value])
         users.add(event[user])
-    return {place: _truth(*found[place]) for place in sorted(found)}
+    return {key: _truth(*cells[key]) for key in sorted(cells)}
 
 
 def _end(at: str | int, slot: int) -> int:
@@ -59,4 +59,4 @@ def _end(at: str | int, slot: int) -> int:
 
 def _truth(values: list[float], users: set[Any]) -> Truth:
     mean = math.fsum(values) / len(values)
-    return Truth(mean, math.fsum((one - mean) ** 2 for one in values) / len(values), len(values), len(users))
+    return Truth(mean, math.fsum((value - mean) ** 2 for value in values) / len(values), len(values), len(users))

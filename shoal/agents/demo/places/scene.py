@@ -100,7 +100,7 @@ class PlacesScene(Scene):
         return board(progress, f"released up to {hour(slots[-1].at)}" if slots else "", table)
 
     def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
-        lines = (release.raw for release in progress.ordered())
+        lines = enumerate(release.raw for release in progress.ordered())
         drawn = draw_map(read_places(lines, "releases", METRIC), folder, "speed, km/h", verdict)
         slots = self._outcomes(progress)
         first = f"{self.count:,} events of {self.users:,} simulated buses"
