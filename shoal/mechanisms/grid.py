@@ -82,7 +82,7 @@ class Grid:
         return _rounded(lowest * samples + width * total, denominator * parts)
 
     def width_value(self, steps: Fraction | int | float) -> float:
-        """What `steps` grid steps are worth in units of the range.
+        """The width of `steps` grid steps in units of the range.
 
         >>> Grid(Fraction(-1), Fraction(1), 4).width_value(2)
         1.0

@@ -52,7 +52,7 @@ class Curve(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Where an axis that is not one of time has its marks."""
+    """The marks of an axis that is not one of time."""
 
     at: Sequence[float]
     texts: Sequence[str]

@@ -77,7 +77,7 @@ def _scaled(shares: Sequence[float], sizes: Sequence[float], mean: float) -> lis
 
 
 def bias(left_out: float, width: float) -> float:
-    """What leaving out a part of the samples moves a mean by, as users who differ have shown.
+    """The bias of a mean if a part of the samples is left out, as users who differ have shown.
 
     At most it is that part of the range. width: of what samples are clipped to.
 

@@ -36,7 +36,7 @@ def _not_a_number(_: str) -> NoReturn:
 
 
 def _short_int(digits: str) -> int | float:
-    # Python refuses texts of more than 4,300 digits; so long a number is clipped, and is no user id.
+    # Python refuses texts of more than 4,300 digits; a number that long is clipped, and is no user id.
     return int(digits) if len(digits) <= MAX_NAME_BYTES + 1 else float(digits)
 
 

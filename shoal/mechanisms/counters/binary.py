@@ -78,7 +78,7 @@ class BinaryTree:
         return tuple(nodes)
 
     def nodes(self, t: int) -> int:
-        """How many noisy nodes prefix t adds up: those in the totals of all past trees and in the current prefix."""
+        """The number of noisy nodes that prefix t adds up: the totals of all past trees, and the current prefix."""
         epoch, within = self.locate(t)
         return epoch * self.height + within.bit_count()
 

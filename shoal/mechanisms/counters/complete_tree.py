@@ -166,7 +166,7 @@ class NodeSums:
 
 
 def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: Draws | None = None) -> list[Draws]:
-    """For each height the running sums of U, from the draws of its nodes; `below` holds the U of the height below."""
+    """The running sums of U for each height, from the draws of its nodes; `below` holds the U of the height below."""
     running = [] if below is None else [_accumulated(below)]
     terms = (len(levels) + 1) * sizes[-1]  # |U_i| <= (i + 1) k**i largest, and as many of a height as leaves allow
     for draws, size in zip(levels, sizes, strict=True):

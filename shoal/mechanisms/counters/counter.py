@@ -39,7 +39,7 @@ class Tree(Protocol):
         ...
 
     def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
-        """For each kind of node that holds elements of the epoch: (the most that a unit changes them in L1, scale).
+        """Pairs (the most that a unit changes them in L1, scale), one for each kind of node that holds elements.
 
         A unit's changes, wherever they lie, sum to `width`; so it pays at most the largest sum of quotients: epsilon.
         """

@@ -76,7 +76,7 @@ class LeastSquares(Complete):
 
     @cached_property
     def _below(self) -> list[tuple[int, int]]:
-        """For a subtree whose root has height i - 1: the sums over its nodes of k**2j and of k**4j, j being height."""
+        """The sums of k**2j and of k**4j over the nodes of a subtree of height i - 1, j being the height of a node."""
         sizes, heights = self.sizes, range(self.height + 1)
         sums = [[sum(sizes[j] ** power * sizes[i - 1 - j] for j in range(i)) for i in heights] for power in (2, 4)]
         return list(zip(*sums, strict=True))
@@ -95,7 +95,7 @@ def _sum_of_norms(t: int, size: int) -> Fraction:
 
 @lru_cache(maxsize=1 << 12)
 def _coefficients(tree: LeastSquares, t: int) -> Coefficients:
-    """By the path to leaf t: a node's coefficient is fixed by where its ancestors leave the path, and by its height."""
+    """The coefficients by the path to leaf t: where a node's ancestors leave it, and the node's height, fix its own."""
     if t == tree.leaves:
         return tree.total_coefficients()
     counts: dict[Fraction, int] = {}
@@ -106,7 +106,7 @@ def _coefficients(tree: LeastSquares, t: int) -> Coefficients:
 
 
 def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[Fraction, int]]:
-    """For each node of the path, from the root: its coefficient, then those of the subtrees beside the path below it.
+    """The coefficient of each node of the path, from the root, then those of the subtrees beside the path below it.
 
     With f_i the share of the path's node of height i that the prefix holds, and g_i the sum over j >= i of
     (f_j - f_{j+1}) / lambda_j: the path's node of height i has k**i g_i; a node of height j in a subtree whose root has

@@ -71,7 +71,7 @@ class Root:
         return sum((b - a) * value * value for a, b, value in zip(self.starts, ends, self.values, strict=True))
 
     def weights(self) -> Iterator[int]:
-        """For each element, the largest weight with which its column is no longer than the first.
+        """The largest weight of each element with which its column is no longer than the first.
 
         The columns are the shorter, the later their elements are.
         """

@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where prefix t ends."""
+    """The end of a prefix: its epoch, the elements within it, and the shape of its tree."""
 
     epoch: int
     within: int  # elements in the epoch

@@ -21,7 +21,7 @@ from shoal.mechanisms.sums import decays
 
 
 def takes(spec: Spec) -> bool:
-    """Whether it is a decayed sum; a mean is one with a decay or a step."""
+    """Whether a metric is a decayed sum; a mean is one if it has a decay or a step."""
     return spec.statistic in ("sum", "count") or (
         spec.statistic == "mean" and (spec.step is not None or spec.decay is not None)
     )
@@ -80,7 +80,7 @@ def decay_of(spec: Spec) -> decays.Decay:
 
 
 def is_clamped(spec: Spec) -> bool:
-    """Whether what is published is clamped, which only means are."""
+    """Whether the published value is clamped, which only a mean is."""
     return spec.statistic == "mean" and (spec.algorithm == "sharp" if spec.clamp is None else spec.clamp)
 
 

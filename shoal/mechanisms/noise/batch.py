@@ -25,7 +25,7 @@ _ONE: Words = np.array([(1 << 64) - 1], dtype=np.uint64)
 
 
 class Form(NamedTuple):
-    """What the numbers of a block of draws look like."""
+    """The form of the numbers in a block of draws."""
 
     shift: int  # a magnitude is upper << shift | lower
     small: bool  # all fit into int64 by far
@@ -146,7 +146,7 @@ def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
 
 
 def first_failure_is_odd(lanes: Lanes, chosen: Indices, x: Words, slack: Words | None = None) -> Marks:
-    """For each chosen lane: whether Bernoulli(x / 1), Bernoulli(x / 2), ... fails at an odd place first.
+    """Marks the chosen lanes in which Bernoulli(x / 1), Bernoulli(x / 2), ... fails at an odd place first.
 
     The number meant is between 0 and 1; in units of 2**-64 it is in x .. x + slack + 1, or x .. x + 1.
     """
@@ -176,7 +176,7 @@ def _odd(lanes: Lanes, chosen: Indices, least: Words, most: Words, place: int) -
 
 
 def successes(lanes: Lanes, chosen: Indices) -> Words:
-    """For each chosen lane: how many Bernoulli(exp(-1)) succeed before the first that fails."""
+    """The number of times that Bernoulli(exp(-1)) succeeds before the first failure, for each chosen lane."""
     count: Words = np.zeros(len(chosen), dtype=np.uint64)
     going: Indices = np.arange(len(chosen))
     tried = 0
@@ -189,7 +189,7 @@ def successes(lanes: Lanes, chosen: Indices) -> Words:
 
 
 def all_succeed(lanes: Lanes, chosen: Indices, needed: Words) -> Marks:
-    """For each chosen lane: whether Bernoulli(exp(-1)) succeeds as often as needed; after a failure none is tried."""
+    """Marks the chosen lanes in which Bernoulli(exp(-1)) succeeds as often as needed; none is tried after a failure."""
     done: Marks = np.ones(len(chosen), dtype=np.bool_)
     going: Indices = np.flatnonzero(needed)
     tried = 0

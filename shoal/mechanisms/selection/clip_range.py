@@ -18,8 +18,8 @@ from itertools import accumulate
 
 from shoal.mechanisms.selection import exponential
 
-# Units left outside on purpose: so many that leaving nobody outside costs ln(candidates) + slack and is not chosen.
-# With few units that is a large part of them, and the chosen width is widened in return.
+# Units left outside on purpose: as many as it takes for leaving nobody outside to cost ln(candidates) + slack, so
+# that it is not chosen. With few units that is a large part of them, and the chosen width is widened in return.
 SLACK = 2
 SURE = 4  # where too wide a choice costs more than a choice among few: once in eighty times
 # (part of the units left outside, at most) -> what takes that quantile of a normal law to two standard deviations.
@@ -56,7 +56,7 @@ def centre(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> in
 
 @lru_cache(maxsize=1024)
 def outside(candidates: int, epsilon: Fraction, slack: int = SLACK) -> int:
-    """How many of the values should lie outside the clip range.
+    """The number of values that should lie outside the clip range.
 
     >>> outside(24, Fraction(1, 40))
     415

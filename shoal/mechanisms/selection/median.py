@@ -21,7 +21,7 @@ from shoal.mechanisms.selection.exponential import choose
 
 
 class Unit(NamedTuple):
-    """What one privacy unit offers to the arrays."""
+    """The samples that one privacy unit offers to the arrays."""
 
     samples: int  # a power of two, at most an array's size
     effective: int  # of its first block
@@ -69,7 +69,7 @@ def bins(level: int, scatter: Fraction = Fraction(1)) -> int:
 
 
 def costs(totals: Sequence[int], full: int, count: int) -> list[int]:
-    """For each of `count` bins, max(means in lower bins, means in higher bins).
+    """The cost of each of `count` bins: max(means in lower bins, means in higher bins).
 
     `full` is the total of an array of ones. A mean outside the range, which subgaussian samples may have, counts for
     the bin at that end.

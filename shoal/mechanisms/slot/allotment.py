@@ -31,7 +31,7 @@ PORTION = 10_000  # memberships that are looked at between two yields
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """Who counts where in a slot, with what part of epsilon, and the error that follows."""
+    """A slot's users by cell: who counts where, with what part of epsilon, and the error that follows."""
 
     left_out: Mapping[str, frozenset[str]]  # by cell, where there are any
     dropped: Mapping[str, int]  # their samples, likewise

@@ -125,7 +125,7 @@ class BinTree:
 
     @cached_property
     def upward(self) -> list[Floats]:
-        """How far each node's own sum moves toward that of its children, by level but the last: by its variance."""
+        """The part by which each node's own sum moves toward that of its children, by level but the last."""
         return [(own - below) / _not_zero(own) for own, below in zip(self.own[:-1], self.below[:-1], strict=True)]
 
     @cached_property

@@ -77,7 +77,7 @@ Prediction = Callable[[Counts, CellParameters], float]
 
 
 class Algorithm(NamedTuple):
-    """How a cell's samples become its release, and what error is predicted from their numbers."""
+    """The function that makes a cell's release of its samples, and the one that predicts its error from counts."""
 
     release: Release
     predicted_error: Prediction

@@ -37,7 +37,7 @@ ZERO = Fraction(0)
 
 
 class Decay(Protocol):
-    """How the weight of a step falls with its age."""
+    """A rule by which the weight of a step falls with its age."""
 
     def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
         """The sum by the mechanism of Bolot et al."""

@@ -116,7 +116,7 @@ class Summer(Protocol):
         ...
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """What was added to `kept` and not dropped again, and what was dropped, since the last call or restore."""
+        """The steps added to `kept` and not dropped again, and those dropped, since the last call or restore."""
         ...
 
     def head(self) -> list[Any]:
@@ -148,7 +148,7 @@ def spelled(number: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Noised:
-    """What is public about anything that noise of its own protects."""
+    """The public parameters that every sum, or step, with noise of its own has."""
 
     width: int  # grid steps that one unit can move in all
     epsilon: Fraction  # paid once, wherever the unit's changes lie
@@ -214,7 +214,6 @@ class Kept:
         return x
 
     def take_changes(self) -> tuple[dict[int, int], list[int]]:
-        """What was added and what was dropped since the last call or restore."""
         changes = self._added, self._dropped
         self._added, self._dropped = {}, []
         return changes

@@ -6,7 +6,7 @@
 
 Periods are half-open, of equal length, and begin at multiples of it since the Unix epoch (a week begins on a Thursday).
 
-A ledger protects one unit, and its metrics may have others. One unit of the ledger's touches so many of a metric's:
+A ledger protects one unit, and its metrics may have others. One unit of the ledger's touches, of a metric's units,
 
     1 + (L + M - gcd(L, M) - 1) // M    for periods of L and M; the last unit begins just before the ledger's ends
     1                                   of a metric of unit user, or of a ledger of unit event

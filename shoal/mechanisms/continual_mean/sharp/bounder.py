@@ -25,7 +25,7 @@ LEAST, MOST = 4, 16
 
 @dataclass(frozen=True)
 class Shape:
-    """How a unit's samples are cut into singles and blocks, for a cap.
+    """The cut of a unit's samples into singles and blocks, for a cap.
 
     >>> [(Shape(m).singles, Shape(m).alone, Shape(m).blocks) for m in (1, 63, 64, 96, 512, 1024)]
     [(1, 1, 0), (63, 63, 0), (64, 4, 7), (64, 4, 8), (64, 8, 11), (64, 16, 11)]

@@ -74,7 +74,7 @@ class Buckets:
 
 
 def outside(counts: Sequence[int], low: int, high: int) -> int:
-    """How many of the values counted per bucket lie below the boundary number `low`, or not below number `high`.
+    """The number of values, counted per bucket, below the boundary number `low`, or not below number `high`.
 
     >>> outside([1, 2, 4, 8], 1, 3)
     9

@@ -33,7 +33,7 @@ CURVE = 256  # instants, twice, at which contributions are counted, where each h
 
 
 class Start(NamedTuple):
-    """What is chosen when a mean begins; numbers in grid steps."""
+    """The choices made when a mean begins; numbers in grid steps."""
 
     tick: int
     beginning: Beginning
@@ -197,7 +197,7 @@ class SharpProspect:
 
     @cached_property
     def opened(self) -> tuple[int, ...]:
-        """For each block that counts as one, the tick from which it does, in order."""
+        """The tick from which each block that counts as one does so, in order."""
         if self.start is None:
             return ()
         tick, beginning, shape = self.start.tick, self.start.beginning, self.mean.shape

@@ -124,7 +124,7 @@ class SharpParameters(MeanParameters):
     # ---------------------------------------------------------------- when to begin, and with what
 
     def begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
-        """Whether and how to begin at a group's release number `ticks`: a function of the pattern.
+        """The way to begin at a group's release number `ticks`, or None to wait: a function of the pattern.
 
         `units` have a first sample, and `longs` a first block.
         """
@@ -243,7 +243,7 @@ class SharpParameters(MeanParameters):
             return sum(self._moves(block, width) for block in range(self.shape.blocks if blocks is None else blocks))
 
     def block_width(self, half: int) -> int:
-        """What a first block's mean may move, times the root of its weight, if clipped to that half width."""
+        """The most that a first block's mean, clipped to that half width, may move, times the root of its weight."""
         with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
             return int((2 * half * Decimal(self.shape.weight(0)).sqrt()).to_integral_value())
 

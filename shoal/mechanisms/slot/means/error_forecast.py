@@ -99,7 +99,7 @@ def mismatch(counts: Counts, kept: Sequence[int], shares: Sequence[float], withi
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known of arrays before their values are: public numbers."""
+    """The public numbers of arrays, known before their values are."""
 
     count: int
     mismatch: float

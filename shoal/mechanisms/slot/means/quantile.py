@@ -1,8 +1,8 @@
 """Quantile: array means clipped to an interval between two of their private quantiles, whatever their spread is.
 
     fixed     q = 1/10 and 9/10
-    epsilon   q = r / K and 1 - r / K of K arrays, r = ceil(2 / epsilon), but neither beyond 1/2: so many array means
-              are clipped on either side that clipping one more would cost what it saves in noise
+    epsilon   q = r / K and 1 - r / K of K arrays, r = ceil(2 / epsilon), but neither beyond 1/2: array means are
+              clipped on either side until clipping one more would cost what it saves in noise
 
 Guarantee    pure epsilon-DP: a quarter of epsilon for each quantile, half for the noise
 Relation     values: two cells differ in the values of one user; how many samples each user has is public

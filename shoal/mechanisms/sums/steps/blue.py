@@ -4,7 +4,7 @@ Guarantee    pure epsilon-DP for the numbers x_t + e_t of all steps together; st
              (docs/proofs/decay.md)
 Relation     values: two streams differ in what one unit contributed; who contributes, and when, is public
 Unit         its changes, in one step or in many, are `width` grid steps in all
-Sensitivity  L1, exact: width * levels; a step is in one node of each of so many heights
+Sensitivity  L1, exact: width * levels; a step is in one node of each of `levels` heights
 Noise        discrete Laplace, scale b = width * levels / epsilon, on every node of complete k-ary trees in a row; a
              function of key, tree and node. e = G z with G R = I
 Variance     of the noise in a weighted sum, sum over t of a_t e_t, in squared grid steps: v(b) sum over i of

@@ -141,7 +141,7 @@ def _precision(ratios: Ratios) -> int:
 
 
 def _nearer(ratios: Ratios, weights: Weights) -> Weights:
-    """In place of a long window, one whose ends are nearer, at the same phases."""
+    """A window whose ends are nearer than those of a long one, at the same phases."""
     top = math.prod(ratios)
     if isinstance(weights, Flat) and PREFIX != weights and weights.length > _APART * top:
         return Flat(_APART * top + weights.length % top)

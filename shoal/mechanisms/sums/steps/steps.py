@@ -156,7 +156,7 @@ class RowNoise:
         self._size, self._tree = size, tree
         self._held: dict[int, Prefixes] = {}  # by number of the tree
         self._totals: dict[int, int] = {}  # likewise
-        self._middle: tuple[int, int, int] = (0, 0, 0)  # between these trees lies so much
+        self._middle: tuple[int, int, int] = (0, 0, 0)  # two trees, and the sum of e between them
 
     def between(self, start: int, end: int) -> int:
         """The sum of e over steps start + 1 .. end, at least one step."""
