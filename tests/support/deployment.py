@@ -167,6 +167,18 @@ class Deployment:
         """Give a topic more partitions."""
         self._administer(lambda client: client.create_partitions({topic: NewPartitions(partitions)}))
 
+    def members(self) -> list[str]:
+        """The ids of those who are in the consumer group; an id begins with the instance name of who has one."""
+        members: list[str] = []
+
+        async def ask(client: AIOKafkaAdminClient) -> None:
+            (answer,) = await client.describe_consumer_groups([self.app])
+            for group in answer.groups:
+                members.extend(member[0] for member in group[5])
+
+        self._administer(ask)
+        return members
+
     def _administer(self, act: Callable[[AIOKafkaAdminClient], Coroutine[Any, Any, object]]) -> None:
         async def connected() -> None:
             client = AIOKafkaAdminClient(bootstrap_servers=self.kafka.bootstrap)

@@ -23,6 +23,7 @@ from shoal.agents.worker.audit_feed import Sink
 from shoal.agents.worker.idle_records import Idling
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import Overtaken, Takeover
+from shoal.models.errors import FailStop
 from shoal.stream.machine import Domain, Place
 
 log = structlog.get_logger("shoal.worker")
@@ -262,7 +263,7 @@ class Host:
             self._idling.watch,
             self.topic_ids.watch,
             self.domain.watch,
-            self.domain.watch_deployment,
+            self._watch_deployment,
         )
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
@@ -272,6 +273,14 @@ class Host:
             await loop()
         except Exception as error:
             fail_stop(error, "watching")
+
+    async def _watch_deployment(self) -> None:
+        """A worker whose configuration is no longer that of the app leaves at once: the others do not wait for it."""
+        try:
+            await self.domain.watch_deployment()
+        except FailStop:
+            await self.app.consumer._thread.leave()
+            raise
 
     async def _watch(self) -> None:
         """Compare what was fetched with what arrived: a lost *last* batch leaves no later one to show the gap."""
