@@ -12,14 +12,16 @@ fail-stop, and what is never made again is waited for.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import orjson
 
 from shoal.models.errors import FailStop
+from shoal.models.times import time_of_text
 from shoal.stream.group import Activated, GroupState
 
+OTHER_STREAM = "Use a new metric version, or restore the topics that the log belongs to"
 MAX_WITHHELD = 500_000  # releases; a transaction of so many takes some seconds
 # What the ledger or topic already holds for (label, group, seq); None: nothing.
 Published = Callable[[str, str, int], bytes | None]
@@ -32,6 +34,8 @@ class Unmade:
     heads: dict[str, dict[str, int]]  # label -> group -> seq of its last release
     is_clear: Callable[[str], bool]  # whether all partitions have made again what file runs published of a version
     activation: Callable[[str, str, int], bytes | None]  # of (label, group, level)
+    # label -> group -> levels that file runs have activated, each in one transaction with a release
+    levels: dict[str, dict[str, set[int]]] = field(default_factory=dict)
 
 
 class Guard:
@@ -41,6 +45,8 @@ class Guard:
         self._published = published
         self._unmade = unmade
         self._heads = {label: dict(heads) for label, heads in unmade.heads.items() if heads} if unmade else {}
+        levels = unmade.levels if unmade else {}
+        self._levels = {(label, group): set(due) for label, groups in levels.items() for group, due in groups.items()}
         self._new: set[str] = set()  # labels of what is new since the last transaction
 
     def restored(self, label: str, group: str, seq: int) -> None:
@@ -48,8 +54,18 @@ class Guard:
         last = self._heads.get(label, {}).get(group)
         if last is not None and seq >= last:
             self._forget(label, group)
+        elif seq:
+            self._settle(label, group, seq)
+
+    def _settle(self, label: str, group: str, seq: int) -> None:
+        """What is published until a release that is committed was held against the log before its commit."""
+        due = self._levels.get((label, group), set())
+        if due and self._published is not None and self._unmade is not None:
+            until = _instant(self._published(label, group, seq))
+            due -= {level for level in due if _instant(self._unmade.activation(label, group, level)) <= until}
 
     def _forget(self, label: str, group: str) -> None:
+        self._levels.pop((label, group), None)
         del self._heads[label][group]
         if not self._heads[label]:
             del self._heads[label]
@@ -68,6 +84,11 @@ class Guard:
         if last and seq <= last:
             self._compare(label, group, activations)
             if seq == last:
+                for level in sorted(self._levels.get((label, group), ())):
+                    raise FailStop(
+                        f"metric {label}: the activation of level {level} is published and is not made again; the key "
+                        f"would meet a second stream. {OTHER_STREAM}"
+                    )
                 self._forget(label, group)
         elif not self._may_go_on(label):
             self._new.add(label)
@@ -76,6 +97,7 @@ class Guard:
         """Activations that come with a release which is made again."""
         for activated in activations:
             level = orjson.loads(activated.value)["level"]
+            self._levels.get((label, group), set()).discard(level)
             stored = self._unmade.activation(label, group, level) if self._unmade else None
             if stored is not None and stored != activated.value:
                 _refuse(label, f"the activation of level {level}")
@@ -126,6 +148,11 @@ def check_last(partition: int, count: int, chain: bytes, headers: Mapping[str, b
 
 def _refuse(label: str, what: str) -> NoReturn:
     raise FailStop(
-        f"metric {label}: {what} is already published with other bytes; the key would meet a second stream. Use a new "
-        "metric version, or restore the topics that the log belongs to"
+        f"metric {label}: {what} is already published with other bytes; the key would meet a second stream. "
+        f"{OTHER_STREAM}"
     )
+
+
+def _instant(published: bytes | None) -> int:
+    """Of a release or an activation, in microseconds."""
+    return time_of_text(orjson.loads(published or b"{}").get("at", "")) or 0

@@ -43,14 +43,21 @@ class Log:
     def __init__(self, releases: dict[str, bytes], activations: dict[tuple[str, int], bytes] | None = None) -> None:
         self.releases, self.activations = releases, activations or {}
         self.is_clear = False
+        self.of_runs = False  # what it has of activations
 
     def machine(self, cluster: Cluster, state: dict[bytes, bytes] | None = None) -> ReleasePartition:
         heads: dict[str, int] = {}
         for name in self.releases:
             group, _, seq = name.partition("/")
             heads[group] = max(heads.get(group, 0), int(seq))
+        levels: dict[str, set[int]] = {}
+        for group, level in self.activations if self.of_runs else ():
+            levels.setdefault(group, set()).add(level)
         unmade = Unmade(
-            {"m0/1": heads}, lambda _: self.is_clear, lambda _, group, level: self.activations.get((group, level))
+            {"m0/1": heads},
+            lambda _: self.is_clear,
+            lambda _, group, level: self.activations.get((group, level)),
+            {"m0/1": levels},
         )
         machine = ReleasePartition(
             [cluster.plan],
@@ -147,6 +154,48 @@ def test_an_activation_of_another_input_is_not_published_beside_releases_that_ar
     same = Log(releases, activations).machine(cluster)
     feed(same, cluster)
     assert same.take() is not None
+
+
+def test_an_activation_that_another_input_does_not_make_ends_the_worker() -> None:
+    """Its releases are made again to the byte, and what it publishes next would be beside what it would not publish."""
+    cluster, releases, activations = made_of(FULL, MANY)
+    more = {("a", 6): next(iter(activations.values())).replace(b'"level":', b'"level":6,"was":')}
+    log = Log(releases, activations | more)
+    log.of_runs = True
+    with pytest.raises(FailStop, match="the activation of level 6 is published and is not made again"):
+        feed(log.machine(cluster), cluster)
+    # in the log of workers it may stand before the release that it comes with
+    log.of_runs = False
+    machine = log.machine(cluster)
+    feed(machine, cluster)
+    assert machine.take() is not None
+
+
+def test_activations_before_a_crash_are_not_waited_for_after_it() -> None:
+    cluster, releases, activations = made_of(FULL, MANY)
+    log = Log(releases, activations)
+    log.of_runs = log.is_clear = True
+    for made in range(1, len(releases)):
+        # given a partition that committed so many of the releases, with what they activated
+        first, state = log.machine(cluster), dict[bytes, bytes]()
+        first.process(cluster.homes[0].log, len(cluster.homes[0].log))
+        committed = 0
+        while committed < made:
+            pieces = iter([False, True])
+            first.work(lambda pieces=pieces: next(pieces, True))  # type: ignore[misc]
+            taken = first.take()
+            assert taken is not None
+            committed += len(taken.releases)
+            for key, value in taken.changelog:
+                if value is None:
+                    state.pop(key, None)
+                else:
+                    state[key] = value
+        # then the next one makes the rest, and misses nothing
+        second = log.machine(cluster, state)
+        feed(second, cluster)
+        taken = second.take()
+        assert committed + (len(taken.releases) if taken else 0) == len(releases)
 
 
 def test_what_was_withheld_is_made_again_after_a_crash() -> None:

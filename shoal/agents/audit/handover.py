@@ -6,7 +6,7 @@ that have done so; as long as a version waits, it is asked for. What can fail: t
 waits for it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shoal.agents.audit.ledger import Ledger
@@ -64,15 +64,34 @@ class MadeAgain:
 
 def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> dict[int, dict[str, dict[str, int]]]:
     """For each contributions partition, by label: the last logged release of every group that it releases."""
+    homes: dict[int, dict[str, dict[str, int]]] = {}
+    for home, label, group in _homes(heads, plans):
+        homes.setdefault(home, {}).setdefault(label, {})[group.group] = heads[group].seq
+    return homes
+
+
+def levels_by_home(
+    activated: Iterable[tuple[Group, int]], plans: Iterable[TopicPlan]
+) -> dict[int, dict[str, dict[str, set[int]]]]:
+    """Likewise: the levels of every group that the log has activations of."""
+    levels: dict[Group, set[int]] = {}
+    for group, level in activated:
+        levels.setdefault(group, set()).add(level)
+    homes: dict[int, dict[str, dict[str, set[int]]]] = {}
+    for home, label, group in _homes(levels, plans):
+        homes.setdefault(home, {}).setdefault(label, {})[group.group] = levels[group]
+    return homes
+
+
+def _homes(groups: Iterable[Group], plans: Iterable[TopicPlan]) -> Iterator[tuple[int, str, Group]]:
+    """Of each group that is configured: its contributions partition, and its metric's label."""
     metrics = {
         (metric.section.name, metric.section.version): (plan, metric) for plan in plans for metric in plan.metrics
     }
-    homes: dict[int, dict[str, dict[str, int]]] = {}
-    for group, head in heads.items():
+    for group in groups:
         known = metrics.get(group[:2])
         if known is not None:
             plan, metric = known
             # What shares its releases has them where its samples are.
             key = record_key(group.metric, None if metric.section.kind.shared else group.group)
-            homes.setdefault(plan.home_of(key), {}).setdefault(metric.label, {})[group.group] = head.seq
-    return homes
+            yield plan.home_of(key), metric.label, group

@@ -12,7 +12,7 @@ import structlog
 from aiokafka import TopicPartition
 
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.audit.handover import MadeAgain, VersionPartition, heads_by_home
+from shoal.agents.audit.handover import MadeAgain, VersionPartition, heads_by_home, levels_by_home
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.changelog import group_offsets
@@ -83,6 +83,9 @@ class Statistics:
             for topic in self.sources
         }
         self._homes = heads_by_home(self._heads, self.plans.values())
+        # Of file runs: the log of workers may have an activation before its release.
+        by_runs = [one for one in standing.activated if one[0][:2] in self._made_again.open]
+        self._levels = levels_by_home(by_runs, self.plans.values())
 
     def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
         log_id = self._session.ledger.log_id
@@ -102,7 +105,12 @@ class Statistics:
                 log_id=log_id,
                 published=self._published,
                 former=self._former,
-                unmade=Unmade(self._homes.get(place.partition, {}), self._is_clear, self._activation),
+                unmade=Unmade(
+                    self._homes.get(place.partition, {}),
+                    self._is_clear,
+                    self._activation,
+                    self._levels.get(place.partition, {}),
+                ),
             )
         self.machines[place] = machine
         return machine
