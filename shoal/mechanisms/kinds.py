@@ -7,12 +7,14 @@ the mechanism, with a unit's side and the statistic's.
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.statistic import Bounder
 
 Mechanism = MeanParameters | Coordinates | Stepped | Slotted
 
@@ -60,6 +62,10 @@ class Kind(Protocol):
         Raises:
             ValueError: it refuses the combination; its message names the parameter.
         """
+        ...
+
+    def accounts(self, spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+        """Fresh accounts of a metric in one source partition; the bounder is its mechanism's."""
         ...
 
     def is_clamped(self, spec: Spec) -> bool:

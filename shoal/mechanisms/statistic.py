@@ -195,6 +195,11 @@ class Statistic(Protocol):
         """The packing of several coordinates; None for one coordinate, or none."""
         return None
 
+    def quantize(self, values: Sequence[int | float]) -> int:
+        """The integer that accounts sum: the grid index of a value, 0 without one, of several coordinates packed."""
+        steps = [grid.clip(value) for grid, value in zip(self.grids, values, strict=False)]
+        return self.packing.pack(steps) if self.packing is not None else sum(steps)
+
     def chosen(self) -> list[str] | None:
         """The choices made by floats, which the digest of the parameters covers besides the metric's keys."""
         return None

@@ -1,62 +1,32 @@
 """Bound: one source partition's events in, capped and pseudonymous contributions out.
 
 `BoundPartition` decides, record by record and from the log alone: whether the record is accepted (by form only), its
-effective time (`event_time.py`), whether its unit's cap is reached, and which blocks close (`intake.py`,
-`step_intake.py`). It keeps accounts, the partition's watermarks and the message numbers. Everything it does between two
-calls of `take` becomes one transaction.
+effective time (`event_time.py`), and whether it counts (`mechanisms/*/accounts.py`). It keeps accounts, the partition's
+watermarks and the message numbers. Everything it does between two calls of `take` becomes one transaction.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
+from shoal.mechanisms.accounts import COUNTED, Accounts, Changes, Site
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
-from shoal.models.events import Refused, parse
+from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
-from shoal.stream.contributions import Outgoing
+from shoal.stream.contributions import Outgoing, Outlet
 from shoal.stream.event_time import Progress
-from shoal.stream.intake import Intake
-from shoal.stream.intakes import intake_of
+from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
-from shoal.stream.topic import TopicPlan
+from shoal.stream.topic import Metric, TopicPlan
 
 DROPPED = (
     50_000  # records of closed periods that one transaction drops; more where it writes more, else they would pile up
 )
-
-
-class Record(Protocol):
-    """What is used of a Kafka record."""
-
-    @property
-    def key(self) -> bytes | None:
-        """The record key; that of a contributions message names the source partition that sent it."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """The event; None with a clock header."""
-        ...
-
-    @property
-    def offset(self) -> int:
-        """Its place in its partition."""
-        ...
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since the epoch; -1 for none."""
-        ...
-
-    @property
-    def headers(self) -> Iterable[tuple[str, bytes]]:
-        """Names and values."""
-        ...
 
 
 @dataclass(slots=True)
@@ -68,6 +38,33 @@ class Bound:
     dead_letters: list[bytes]
     next_offset: int
     events: int
+
+
+class Intake:
+    """One metric in one source partition: reads its sample of an event, and gives it to the accounts."""
+
+    __slots__ = (
+        "_add", "_clip", "_get_user", "_get_value", "_place_of", "_reading", "_user_path", "accounts", "metric",
+    )  # fmt: skip
+
+    def __init__(self, metric: Metric, accounts: Accounts) -> None:
+        self.metric, self.accounts = metric, accounts
+        # Called for every event, so looked up once.
+        self._get_user, self._get_value, self._place_of = metric.get_user, metric.get_value, metric.place_of
+        self._user_path, self._reading = metric.section.user, metric.section.reading
+        self._clip, self._add = metric.clip, accounts.add
+
+    def take_in(self, event: dict[str, Any], raw: bytes, time: int, effective: int) -> str | None:
+        """Count the metric's sample; the reason if it does not count, or cannot be read, and nothing was touched."""
+        try:
+            user = read_user(self._get_user(event), raw, self._user_path, self._reading)
+            place = None if self._place_of is None else self._place_of(event, raw)
+            value = self._clip(read_value(self._get_value(event)))
+        except Refused as refused:
+            return refused.reason
+        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
+            return "error"
+        return self._add(user, place, value, time, effective)
 
 
 class BoundPartition:
@@ -88,21 +85,24 @@ class BoundPartition:
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
-        self._durable = durable  # False: nobody asks for the changelog
         self._starts: dict[str, int] = {}
         self._outgoing = Outgoing(plan, partition)
         self._progress = [Progress(clock) for clock in plan.clocks]
-        outlets = self._outgoing.outlets
-        self._intakes = [
-            intake_of(
-                plan, metric, partition, outlet, self.counters, self._progress[metric.clock], checks=checks_partition
-            )
-            for metric, outlet in zip(plan.metrics, outlets, strict=True)
-        ]
+        self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
+        outlets = zip(plan.metrics, self._outgoing.outlets, strict=True)
+        self._intakes = [Intake(metric, self._accounts(metric, outlet)) for metric, outlet in outlets]
         self._idle_wall: int | None = None
         self._ended = False
         self._dead: list[bytes] = []
         self._events = 0
+
+    def _accounts(self, metric: Metric, outlet: Outlet) -> Accounts:
+        site = Site(metric.label, outlet.send, self._is_home, self._durable)
+        return metric.section.kind.accounts(metric.section, metric.bounder, site)
+
+    def _is_home(self, user: bytes) -> bool:
+        """Whether a user belongs to this partition; in a file, which has no others, all do."""
+        return not self._checks or self.plan.partition_of(user, self.plan.source_partitions) == self.partition
 
     # ---------------------------------------------------------------- state
 
@@ -148,27 +148,20 @@ class BoundPartition:
                 raise FailStop(lacks(self._where(), f"metric {label}"))
 
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
-        homes: dict[bytes, dict[bytes, int]] = {}
-        kept: dict[bytes, dict[bytes, bytes]] = {}
-        for intake in self._intakes:
-            homes[intake.tag], homes[intake.groups_tag] = intake.accounts, intake.groups
-            kept[intake.samples_tag] = intake.samples
-        from_bytes = int.from_bytes
-        tag, home, samples = MARK, None, None
+        takers = {tag: take for intake in self._intakes for tag, take in intake.accounts.takers().items()}
+        tag, take = MARK, None
         for key, value in items.items():
             if not key.startswith(tag):  # keys with one tag follow one another
                 tag = key[: key.index(b"\x00") + 1]
-                home, samples = homes.get(tag), kept.get(tag)
-            if home is not None:
-                home[key[len(tag) :]] = from_bytes(value, "big")
-            elif samples is not None:  # else: the mark, or of a retired metric
-                samples[key[len(tag) :]] = value
+                take = takers.get(tag)
+            if take is not None:  # else: the mark, or of a retired metric
+                take(key[len(tag) :], value)
         for intake in self._intakes:
-            intake.restored()
+            intake.accounts.restored()
 
     def _check_accounts(self, expected: dict[str, list[int]]) -> None:
         for intake in self._intakes:
-            found, due = intake.sizes, expected.get(intake.metric.label)
+            found, due = intake.accounts.sizes, expected.get(intake.metric.label)
             if due is not None and found != due:
                 raise FailStop(
                     f"{self._where()}: its changelog has {found[0]} accounts of metric {intake.metric.label} where "
@@ -179,7 +172,7 @@ class BoundPartition:
     def count(self, metric: str, user: str = "", group: str | None = None) -> int | None:
         """Samples that a user has against a metric's cap now, in a group if need be; None: there is no such account."""
         intakes = (intake for intake in self._intakes if intake.metric.name == metric)
-        return next((intake.count(user.encode(), group) for intake in intakes), None)
+        return next((intake.accounts.count(user.encode(), group) for intake in intakes), None)
 
     def watermark(self, clock: int) -> int | None:
         """The largest event time so far, of one clock."""
@@ -188,7 +181,7 @@ class BoundPartition:
     @property
     def users(self) -> int:
         """Accounts held: (metric, user, group) triples; of what has a step (metric, user, period)."""
-        return sum(intake.sizes[0] for intake in self._intakes)
+        return sum(intake.accounts.sizes[0] for intake in self._intakes)
 
     @property
     def backlog(self) -> int:
@@ -224,21 +217,24 @@ class BoundPartition:
                 try:
                     effective = progress.effective(event, raw, record.timestamp)
                 except Refused as refused:
-                    self._refuse(intakes, refused, record)
+                    self._refuse(intakes, refused.reason, record)
                     continue
                 for intake in intakes:
-                    try:
-                        intake.take_in(event, raw, effective)
-                    except Refused as refused:
-                        self._refuse((intake,), refused, record)
+                    reason = intake.take_in(event, raw, progress.time, effective)
+                    if reason is None:
+                        continue
+                    if reason in COUNTED:
+                        self.counters[reason] += 1
+                    else:
+                        self._refuse((intake,), reason, record)
         self._events += count
         self._idle_wall = None
         self.next_offset = end
 
-    def _parse_newer(self, raw: bytes, record: Record, refused: Refused, oldest: int) -> dict[str, Any] | None:
+    def _parse_newer(self, raw: bytes, record: Record, reason: str, oldest: int) -> dict[str, Any] | None:
         """The event of a record that the oldest reading refuses, where metrics of a newer one can read it."""
-        self._refuse([one for one in self._intakes if one.metric.section.reading == oldest], refused, record)
-        newer = [one for one in self._intakes if one.metric.section.reading != oldest]
+        self._refuse([intake for intake in self._intakes if intake.metric.section.reading == oldest], reason, record)
+        newer = [intake for intake in self._intakes if intake.metric.section.reading != oldest]
         try:
             return parse(raw, NEWEST) if newer else None
         except Exception as error:
@@ -254,16 +250,14 @@ class BoundPartition:
                     for progress in self._progress:
                         progress.advance(time)
                     return
-        self._refuse(self._intakes, Refused("not-json"), record)
+        self._refuse(self._intakes, "not-json", record)
 
-    def _refuse(self, intakes: Iterable[Intake], refused: Refused, record: Record) -> None:
+    def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:
         for intake in intakes:
             name = intake.metric.name
-            self.counters[f"dead_letters.{name}.{refused.reason}"] += 1
+            self.counters[f"dead_letters.{name}.{reason}"] += 1
             if self.plan.dead_letters:
-                letter = dead_letter_bytes(
-                    refused.reason, name, self.plan.topic, self.partition, record.offset, record.value
-                )
+                letter = dead_letter_bytes(reason, name, self.plan.topic, self.partition, record.offset, record.value)
                 self._dead.append(letter)
 
     def idle(self, wall: int) -> None:
@@ -285,7 +279,7 @@ class BoundPartition:
             return None
         idle = self._idle_wall is not None
         for intake in self._intakes:
-            intake.flush(self._progress[intake.metric.clock].promise, idle=idle or self._ended)
+            intake.accounts.flush(self._progress[intake.metric.clock].promise, idle=idle or self._ended)
         promises = [progress.promise for progress in self._progress]
         messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
         bound = Bound(messages, self._changelog(), self._dead, self.next_offset, self._events)
@@ -293,26 +287,12 @@ class BoundPartition:
         return bound
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
-        entries: list[tuple[bytes, bytes | None]] = []
+        entries = [change for intake in self._intakes for change in intake.accounts.changes()]
+        most, tombstones = max(DROPPED, 2 * len(entries)), Changes()
         for intake in self._intakes:
-            if self._durable:
-                entries += intake.take_changes()
-            else:
-                intake.forget_changes()
-        entries += self._closed(max(DROPPED, 2 * len(entries)))
-        entries.append((MARK, self._mark()))
-        return entries
-
-    def _closed(self, most: int) -> list[tuple[bytes, bytes | None]]:
-        """Close what can count no event any more; so many tombstones of it at most, in this transaction."""
-        tombstones: list[tuple[bytes, bytes | None]] = []
-        for intake in self._intakes:
-            intake.close(self._progress[intake.metric.clock].promise)
-            if self._durable:
-                tombstones += intake.drop(most - len(tombstones))
-            else:
-                intake.forget_closed()
-        return tombstones
+            promise = self._progress[intake.metric.clock].promise
+            tombstones += intake.accounts.close(promise, most - len(tombstones))
+        return [*entries, *tombstones, (MARK, self._mark())]
 
     def _mark(self) -> bytes:
         return orjson.dumps(
@@ -322,12 +302,12 @@ class BoundPartition:
                 "log": self.log_id,
                 "numbers": self._outgoing.numbers,
                 "starts": self._starts,
-                "accounts": {intake.metric.label: intake.sizes for intake in self._intakes},
+                "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._intakes},
                 "watermarks": {progress.clock.label: progress.latest for progress in self._progress},
             }
         )
 
 
-def _reason(error: Exception) -> Refused:
+def _reason(error: Exception) -> str:
     """Bad input is never an exception here, whatever a parser makes of it."""
-    return error if isinstance(error, Refused) else Refused("error")
+    return error.reason if isinstance(error, Refused) else "error"

@@ -36,7 +36,7 @@ class Outlet:
         self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
         self.send: Callable[[str | None, int, bytes, Block], None]
         """Queue a block of a user's, closed at an effective time."""
-        self.send = self._merge if metric.merges and metric.every is not None else self._append
+        self.send = self._merge if metric.bounder.merges and metric.every is not None else self._append
 
     def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
         number, level, samples, total, _ = block
@@ -87,7 +87,7 @@ class Outlet:
         """Bytes of a partial, but for its group's key: no more cells than these samples can fill, whatever they are."""
         samples: dict[int, int] = {}
         add_samples(samples, flat)
-        return ROW_BYTES + most_cells(samples, self._metric.parts) * _cost(CELL_BYTES, flat[2])
+        return ROW_BYTES + most_cells(samples, self._metric.bounder.parts) * _cost(CELL_BYTES, flat[2])
 
     def _home(self, group: str | None) -> tuple[str, int]:
         home = self._homes.get(group)

@@ -12,8 +12,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from shoal.models.times import end_of_tick
-from shoal.stream.bound import BoundPartition, Record
+from shoal.stream.bound import BoundPartition
 from shoal.stream.group import Release
+from shoal.stream.machine import Record
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream.bound import Record
+from shoal.stream.machine import Record
 
 OURS = re.compile(rb".+\|[0-9]+", re.DOTALL)
 ROW, PARTIAL, CELL = 6, 2, 3  # fields

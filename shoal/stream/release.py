@@ -23,12 +23,12 @@ from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
-from shoal.stream.bound import Record
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.closing import Closings
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import Activated, GroupState, Release, Released
 from shoal.stream.guard import Guard, Published, Unmade, check_last
+from shoal.stream.machine import Record
 from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
 from shoal.stream.state_mark import lacks
 from shoal.stream.state_repair import Rereading
@@ -70,7 +70,7 @@ class ReleasePartition:
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
-        self._waiting = Waiting({label: metric.parts for label, (_, metric) in self._metrics.items()})
+        self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
         self._closings = Closings()
         self._changelog = ReleaseChangelog(self._where(), log_id)
         self._inbox: deque[Record] = deque()

@@ -13,7 +13,7 @@ from shoal.mechanisms.decayed_sum.statistic import StepReleaser
 from shoal.mechanisms.kinds import Mechanism, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.slot.statistic import CellReleaser
-from shoal.mechanisms.statistic import Block, Releaser
+from shoal.mechanisms.statistic import Bounder, Releaser
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config
@@ -23,7 +23,6 @@ from shoal.models.events import getter, read_value
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
-ACCOUNT_BYTES = 16  # of one coordinate; of several, 8 for each lane and 4 for the number of samples
 ClockIdentity = tuple[str | None, int, bool, int, int]
 AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
@@ -59,17 +58,13 @@ class Metric:
     digest: str
     key: bytes = field(repr=False)
     clip: Callable[[int | float], int]
-    add: Callable[[int, int], tuple[int, Block | None]]
-    merges: bool
-    parts: int  # of a level, at most: what is summed over units has one number for each
+    bounder: Bounder
     unpack: Callable[[int, int], list[int]] | None  # total and samples -> a total for each of several coordinates
-    account_bytes: int
     pseudonym: Callable[[bytes], str]
     get_user: Callable[[dict[str, Any]], Any]
     get_value: Callable[[dict[str, Any]], Any]
     place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
     name: str
-    max_contributions: int
     every: int | None  # microseconds of a tick or step; None: a release per contribution
     rest: int | None  # of what is released at every step: how many steps of silence there are before it rests
 
@@ -164,7 +159,6 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
     digest = parameters_digest(parameters_of(config, section))
     key = metric_key(secret, section.name, section.version, digest)
     mechanism = statistic_of(section)
-    bounder = mechanism.bounder()
     clip, get_value = _reading(section, mechanism)
     return Metric(
         section=section,
@@ -174,17 +168,13 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         digest=digest,
         key=key,
         clip=clip,
-        add=bounder.add,
-        merges=bounder.merges,
-        parts=bounder.parts,
+        bounder=mechanism.bounder(),
         pseudonym=pseudonymizer(key),
         get_user=getter(section.user),
         get_value=get_value,
         unpack=None if mechanism.packing is None else mechanism.packing.unpack,
-        account_bytes=ACCOUNT_BYTES if len(section.values) < 2 else 4 + 8 * len(section.values),
         place_of=_place_of(section),
         name=section.name,
-        max_contributions=section.cap,
         every=section.cadence,
         rest=mechanism.rest(section.max_gap),
     )
@@ -207,10 +197,9 @@ def _reading(
         return int, lambda event: 0
     if mechanism.packing is None:
         return mechanism.grids[0].clip, getter(section.values[0])
-    pack = mechanism.packing.pack
-    lanes = [(getter(path), grid.clip) for path, grid in zip(section.values, mechanism.grids, strict=True)]
+    quantize, coordinates = mechanism.quantize, [getter(path) for path in section.values]
 
     def packed(event: dict[str, Any]) -> int:
-        return pack([clip(read_value(get(event))) for get, clip in lanes])
+        return quantize([read_value(get(event)) for get in coordinates])
 
     return int, packed

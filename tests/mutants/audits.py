@@ -107,9 +107,9 @@ MUTANTS = (
     Mutant(
         name="audited: one slot more",
         family="scale",
-        file="stream/slot_intake.py",
-        old="if unit is not None and is_new_slot and unit.accounts.get(name, 0) >=",
-        new="if unit is not None and is_new_slot and unit.accounts.get(name, 0) - 1 >=",
+        file="mechanisms/slot/accounts.py",
+        old="if unit is not None and account is None and unit.get(name, 0) >=",
+        new="if unit is not None and account is None and unit.get(name, 0) - 1 >=",
         breach="a unit is in one slot more than epsilon was shared for",
         tests=(AUDIT + "[restarts]",),
     ),

@@ -13,7 +13,7 @@ WIDTHS = (
         file="mechanisms/continual_mean/sharp/bounder.py",
         old="if count > self.max_contributions:",
         new="if count > 1 << 31:",
-        breach="the second line of defence is gone: a bug in intake would cost privacy, not stop",
+        breach="the second line of defence is gone: a bug in accounts would cost privacy, not stop",
         tests=("mechanisms/test_statistic_laws.py::TestMean::test_the_cap_holds[sharp]",),
     ),
     Mutant(

@@ -202,7 +202,7 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
         patch.object(outlet, "take", lambda: iter([(0, "m|g", rows, partials)])),
     ):
         messages = out.take(1, 10**13, [0], idle=False)
-    assert metric.parts == merges
+    assert metric.bounder.parts == merges
     assert len(messages) > 1
     assert all(len(message.encode()) < 1.2 * MESSAGE_BYTES + 1000 < 500_000 for _, message in messages)
 

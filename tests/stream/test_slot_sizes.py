@@ -2,8 +2,8 @@
 
 from collections import Counter
 
+from shoal.mechanisms.slot import accounts as slot_accounts
 from shoal.models.config.cell import MOST_BINS
-from shoal.stream import slot_intake
 from tests.stream.simulation import config, event, run_file
 from tests.stream.test_slots import SURE, counted, messages, slots, slotted
 from tests.stream.units import Event, Stage, plan_of
@@ -11,7 +11,7 @@ from tests.stream.units import Event, Stage, plan_of
 
 def test_a_user_in_very_many_cells_counts_in_the_first_ones(monkeypatch):
     """What release chooses of them takes a time that grows with their square, and one user is enough for it."""
-    monkeypatch.setattr(slot_intake, "MOST_CELLS", 3)
+    monkeypatch.setattr(slot_accounts, "MOST_CELLS", 3)
     events = [*(Event("a", 1, cell) for cell in "vwxyzv"), Event("b", 1, "z")]
     for most, found in ((1, "vwxzv"), (4, "vwxyzv")):
         stage = Stage(plan_of(slots(max_cells=most))).run(*events, Event("b", 11, "z"))
@@ -21,7 +21,7 @@ def test_a_user_in_very_many_cells_counts_in_the_first_ones(monkeypatch):
 
 def test_a_slot_of_many_samples_is_not_sent_in_one_transaction(monkeypatch):
     """It would take longer than a transaction may, again after every restart."""
-    monkeypatch.setattr(slot_intake, "KEPT_SAMPLES", 10)
+    monkeypatch.setattr(slot_accounts, "KEPT_SAMPLES", 10)
     stage = Stage(plan_of(slots(max_contributions=40)))
     stage.run(*(Event("ab"[n % 2], 1, "xy"[n % 3 > 0], n % 2) for n in range(100)), Event("a", 11), every=7)
     samples = [
@@ -62,7 +62,7 @@ def test_messages_have_a_bounded_size(monkeypatch):
 
 
 def test_many_samples_of_one_user_are_cut_into_records_of_bounded_size(monkeypatch):
-    monkeypatch.setattr(slot_intake, "PIECE_BYTES", 3 * 20)  # a sample and its cell have 20
+    monkeypatch.setattr(slot_accounts, "PIECE_BYTES", 3 * 20)  # a sample and its cell have 20
     stage = Stage(plan_of(slots(max_contributions=100)))
     stage.run(*(Event("a", 1, "xy"[n % 2], n % 3) for n in range(20)), Event("a", 11))
     rows = [row for message in messages(stage) for rows in message.contributions.values() for row in rows]

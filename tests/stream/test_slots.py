@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.slot import accounts as slot_accounts
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream import bound, slot_intake
+from shoal.stream import bound
 from shoal.stream.parameters import parameters_of
 from tests.stream.simulation import Cluster, config, event, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
@@ -198,7 +199,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(monkeypatch):
         b'{"u":"a","t":1,"lat":1,"lon":2}', b'{"u":"a","t":1,"lat":91,"lon":2,"x":1}', b'{"u":"a","t":1,"lat":1,"x":1}',
         b'{"u":"a","t":1,"lat":1,"lon":"east","x":1}', b'{"t":1,"lat":1,"lon":2,"x":1}',
     )  # fmt: skip
-    monkeypatch.setattr("shoal.stream.intake.read_value", lambda _: 1 // 0)
+    monkeypatch.setattr("shoal.stream.bound.read_value", lambda _: 1 // 0)
     stage.run(b'{"u":"a","t":1,"lat":1,"lon":2,"x":1}')
     reasons = [orjson.loads(letter)["reason"] for taken in stage.taken for letter in taken.dead_letters]
     assert reasons == ["no-value", "bad-lat", "no-lon", "bad-lon", "no-user", "error"]
@@ -276,7 +277,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     expected = run_file(cfg, events)
     # when they are spread over partitions, and machines work, crash and recover in any order, within slots too
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slot_intake, "KEPT_SAMPLES", 1 + len(schedule) % 8)  # so few that slots are sent in pieces
+        patch.setattr(slot_accounts, "KEPT_SAMPLES", 1 + len(schedule) % 8)  # so few that slots are sent in pieces
         cluster = Cluster.after(cfg, events, sources, homes, schedule)
     # then the releases are the same bytes
     assert cluster.releases() == expected

@@ -78,7 +78,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    monkeypatch.setattr("shoal.stream.intake.read_value", broken)
+    monkeypatch.setattr("shoal.stream.bound.read_value", broken)
     stage.run(Event("a", 1))
     assert reasons(stage)[3:] == ["error"]
     assert not stage.state
@@ -190,7 +190,7 @@ def test_much_is_dropped_in_pieces_and_a_restart_finds_the_rest(monkeypatch):
         # then each piece is small, and the mark says what is left
         assert len(gone) == min(3, before)
         mark = orjson.loads(stage.changelog[MARK])["accounts"]["m0/1"]
-        assert mark == stage.machine._intakes[0].sizes
+        assert mark == stage.machine._intakes[0].accounts.sizes
         assert sum(mark) == len(stage.state) == before - len(gone)
         left.append(before)
     assert len(left) > 6

@@ -6,14 +6,13 @@ file and at their effective time, as in `shoal run`: one that is late is folded,
 """
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.first_pass import first_reasons
-from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.observed import Accounted, Observed, Sample, Sent
 from shoal.mechanisms.plan import Spec
 from shoal.mechanisms.statistic import Block
@@ -22,9 +21,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
 from shoal.models.events import Refused, getter, parse, read_user, read_value
-from shoal.stream.contributions import Outlet
 from shoal.stream.event_time import Progress
-from shoal.stream.intakes import intake_of
 from shoal.stream.survey import KEPT, Trouble
 from shoal.stream.topic import Metric, TopicPlan, clocks_of, plan_topic
 
@@ -93,16 +90,6 @@ class _Reader:
         return Sample(once(user, user), once(group, group), values, self._progress.time, effective)
 
 
-class _Reasons(Counter[str]):
-    """Bound's counters, and the last one that moved: why a sample does not count."""
-
-    last: str | None = None
-
-    def __setitem__(self, reason: str, count: int) -> None:
-        self.last = reason
-        super().__setitem__(reason, count)
-
-
 class _Sink:
     """Keeps what the accounts send."""
 
@@ -119,26 +106,11 @@ class _Sink:
 
 def _account(topic: TopicPlan, samples: Sequence[Sample]) -> Accounted:
     """Give samples to the accounts of the topic's only metric."""
-    metric, reasons = topic.metrics[0], _Reasons()
-    progress, sink, quantized = Progress(topic.clocks[0]), _Sink(metric), _quantizer(metric)
-    intake = intake_of(topic, metric, 0, cast(Outlet, sink), reasons, progress, checks=False)
-    intake._read = lambda event, raw: event  # type: ignore[assignment, method-assign, return-value]  # it was read
-    verdicts: list[str | None] = []
-    for user, group, values, time, effective in samples:
-        progress.time, reasons.last = time, None
-        try:
-            intake.take_in((user, group, quantized(values)), b"", effective)  # type: ignore[arg-type]  # likewise
-        except Refused as refused:
-            reasons.last = refused.reason
-        verdicts.append(reasons.last)
+    metric = topic.metrics[0]
+    sink, quantize = _Sink(metric), metric.parameters.quantize
+    site = Site(metric.label, sink.send, is_home=lambda user: True, durable=False)
+    accounts = metric.section.kind.accounts(metric.section, metric.bounder, site)
+    verdicts = [
+        accounts.add(user, group, quantize(values), time, effective) for user, group, values, time, effective in samples
+    ]
     return Accounted(verdicts, sink.sent)
-
-
-def _quantizer(metric: Metric) -> Callable[[tuple[int | float, ...]], int]:
-    """The function that turns an event's values into the number that accounts sum."""
-    mean, clip = metric.parameters, metric.clip
-    if isinstance(mean, Coordinates):
-        return lambda values: mean.pack(
-            [part.sample_grid.clip(each) for part, each in zip(mean.parts, values, strict=True)]
-        )
-    return (lambda values: clip(values[0])) if metric.section.values else lambda values: 0

@@ -72,7 +72,7 @@ class Coordinates(Statistic):
     def _lanes(self) -> struct.Struct:
         return struct.Struct(f"<{len(self.parts)}Q")
 
-    @property
+    @cached_property
     def grids(self) -> tuple[Grid, ...]:
         return tuple(part.sample_grid for part in self.parts)
 

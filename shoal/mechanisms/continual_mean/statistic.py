@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
@@ -29,6 +31,7 @@ from shoal.mechanisms.spec import (
     refuse_few_users,
     refuse_slot_keys,
 )
+from shoal.mechanisms.statistic import Bounder
 
 ALGORITHMS: dict[str, type[MeanParameters]] = {
     cls.name: cls for cls in (Sharp, Naive, Wishful, SingleTree, MultiTree, Full)
@@ -72,6 +75,11 @@ class ContinualMean:
     def of(cls, spec: Spec) -> MeanParameters | Coordinates:
         parts = tuple(_mean_of(spec, coordinate) for coordinate in range(len(spec.values)))
         return parts[0] if len(parts) == 1 else Coordinates(parts)
+
+    @staticmethod
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> MeanAccounts:
+        rule = Rule(spec.contribution_limit, spec.max_groups_per_user, len(spec.values))
+        return MeanAccounts(rule, bounder.add, site)
 
     @staticmethod
     def is_clamped(spec: Spec) -> bool:

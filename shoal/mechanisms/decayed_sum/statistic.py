@@ -23,7 +23,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
+from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.decayed_sum import SUMS, keys
+from shoal.mechanisms.decayed_sum.accounts import EventAccounts, Rule, UnitAccounts
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
@@ -32,6 +34,7 @@ from shoal.mechanisms.statistic import (
     LEAST_EPSILON,
     NO_ESTIMATE,
     Activation,
+    Bounder,
     Contribution,
     Estimate,
     OneByOne,
@@ -135,6 +138,14 @@ class Stepped(Statistic):
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
+
+    @staticmethod
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:
+        unit = spec.privacy_unit
+        if unit.is_event:
+            return EventAccounts(bounder.add, site)
+        rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)
+        return UnitAccounts(rule, bounder.add, site)
 
     @staticmethod
     def is_clamped(spec: Spec) -> bool:

@@ -17,14 +17,16 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
+from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot import algorithms, keys, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
+from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Contribution, Estimate, OneByOne, Statistic
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Bounder, Contribution, Estimate, OneByOne, Statistic
 
 Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
@@ -131,6 +133,18 @@ class Slotted(Statistic):
             quantiles=keys.QUANTILES if spec.quantiles is None else spec.quantiles,
             clamps=keys.is_clamped(spec),
         )
+
+    @staticmethod
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> SlotAccounts:
+        rule = Rule(
+            max_contributions=spec.contribution_limit,
+            slot=spec.slot or 1,
+            unit=spec.privacy_unit.period,
+            max_slots=spec.slot_limit,
+            max_cells=spec.cell_limit,
+            splits=spec.across_cells == "split",
+        )
+        return SlotAccounts(rule, site)
 
     @staticmethod
     def is_clamped(spec: Spec) -> bool:

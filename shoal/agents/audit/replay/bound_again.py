@@ -8,7 +8,8 @@ import orjson
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.records import Message
-from shoal.stream.bound import BoundPartition, Record
+from shoal.stream.bound import BoundPartition
+from shoal.stream.machine import Record
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan
 

@@ -1,0 +1,212 @@
+"""Accounts: whose samples count in one source partition, decided by pattern alone.
+
+Each statistic has a rule of its own, in `accounts.py` of its folder: a sample counts, and goes out in a block at once
+or later, or the rule says why it does not. What a rule must remember stands in stores: numbers by name, which know what
+changed since the last transaction.
+
+Stores are kept by periods. A period is open while an event can have an effective time in it; then it is closed, and the
+changelog loses it, a bounded number of records in each transaction. A restart half way finds what is left and goes on.
+What is never closed is one period without end.
+
+Changelog keys: tag of the store, [period, 8 bytes], name.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from shoal.mechanisms.statistic import COUNT_BITS, Block
+
+PERIOD_BYTES = 8
+ACCOUNT_BYTES = 8
+ONE_MEMBER = 1 << COUNT_BITS  # of an account that counts groups, or cells, beside samples
+Changes = list[tuple[bytes, bytes | None]]  # changelog records; None: a tombstone
+
+
+# Why a sample does not count. Of the first four the reason is counted, of the others the record is a dead letter.
+Out = Literal["over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "wrong-partition", "late"]
+COUNTED = frozenset({"over_cap", "groups_left_out", "slots_left_out", "cells_left_out"})
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One source partition as the accounts of one metric see it."""
+
+    label: str  # of the metric
+    send: Callable[[str | None, int, bytes, Block], None]  # group, effective time, user, block
+    is_home: Callable[[bytes], bool]  # whether a user belongs to the partition
+    durable: bool = True  # False: there is no changelog
+
+    def tag(self, kind: bytes) -> bytes:
+        """What the changelog keys of a kind of records begin with."""
+        return kind + self.label.encode() + b"\x00"
+
+
+class Store:
+    """Numbers by name, and those of them that changed; what runs for every event sets both itself and saves a call."""
+
+    __slots__ = ("changed", "get", "held")
+
+    def __init__(self) -> None:
+        self.held: dict[bytes, int] = {}
+        self.changed: dict[bytes, int] = {}
+        self.get = self.held.get
+
+    def put(self, name: bytes, number: int) -> None:
+        """Let a name have this number."""
+        self.held[name] = self.changed[name] = number
+
+    def pop(self, most: int) -> Iterator[bytes]:
+        """So many names at most, which are gone then."""
+        for _ in range(min(most, len(self.held))):
+            yield self.held.popitem()[0]
+
+
+class Kind(NamedTuple):
+    """One kind of changelog records: a store in each period."""
+
+    tag: bytes  # its keys begin with it
+    width: int  # bytes of a value
+
+
+class Periods:
+    """The stores of one metric in one source partition, by period."""
+
+    def __init__(self, length: int | None, *kinds: Kind, durable: bool) -> None:
+        self._length = length  # microseconds; None: one period without end
+        self._durable = durable
+        self._open: dict[int, tuple[Store, ...]] = {}
+        self._closed: deque[tuple[bytes, tuple[Store, ...]]] = deque()
+        self.kinds = kinds
+        self.forever = self.of(0) if length is None else None  # of a period without end
+        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # of a changelog that is being restored
+
+    def of(self, time: int) -> tuple[Store, ...]:
+        """The stores of the period of an effective time, new ones if need be."""
+        return self._stores(0 if self._length is None else time // self._length)
+
+    def _stores(self, period: int) -> tuple[Store, ...]:
+        stores = self._open.get(period)
+        if stores is None:
+            stores = self._open[period] = tuple(Store() for _ in self.kinds)
+        return stores
+
+    def _prefix(self, period: int) -> bytes:
+        return b"" if self._length is None else period.to_bytes(PERIOD_BYTES, "big", signed=True)
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many records of each kind the changelog holds: of closed periods what is not dropped yet, too."""
+        periods = [*self._open.values(), *(stores for _, stores in self._closed)]
+        return [sum(len(stores[kind].held) for stores in periods) for kind in range(len(self.kinds))]
+
+    def newest(self, name: bytes) -> int | None:
+        """The number of a name in the latest open period that has it, among the records of the first kind."""
+        numbers = (self._open[period][0].get(name) for period in sorted(self._open, reverse=True))
+        return next((number for number in numbers if number is not None), None)
+
+    def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
+        """What takes a record of a kind, by its key without the tag."""
+        held = self._unsorted[kind] if self.forever is None else self.forever[kind].held
+
+        def take(key: bytes, value: bytes) -> None:
+            held[key] = int.from_bytes(value, "big")
+
+        return take
+
+    def restored(self) -> None:
+        """Sort by periods what was taken."""
+        for kind, unsorted in enumerate(self._unsorted):
+            while unsorted:  # one by one: there may be many, and not twice in memory
+                key, number = unsorted.popitem()
+                stores = self._stores(int.from_bytes(key[:PERIOD_BYTES], "big", signed=True))
+                stores[kind].held[key[PERIOD_BYTES:]] = number
+
+    def changes(self) -> Changes:
+        """Records of what changed since the last call."""
+        changes: Changes = []
+        for period, stores in self._open.items():
+            for (tag, width), store in zip(self.kinds, stores, strict=True):
+                changed = store.changed
+                if self._durable:
+                    before = tag + self._prefix(period)
+                    changes += [(before + name, number.to_bytes(width, "big")) for name, number in changed.items()]
+                changed.clear()
+        return changes
+
+    def close(self, promise: int | None, most: int) -> Changes:
+        """Close the periods that end by the promise; so many tombstones at most, of the oldest closed periods first.
+
+        No effective time will be before the promise, and `changes` was called. What has its tombstone is forgotten.
+        """
+        for period in self._over(promise):
+            self._closed.append((self._prefix(period), self._open.pop(period)))
+        if not self._durable:
+            self._closed.clear()
+        dropped: Changes = []
+        while self._closed and len(dropped) < most:
+            prefix, stores = self._closed[0]
+            for (tag, _), store in zip(self.kinds, stores, strict=True):
+                dropped += [(tag + prefix + name, None) for name in store.pop(most - len(dropped))]
+            if not any(store.held for store in stores):
+                self._closed.popleft()
+        return dropped
+
+    def _over(self, promise: int | None) -> list[int]:
+        length = self._length
+        if length is None or promise is None:
+            return []
+        return sorted(period for period in self._open if (period + 1) * length <= promise)
+
+
+class Accounts:
+    """The accounts of one metric's units in one source partition; a rule is a subclass with `add`."""
+
+    def __init__(self, *periods: Periods) -> None:
+        self._periods = periods
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+        """Count a sample, a grid index, and send the block that it closes; or why it does not count, and then nothing
+        was touched. `time` is the event's own, `effective` that at which it counts.
+        """
+        raise NotImplementedError
+
+    def flush(self, promise: int | None, *, idle: bool) -> None:
+        """Send what is kept for ticks that end by the promise; if the partition is idle, all."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many records of each kind the changelog holds after `changes` and `close`."""
+        return [size for periods in self._periods for size in periods.sizes]
+
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples that a user has against the cap now; None where there is no such account."""
+        return None
+
+    # ---------------------------------------------------------------- the changelog
+
+    def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
+        """By tag, what takes a record of a restored changelog: its key without the tag, and its value."""
+        return {
+            kind.tag: periods.restore(number) for periods in self._periods for number, kind in enumerate(periods.kinds)
+        }
+
+    def restored(self) -> None:
+        """The takers have taken all that there is."""
+        for periods in self._periods:
+            periods.restored()
+
+    def changes(self) -> Changes:
+        """Records of what changed since the last call."""
+        return [change for periods in self._periods for change in periods.changes()]
+
+    def close(self, promise: int | None, most: int) -> Changes:
+        """Close what can count no event any more, as none will have an earlier effective time than the promise.
+
+        So many tombstones at most are given; the rest comes with the next calls.
+        """
+        dropped: Changes = []
+        for periods in self._periods:
+            dropped += periods.close(promise, most - len(dropped))
+        return dropped

@@ -1,0 +1,95 @@
+"""Accounts of what has a step: sums, counts and means that may forget, for every unit.
+
+A decayed sum is linear: a unit's samples move the sums of all groups together by so many grid steps at most, whatever
+groups and steps they are in. So there is one cap over all groups, and one account for each unit:
+
+    user           for ever
+    user-day, ...  in each period of effective time. An event whose own time lies in another period is late, even where
+                   late events are folded: values of one day move sums through the account of that day, and no other
+    event          none: every event is a contribution of its own
+
+An account is a user's number of samples and of groups in a period, over all groups; beside it stand the groups that the
+user is in: [length of user, user, group].
+
+Proof: docs/proofs/units.md
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shoal.mechanisms.accounts import ACCOUNT_BYTES, ONE_MEMBER, Accounts, Kind, Out, Periods, Site
+from shoal.mechanisms.statistic import COUNT_MASK, Block
+
+MEMBER_BYTES = 1
+Add = Callable[[int, int], tuple[int, Block | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who counts."""
+
+    max_contributions: int  # of a unit, in all groups together
+    groups: int  # of a unit
+    period: int | None  # of a unit, in microseconds; None: for ever
+
+
+class EventAccounts(Accounts):
+    """Unit event: nothing is kept.
+
+    Nor is the partition checked: whose event it is does not matter to the guarantee, and there is no account that would
+    say that the user was seen before.
+    """
+
+    def __init__(self, add: Add, site: Site) -> None:
+        # Nothing stands in its stores, which the mark counts all the same.
+        super().__init__(Periods(None, Kind(site.tag(b"a"), 1), Kind(site.tag(b"g"), 1), durable=site.durable))
+        self._sum, self._send = add, site.send
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> None:
+        _, block = self._sum(0, value)
+        if block is not None:
+            self._send(group, effective, user, block)
+
+
+class UnitAccounts(Accounts):
+    """Units user and user-<period>."""
+
+    def __init__(self, rule: Rule, add: Add, site: Site) -> None:
+        kinds = Kind(site.tag(b"a"), ACCOUNT_BYTES), Kind(site.tag(b"g"), MEMBER_BYTES)
+        self._units = Periods(rule.period, *kinds, durable=site.durable)
+        self._forever = self._units.forever
+        super().__init__(self._units)
+        self._period, self._groups, self._cap = rule.period, rule.groups, rule.max_contributions
+        self._sum, self._send, self._is_home = add, site.send, site.is_home
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+        period = self._period
+        if period is not None and time // period != effective // period:
+            return "late"
+        accounts, members = self._forever or self._units.of(effective)
+        member = None if group is None else len(user).to_bytes(2, "big") + user + group.encode()
+        account = accounts.get(user)
+        if account is None:
+            if not self._is_home(user):
+                return "wrong-partition"
+            account = 0
+        if member is not None and member not in members.held:
+            if account // ONE_MEMBER >= self._groups:
+                return "groups_left_out"
+            account += ONE_MEMBER
+        else:
+            member = None
+        if account & COUNT_MASK >= self._cap:
+            return "over_cap"
+        _, block = self._sum(account & COUNT_MASK, value)
+        accounts.held[user] = accounts.changed[user] = account + 1
+        if member is not None:
+            members.put(member, 1)
+        if block is not None:
+            self._send(group, effective, user, block)
+        return None
+
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples of a user in the latest open period, of all groups together: there is no account of one group."""
+        account = self._units.newest(user) if group is None else None
+        return None if account is None else account & COUNT_MASK

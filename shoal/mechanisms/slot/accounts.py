@@ -1,0 +1,226 @@
+"""Accounts of slot statistics: each user's samples of the open slots, kept until their slot is over.
+
+Of a unit's samples at most `max_contributions` count in each cell, and only in its first `max_slots` slots. With
+`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells, of its
+first 4,096 or so. All of it is decided by pattern alone.
+
+    slots         per user: cells, and samples sent or kept, of the slot. Gone when the slot is over
+    units         per user: slots; per user and cell: samples. Where a slot is the unit, the slot's account says it all
+    kept samples  per slot and user, in order of arrival. They go when the clock passes the slot or the partition falls
+                  idle, under the user's pseudonym, or when there are so many that a transaction would become large;
+                  what has been sent is dropped from the changelog
+
+An event whose own time lies in another unit (or, where a slot is the unit, in another slot) than the one it would count
+in is late, even where late events are folded: a unit's values move the releases of its own slots, and no others.
+Proof: docs/proofs/units.md
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from shoal.mechanisms.accounts import (
+    ACCOUNT_BYTES,
+    ONE_MEMBER,
+    PERIOD_BYTES,
+    Accounts,
+    Changes,
+    Kind,
+    Out,
+    Periods,
+    Site,
+)
+from shoal.mechanisms.statistic import COUNT_MASK, new_block
+
+ANYWHERE = ""  # the cell of what has neither coordinates nor a group
+MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
+KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction
+PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
+BESIDE = 14  # bytes beside a cell's name: of its sample, which is below 2**32, and of quotes and commas
+LARGEST = 6 * 256 + BESIDE  # of a sample with its cell, whose name has 256 bytes at most, as JSON may write them
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who counts."""
+
+    max_contributions: int  # of a unit in a cell
+    slot: int  # microseconds
+    unit: int | None  # microseconds; None: for ever
+    max_slots: int  # of a unit
+    max_cells: int  # of a unit in a slot
+    splits: bool  # epsilon by max_cells; otherwise release leaves units out of cells
+
+    @property
+    def most_cells(self) -> int:
+        """In which a unit's samples are sent."""
+        return self.max_cells if self.splits else max(MOST_CELLS, self.max_cells)
+
+
+class Kept:
+    """Samples that are to be sent, of one slot."""
+
+    __slots__ = ("cells", "count", "fresh", "samples", "written")
+
+    def __init__(self) -> None:
+        self.samples: dict[bytes, list[Any]] = {}  # user -> [number of the first], then cell, value, cell, value, ...
+        self.fresh: dict[bytes, int] = {}  # user -> place in that list, from where on the changelog lacks it
+        self.written: list[bytes] = []  # names of records in the changelog
+        self.cells: dict[str, str] = {}  # names of cells, each once in memory
+        self.count = 0  # of samples
+
+
+class SlotAccounts(Accounts):
+    """Units user-slot, user-<period> and user."""
+
+    def __init__(self, rule: Rule, site: Site) -> None:
+        self._rule, self._site, self._most_cells = rule, site, rule.most_cells
+        self._slots = Periods(rule.slot, Kind(site.tag(b"a"), ACCOUNT_BYTES), durable=site.durable)
+        self._units = None
+        if rule.unit != rule.slot:
+            self._units = Periods(rule.unit, Kind(site.tag(b"g"), ACCOUNT_BYTES), durable=site.durable)
+        super().__init__(self._slots, *([] if self._units is None else [self._units]))
+        self._samples_tag = site.tag(b"s")
+        self._restored: dict[bytes, bytes] = {}  # records of samples
+        self._kept: dict[int, Kept] = {}
+        self._tombstones: Changes = []
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+        rule, cell = self._rule, group or ANYWHERE
+        if rule.unit is not None and time // rule.unit != effective // rule.unit:
+            return "late"
+        name = len(user).to_bytes(2, "big") + user
+        (accounts,) = self._slots.of(effective)
+        if name not in accounts.held and not self._site.is_home(user):
+            return "wrong-partition"
+        out = self._admit(effective, name, name + b"/" + cell.encode())
+        if out is None:
+            self._keep(effective // rule.slot, user, accounts.held[name] & COUNT_MASK, cell, value)
+        return out
+
+    def _admit(self, effective: int, name: bytes, place: bytes) -> Out | None:
+        """Count a user's sample at a place, which is a user and cell, or say why it does not count."""
+        rule, (slot,) = self._rule, self._slots.of(effective)
+        unit = None if self._units is None else self._units.of(effective)[0]
+        account, here = slot.get(name), slot.get(place, 0)
+        count = here if unit is None else unit.get(place, 0)
+        if count >= rule.max_contributions:
+            return "over_cap"
+        if unit is not None and account is None and unit.get(name, 0) >= rule.max_slots:
+            return "slots_left_out"
+        if not here and (account or 0) // ONE_MEMBER >= self._most_cells:
+            return "cells_left_out"
+        if unit is not None:
+            unit.put(place, count + 1)
+            if account is None:
+                unit.put(name, unit.get(name, 0) + 1)
+        slot.put(place, here + 1)
+        slot.put(name, (account or 0) + 1 + (0 if here else ONE_MEMBER))
+        return None
+
+    def _keep(self, slot: int, user: bytes, number: int, cell: str, value: int) -> None:
+        """A user's sample of this number in the slot waits for the slot's end."""
+        kept = self._kept.get(slot)
+        if kept is None:
+            kept = self._kept[slot] = Kept()
+        samples = kept.samples.get(user)
+        if samples is None:
+            samples = kept.samples[user] = [number]
+        kept.fresh.setdefault(user, len(samples))
+        samples += kept.cells.setdefault(cell, cell), value
+        kept.count += 1
+
+    # ---------------------------------------------------------------- out
+
+    def flush(self, promise: int | None, *, idle: bool) -> None:
+        """Send the samples of the slots that end by the promise, or have many; if the partition is idle, all."""
+        for slot in sorted(self._kept):
+            is_over = promise is not None and (slot + 1) * self._rule.slot <= promise
+            if idle or is_over or self._kept[slot].count > KEPT_SAMPLES:
+                self._send_slot(slot, self._kept.pop(slot))
+
+    def _send_slot(self, slot: int, kept: Kept) -> None:
+        self._tombstones += [(name, None) for name in kept.written]
+        for user, samples in kept.samples.items():
+            for number, part in _pieces(samples, 1):
+                cells: dict[str, list[int]] = {}
+                for cell, value in zip(part[::2], part[1::2], strict=True):
+                    cells.setdefault(cell, []).append(value)
+                block = new_block((number, 0, len(part) // 2, cells, None))
+                self._site.send(None, slot * self._rule.slot, user, block)
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many records of slots, of units, and of kept samples the changelog holds."""
+        units = [0] if self._units is None else self._units.sizes
+        return [*self._slots.sizes, *units, sum(len(kept.written) for kept in self._kept.values())]
+
+    def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
+        """Those of slots and units, and of samples."""
+        return {**super().takers(), self._samples_tag: self._restored.__setitem__}
+
+    def restored(self) -> None:
+        """Keep the samples again, in the order of slots, numbers and users."""
+        super().restored()
+        for name in sorted(self._restored):
+            self._restore_samples(name, orjson.loads(self._restored[name]))
+        self._restored.clear()
+
+    def _restore_samples(self, name: bytes, flat: list[Any]) -> None:
+        slot = int.from_bytes(name[:PERIOD_BYTES], "big", signed=True)
+        number = int.from_bytes(name[PERIOD_BYTES : PERIOD_BYTES + 4], "big")
+        user = name[PERIOD_BYTES + 4 :]
+        for cell, value in zip(flat[::2], flat[1::2], strict=True):
+            self._keep(slot, user, number, cell, value)
+        kept = self._kept[slot]
+        kept.written.append(self._samples_tag + name)
+        kept.fresh.pop(user)
+
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """Samples of a user in the latest open slot, of one cell or of all together."""
+        name = len(user).to_bytes(2, "big") + user
+        account = self._slots.newest(name if group is None else name + b"/" + group.encode())
+        return None if account is None else account & COUNT_MASK
+
+    def changes(self) -> Changes:
+        """Records of what changed since the last call; what was sent is dropped."""
+        tombstones, self._tombstones = self._tombstones, []
+        changes = super().changes()
+        return tombstones + changes + self._fresh_samples() if self._site.durable else []
+
+    def _fresh_samples(self) -> Changes:
+        changes: Changes = []
+        for slot, kept in self._kept.items():
+            before = self._samples_tag + slot.to_bytes(PERIOD_BYTES, "big", signed=True)
+            for user, begin in kept.fresh.items():
+                for number, part in _pieces(kept.samples[user], begin):
+                    name = before + number.to_bytes(4, "big") + user
+                    kept.written.append(name)
+                    changes.append((name, orjson.dumps(part)))
+            kept.fresh = {}
+        return changes
+
+
+def _pieces(samples: list[Any], begin: int) -> Iterator[tuple[int, list[Any]]]:
+    """A user's samples from a position on, cut so that each piece fits into a record: number of its first, and it.
+
+    By the cells' names alone, which JSON may write six times as long; a name stands beside each of its samples.
+
+    >>> [piece for piece in _pieces([7, "a", 5, "b", 6], 1)]
+    [(7, ['a', 5, 'b', 6])]
+    """
+    if (len(samples) - begin) // 2 * LARGEST <= PIECE_BYTES:  # nearly always
+        yield samples[0] + (begin - 1) // 2, samples[begin:]
+        return
+    size = 0
+    for end in range(begin, len(samples), 2):
+        cost = 6 * len(samples[end]) + BESIDE
+        if size and size + cost > PIECE_BYTES:
+            yield samples[0] + (begin - 1) // 2, samples[begin:end]
+            begin, size = end, 0
+        size += cost
+    yield samples[0] + (begin - 1) // 2, samples[begin:]
