@@ -24,14 +24,13 @@ from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.tree_row import LARGEST
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.sums.exponentials import Exponentials, Running
-from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.blue import best_trees
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps, equal_quantile
 from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed
 
-_ARITIES = range(2, 65)
 _FURTHEST = 64  # times the steps that matter: a tree with more steps is no better than a smaller one
 _SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes time and memory by its inverse
 
@@ -107,29 +106,17 @@ def _variance(sums: DecayedSteps, t: int) -> float:
 @lru_cache(maxsize=64)
 def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
     """The choice of least variance among the best trees, the best hats and a draw per step; the simplest of equals."""
-    makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps]
-    makes.append(_best_trees(decay))
+
+    def score(steps: NoisedSteps) -> float:
+        """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+        return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
+
+    reach = min(_FURTHEST / float(min(decay.rates)), LARGEST)
+    makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps, best_trees(reach, score)]
     if len(decay.factors) == 1 and decay.rates[0] > _SLOWEST:
         ratios = best_ratios(decay.squares(1 << 60), ends=1)
         makes.append(lambda width, epsilon: HatSteps(width, epsilon, ratios))
-    return min(makes, key=lambda make: _score(make(1, Fraction(1)), decay))
-
-
-def _best_trees(decay: Exponentials) -> Callable[[int, Fraction], BlueSteps]:
-    reach = min(_FURTHEST / float(min(decay.rates)), LARGEST)
-    shapes = [
-        (arity, height)
-        for arity in _ARITIES
-        for height in range(1, LARGEST.bit_length())
-        if arity ** (height - 1) < reach and arity**height <= LARGEST
-    ]
-    best = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), decay), shape))
-    return lambda width, epsilon: BlueSteps(width, epsilon, *best)
-
-
-def _score(steps: NoisedSteps, decay: Exponentials) -> float:
-    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
-    return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
+    return min(makes, key=lambda make: score(make(1, Fraction(1))))
 
 
 class DecayedSummer(Headed):

@@ -17,16 +17,13 @@ from typing import Any, ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys, rounded
-from shoal.mechanisms.counters.tree_row import LARGEST
 from shoal.mechanisms.error_bars import six_digits
-from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.blue import best_trees
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps
 from shoal.mechanisms.sums.sums import Windowed
-
-_ARITIES = range(2, 65)
 
 
 @dataclass(frozen=True)
@@ -82,25 +79,15 @@ class WindowSum(OfSteps):
 @lru_cache(maxsize=64)
 def _best_steps(length: int) -> Callable[[int, Fraction], NoisedSteps]:
     """The choice of least variance among a draw per step, the best trees and the best hats; the first of equals."""
-    shapes = [
-        (arity, height)
-        for arity in _ARITIES
-        for height in range(1, LARGEST.bit_length())
-        if arity ** (height - 1) < max(length, 2) and arity**height <= LARGEST
-    ]
-    trees = min(shapes, key=lambda shape: (_score(BlueSteps(1, Fraction(1), *shape), length), shape))
+
+    def score(steps: NoisedSteps) -> float:
+        """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+        return six_digits(steps.levels**2 * steps.mean_window_squares(length))
+
     ratios = best_ratios(length, ends=2)
-    makes: list[Callable[[int, Fraction], NoisedSteps]] = [
-        LaplaceSteps,
-        lambda width, epsilon: BlueSteps(width, epsilon, *trees),
-        lambda width, epsilon: HatSteps(width, epsilon, ratios),
-    ]
-    return min(makes, key=lambda make: _score(make(1, Fraction(1)), length))
-
-
-def _score(steps: NoisedSteps, length: int) -> float:
-    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
-    return six_digits(steps.levels**2 * steps.mean_window_squares(length))
+    makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps, best_trees(max(length, 2), score)]
+    makes.append(lambda width, epsilon: HatSteps(width, epsilon, ratios))
+    return min(makes, key=lambda make: score(make(1, Fraction(1))))
 
 
 class WindowSummer(Windowed):

@@ -13,6 +13,7 @@ Variance     of the noise in a weighted sum, sum over t of a_t e_t, in squared g
 Source       blue.py
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -23,11 +24,13 @@ import numpy as np
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import mean_norm, span_coefficients, span_squares, weighted
-from shoal.mechanisms.counters.tree_row import check_shape, drawing
+from shoal.mechanisms.counters.tree_row import LARGEST, check_shape, drawing
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.steps.steps import FAR, Floats, RowNoise, Spans, like
+from shoal.mechanisms.sums.steps.steps import FAR, Floats, NoisedSteps, RowNoise, Spans, like
 from shoal.mechanisms.sums.sums import Node
+
+_ARITIES = range(2, 65)
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,18 @@ class BlueSteps(Spans):
             self.size,
             lambda number: self.tree.prefixes(drawing(laplace.DiscreteLaplace(self.scale, subkey(number)))),
         )
+
+
+def best_trees(reach: float, score: Callable[[NoisedSteps], float]) -> Callable[[int, Fraction], BlueSteps]:
+    """The trees with the least score, made for a width and epsilon; none is a level higher than `reach` steps need."""
+    shapes = [
+        (arity, height)
+        for arity in _ARITIES
+        for height in range(1, LARGEST.bit_length())
+        if arity ** (height - 1) < reach and arity**height <= LARGEST
+    ]
+    best = min(shapes, key=lambda shape: (score(BlueSteps(1, Fraction(1), *shape)), shape))
+    return lambda width, epsilon: BlueSteps(width, epsilon, *best)
 
 
 @lru_cache(maxsize=64)
