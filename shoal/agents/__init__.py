@@ -1,1 +1,1 @@
-"""Everything that touches Kafka, SQL, files and the terminal."""
+"""All code that touches Kafka, SQL, files and the terminal."""

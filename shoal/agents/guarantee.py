@@ -1,6 +1,6 @@
-"""Guarantees in words, for whoever signs them: of one metric, and of all that a configuration releases.
+"""Guarantees in words, for those who sign them: of one metric, and of all that a configuration releases.
 
-Whom an epsilon protects is the unit's to say, how losses add up is accounting's; this finds the words.
+The unit says whom an epsilon protects, and accounting says how losses add up; this finds the words.
 """
 
 import math
@@ -95,7 +95,7 @@ def _public(metrics: Sequence[MetricSection]) -> str:
 
 
 def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
-    """What epsilon and delta mean."""
+    """The sentences on what epsilon and delta mean."""
     released = "the metric releases" if metrics == 1 else f"the {metrics} metrics release together"
     further = f" and a further {_up(total.delta)}" if total.delta else ""
     yield (
@@ -133,7 +133,7 @@ def _whose(unit: Unit) -> str:
 
 
 def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterator[str]:
-    """What several units of one person lose: of slots each its own, of others all together."""
+    """The sentences on what several units of one person lose: of slots each its own, of others all together."""
     if unit == PERSON:
         return
     apart = all(metric.kind.apart for metric in metrics if metric.delta)
@@ -146,7 +146,7 @@ def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterato
 
 
 def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
-    """Metrics that protect less than the ledger counts by, and are charged for it, or more."""
+    """The sentences on metrics that protect less than the ledger counts by, and are charged for it, or more."""
     for metric in metrics:
         if not metric.epsilon or metric.privacy_unit == unit:
             continue
@@ -157,7 +157,7 @@ def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
 
 
 def _told(loss: Loss) -> str:
-    """Epsilon exactly; delta, which has twenty digits, in three."""
+    """Epsilon exactly; delta, which has twenty digits, with three."""
     if loss.delta >= 1:
         return f"epsilon = {exact_text(loss.epsilon)}, with a delta that promises nothing"
     return f"epsilon = {exact_text(loss.epsilon)}" + (f", delta = {_up(loss.delta)}" if loss.delta else "")
@@ -170,7 +170,7 @@ def _factor(loss: Loss) -> str:
 
 
 def _belief(loss: Loss) -> float:
-    """What 10 % may become, in percent, rounded up; odds of 1 to 9 grow by the factor."""
+    """A belief of 10 %, in percent, once the odds of 1 to 9 have grown by the factor; rounded up."""
     factor = exp_above(min(loss.epsilon, Fraction(_HOPELESS)))
     return math.ceil(1000 * factor / (factor + 9)) / 10
 

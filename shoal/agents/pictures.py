@@ -1,4 +1,4 @@
-"""What all pictures look alike in."""
+"""The style that all pictures share."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The budget of a log's population: what it is, what is charged to it, and what still fits.
+"""The budget of a log's population: how much it is, what is charged to it, and what still fits.
 
-The first registration stores what its configuration says. From then on a configuration may say less (then all charges
-must fit into that) but never more: raising it is a command of its own, and logged. Charges of retired versions stay:
+The first registration stores the configured budget. A later configuration may name less, as long as all charges fit
+into it, but never more: raising the budget is a command of its own, and logged. Charges of retired versions stay, since
 what was published stays known.
 """
 

@@ -1,9 +1,8 @@
-"""Whether the audit log has lost rows: what is missing must never read as what never was.
+"""Detects an audit log that has lost rows: a missing row must never be read as one that never was.
 
-Without its budget a ledger would forget what is charged, without its releases a file run would find that nothing is
-published yet. Each table is held against the others, so that one which lost its rows shows. What can fail: it did, and
-the log is refused until it is restored. A log that lost rows of all tables alike is as old as a backup: that is for
-`FILE.used` beside the key to notice.
+Without its budget a ledger would forget what is charged; without its releases a file run would find nothing published.
+So the tables are compared with one another, and a log that lost rows of one is refused until it is restored. A log that
+lost rows of all tables alike looks like an old backup: `FILE.used` beside the key detects that.
 """
 
 from collections.abc import Iterator

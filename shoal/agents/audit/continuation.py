@@ -1,11 +1,11 @@
-"""Continuing a file run: what a version has published may be made again and continued, never replaced.
+"""Continuing a file run: published releases of a version may be recomputed and continued, never replaced.
 
-In come the outputs of a file run; out come those that are in the audit log and may be shown. The same noise over a
-second input shows the difference of the two, and a second input in other groups gives its users groups that the first
-one has used up. So nothing new is published before the input has made all again that the log has of its metrics; and
-where workers read the topic, nothing new at all: the stream is theirs. The log is read after the run was registered,
-which made it the owner: from then on either nobody else adds to it, or this run may not. What can fail: the input is
-another one, or another has taken the version over.
+Takes the outputs of a file run, and returns those that are in the audit log and may be shown. The same noise over a
+second input would show the difference of the two inputs, and a second input in other groups would let users into more
+groups than their cap. So nothing new is published until the input has reproduced all that the log has of its metrics;
+and where workers read the topic, nothing new at all. The log is read after the run was registered, which made it the
+owner: from then on either nobody else adds to it, or this run may not. Fails if the input is another one, or if another
+run or a worker has taken the version over.
 """
 
 from collections import Counter

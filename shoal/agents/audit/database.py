@@ -1,7 +1,7 @@
-"""The database of the audit log: SQLite or PostgreSQL, its schema at head, and transactions that say what they are.
+"""The database of the audit log, SQLite or PostgreSQL: its schema, and transactions that read or write.
 
-A SQLite file is made and migrated by whoever opens it first; PostgreSQL is migrated by `shoal migrate` alone. Either
-way all steps are one transaction behind a lock, so several processes may come at once.
+Whoever opens a SQLite file first makes and migrates it; PostgreSQL is migrated by `shoal migrate` alone. Either way all
+steps are one transaction behind a lock, so several processes may come at once.
 """
 
 import secrets

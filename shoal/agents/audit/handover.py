@@ -1,9 +1,8 @@
-"""What workers have yet to make again of what file runs published, as the ledger has it.
+"""Which releases of file runs the workers have yet to reproduce, as the ledger has it.
 
-Workers that take a version over from file runs publish nothing new of it before all that the log had is made again, in
-every partition of the contributions, by whichever worker has it. The version's row in the ledger lists the partitions
-that have done so; as long as a version waits, it is asked for. What can fail: the database is away, and the version
-waits for it.
+Workers that take a version over from file runs publish nothing new of it until all that the log had is reproduced, in
+every partition of the contributions, by whichever worker owns it. The version's row in the ledger lists the partitions
+that have done so, and is asked as long as a version waits. If the database is away, the version waits for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

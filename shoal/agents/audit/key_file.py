@@ -1,14 +1,14 @@
 """The secret key on disk: made once, read only while private, bound to one audit log.
 
-A key meets one stream: the same noise over two inputs would show their exact difference. So beside the key stands
-`FILE.used`, which remembers in which log each metric version uses it, and a second log is refused. So is this log where
-it does not know a version that has used the key: it was restored from a copy that is older than the version. A version
-is announced before the log registers it and confirmed after, before anything is published: a crash between the two
-leaves an announcement, which locks nobody out. Of what file runs publish the number of releases is remembered, for
-their only other trace is the log; what workers publish is in Kafka. Both are remembered by app, since two apps of a log
-may have metrics of one name.
+A key must meet one stream: the same noise over two inputs would show their exact difference. So `FILE.used`, beside the
+key, records in which log each metric version uses it, and a second log is refused. So is the same log if it does not
+know a version that has used the key, since it was restored from a copy older than the version. A version is announced
+before the log registers it and confirmed afterwards, before anything is published: a crash between the two leaves an
+announcement, which locks nobody out. The number of releases by file runs is recorded too, because their only other
+trace is the log; what workers publish is in Kafka. Both are recorded by app, since two apps of a log may have metrics
+of one name.
 
-It cannot see a copied key file: two deployments must never share one.
+A copied key file cannot be detected: two deployments must never share one.
 """
 
 import fcntl
@@ -114,7 +114,7 @@ def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers
 
 
 def remember(path: Path, log_id: str, app: str, releases: Mapping[Version, int]) -> None:
-    """Remember that file runs have put so many releases of these versions into the log, before they are shown."""
+    """Record how many releases of each version file runs have put into the log; called before they are shown."""
     with _held(path, log_id) as used:
         more = {_published_name(app, version): count for version, count in releases.items()}
         less = [

@@ -1,7 +1,7 @@
-"""The ledger and audit log, as the rest of shoal uses them: every method is one SQL transaction.
+"""The ledger and audit log as the rest of shoal uses them: every method is one SQL transaction.
 
-Synchronous: callers on an event loop use threads. A database that is away raises `Unavailable`, which may be retried,
-for every method is idempotent; any other `LedgerError` is a refusal that stays one.
+All methods block; callers on an event loop use threads. A database that is away raises `Unavailable`, after which the
+call may be repeated, since every method is idempotent. Any other `LedgerError` is final.
 """
 
 import secrets
@@ -37,7 +37,7 @@ class End:
 
 @dataclass(frozen=True)
 class Standing:
-    """What an app has published, and by whose right, at one moment."""
+    """The releases and activations that an app has published, and their owners, at one moment."""
 
     heads: dict[Group, Head]
     owners: dict[Version, Ownership]

@@ -1,8 +1,8 @@
-"""What was published, written once: releases in their chains, activations.
+"""The published releases, in chains, and activations; each is written once.
 
-Everything is idempotent, for the stream delivers again after a crash: a repeat is compared and skipped. Nothing is
-written past a gap, and nothing of a group in which one id has two values. What can be written is; the fault is raised
-after that, with the rows that were left out.
+All writing is idempotent, because the stream delivers again after a crash: a repeat is compared and skipped. Nothing is
+written past a gap, and nothing of a group in which one id has two values. The rest is written; then the fault is raised
+with the rows that were left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

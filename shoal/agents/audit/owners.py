@@ -1,12 +1,12 @@
-"""Who alone may add to a metric version's stream: one file run, or the workers of the app, from the first one on.
+"""Who alone may add to a metric version's stream: one file run or, from the first worker on, the workers of the app.
 
-An owner is a row without a time: nothing is renewed, so a database that is away stops nobody who owns. It is asked in
-the SQL transaction that writes, behind the lock of the version that also changes it. A newer file run takes a version
+An owner is a row without a time: it needs no renewal, so a database that is away stops no owner. The row is read in the
+SQL transaction that writes, behind the lock of the version under which it changes. A newer file run takes a version
 over from an older one, and workers take it from both, for good; anyone else may only repeat what is published.
 
-When workers take over, they first make again what the log has, in all partitions of the contributions; the row lists
-the partitions that have. It also counts the rows that the log must have, so that lost rows are not taken for releases
-that never were.
+Workers that take over first reproduce what the log has, in all partitions of the contributions; the row lists the
+partitions that have. It also counts the rows that the log must have, so that lost rows are not taken for releases that
+never were.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What may run: metric versions are registered once, charged once, and compared for ever after."""
+"""Registers metric versions: each is registered once, charged once, and compared from then on."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ def version_name(metric: str, version: int) -> str:
 
 
 def ended_when(row: MetricVersion) -> str:
-    """When a version's stream ended, as messages put it; of an input in which nothing had a time, nobody knows."""
+    """When a version's stream ended, as messages put it; without a time if no event of the input had one."""
     return f"at {row.ended_at}" if row.ended_at else "without an event that counted, and"
 
 

@@ -1,4 +1,4 @@
-"""A command's session: configuration, key and ledger, opened in that order and held to each other."""
+"""A command's session: configuration, key and ledger, opened in that order and checked against one another."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from shoal.stream.parameters import parameters_of
 
 @dataclass(frozen=True)
 class Session:
-    """What a command that may publish needs."""
+    """Configuration, key and ledger of a command that may publish."""
 
     path: Path
     config: Config
@@ -146,7 +146,7 @@ def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
 
 
 def registered_readings(config: Config) -> dict[tuple[str, int], int]:
-    """The same for a command that needs no ledger: nothing where there is none yet, or none that answers."""
+    """The same for a command that can do without a ledger: empty if there is none yet, or none that answers."""
     url = config.audit.url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         return {}

@@ -1,8 +1,8 @@
-"""What an audit finds without the key: in the log alone, and between the log and the releases topic.
+"""The part of an audit that needs no key: the log in itself, and the log against the releases topic.
 
-The log alone shows a changed, missing or doubled release inside a chain, and a ledger that does not add up. Only the
-topic shows that the newest releases of a chain are missing or were rewritten together with their digests. A log that
-ends before the topic is merely behind: a note.
+The log in itself shows a changed, missing or doubled release inside a chain, and a ledger that does not add up. Only
+the topic shows that the newest releases of a chain are missing, or were rewritten together with their digests. A log
+that ends before the topic is merely behind: a note.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ BATCH = 5_000  # rows held at once
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing the audit has to say. `failure`: the log is not what it must be; otherwise a note."""
+    """One finding of an audit. `failure`: the log is not what it must be; otherwise a note."""
 
     kind: str
     where: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 def verify(ledger: Ledger) -> list[Finding]:
-    """All that SQL alone can show, over every app of the log; empty when all is well."""
+    """All findings that SQL alone can show, over every app of the log."""
     with ledger.database.read() as connection:
         findings = [*_ledger_findings(connection), *_activation_findings(connection)]
         return findings + list(_chain_findings(connection))

@@ -3,8 +3,8 @@
     python -m shoal.agents.broker.jars             install what the lock names; instant when it is there already
     python -m shoal.agents.broker.jars --lock 4.3.0  resolve that version of Kafka and write its lock file
 
-In comes a lock file (group:artifact:version and SHA-256, one jar a line, in class path order); out comes a folder of
-those jars. Only this module ever downloads.
+A lock file has one jar a line, in class path order: group:artifact:version and SHA-256. Only this module ever
+downloads anything.
 """
 
 import argparse

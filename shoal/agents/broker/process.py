@@ -1,7 +1,7 @@
 """The embedded Kafka: one real KRaft node in a Java process of ours, for the demo, the tests and a laptop.
 
-In comes a port and a folder; out comes a broker on 127.0.0.1 that keeps everything it is given, until it is told to
-stop. What can fail: the port is taken, the folder is in use by another broker, the jars are not installed.
+Given a port and a folder, it is a broker on 127.0.0.1 that deletes no record. Fails if the port is taken, another
+broker uses the folder, or the jars are not installed.
 """
 
 import ctypes
@@ -114,7 +114,6 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -165,7 +164,7 @@ class Broker:
         self._clean()
 
     def _claim(self) -> None:
-        """Keep the folder to ourselves. Kafka has a lock of its own, but writes its metadata log before it looks."""
+        """Lock the folder. Kafka has its own lock, but writes its metadata log before it looks."""
         if self._lock is not None:
             return
         try:
@@ -209,7 +208,7 @@ class Broker:
         return uuid.uuid4().hex[:22]
 
     def _wait_until_ready(self, offset: int) -> None:
-        began = said = time.monotonic()
+        began = reported = time.monotonic()
         while (now := time.monotonic()) < began + self._start_limit:
             ended = self.pid is None  # looked at before the log, so that the log is whole
             written = self.log.read_bytes()[offset:]
@@ -217,8 +216,8 @@ class Broker:
                 return
             if ended:
                 raise KafkaError(self._reason(written))
-            if now - said >= SAY_EVERY:
-                said = now
+            if now - reported >= SAY_EVERY:
+                reported = now
                 self._on_wait(now - began)
             time.sleep(POLL)
         raise KafkaError(
@@ -284,7 +283,7 @@ def _check_free(port: int) -> None:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on, and that no outgoing connection will be given."""
+    """A port of this machine on which nothing listens, and which no outgoing connection will be given."""
     while True:
         port = random.choice(FREE_PORTS)  # noqa: S311  # a port is no secret, and nothing private depends on it
         try:

@@ -1,4 +1,4 @@
-"""`shoal check`: would a worker start, and what would it guarantee to whom."""
+"""`shoal check`: whether a worker would start, and what it would guarantee to whom."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The first thing that runs: a worker that is told to stop while it still imports ends in order too."""
+"""The entry point: makes a worker that is told to stop while it still imports end in order, too."""
 
 import signal
 import sys

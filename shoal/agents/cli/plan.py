@@ -1,4 +1,4 @@
-"""`shoal plan`: what the metrics would be like, and with what settings they would be better; nothing is spent."""
+"""`shoal plan`: predicts the errors of metrics, and which settings would reduce them; nothing is spent."""
 
 import sys
 from dataclasses import replace

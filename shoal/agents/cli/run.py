@@ -1,7 +1,7 @@
 """`shoal run`: a file of events in, private releases out, without Kafka.
 
-First the whole file is looked through, and refused where it cannot be what was meant; then the metrics are registered
-and charged; then it is run.
+The whole file is checked first, and refused if it cannot be what was meant. Only then are the metrics registered and
+charged, and run.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
-"""The folder of a demo: made anew with each run, never anybody else's.
+"""The folder of a demo: emptied by each run, and refused if it is not a demo's.
 
-In comes a path; out comes an empty folder with a new key and a configuration. What can fail: the folder holds
-something that is not a demo's, or another demo runs in it.
+Fails if the folder holds something else, or if another demo runs in it.
 """
 
 import fcntl

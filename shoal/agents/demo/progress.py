@@ -1,4 +1,4 @@
-"""How far a demo is: what has gone in and come out. It is all that the view shows."""
+"""How far a demo is: the events sent and the releases received. The view shows nothing else."""
 
 from collections import Counter
 from dataclasses import dataclass, field

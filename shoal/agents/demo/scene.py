@@ -28,7 +28,7 @@ key_file = "shoal.key"
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a demo says at its end."""
+    """The last words of a demo."""
 
     lines: list[str]  # for people
     files: dict[str, Path]  # what was drawn, by what it is called

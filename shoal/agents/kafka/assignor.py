@@ -1,12 +1,11 @@
-"""Membership in the consumer group: what a worker says of itself, and what it does with the answer.
+"""Membership in the consumer group: what a worker claims, and what it does with its assignment.
 
-In come aiokafka's rebalances; out go assignments (`assignment.py`). The leader keeps nothing between two rebalances:
-each member says what it owns and since which generation, and knows that from the last assignment that it received. A
-static member that is started again gets its former assignment back from the coordinator without a rebalance, so that
-the leader does not hear of it; it says the same then. If meanwhile it reads other topics than the assignment was made
-for, it takes what it can and asks for a rebalance.
+The leader keeps nothing between two rebalances: each member says what it owns and since which generation, as it knows
+from the last assignment that it received (`assignment.py`). A static member that is started again gets its former
+assignment back from the coordinator without a rebalance, of which the leader does not hear; its claim stays the same.
+If it reads other topics meanwhile than the assignment was made for, it takes what it can and asks for a rebalance.
 
-What can fail: workers of another version share partitions by another rule: fail-stop, with what to do.
+Workers of another version share partitions by another rule: fail-stop, with what to do.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +51,8 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is 
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Share all partitions among the members, as the leader of the group."""
         known = {
-            name: Member(frozenset(said.subscription), decode_claim(said.user_data)) for name, said in members.items()
+            name: Member(frozenset(metadata.subscription), decode_claim(metadata.user_data))
+            for name, metadata in members.items()
         }
         topics = {topic for member in known.values() for topic in member.topics}
         partitions = {topic: cluster.partitions_for_topic(topic) or () for topic in topics}

@@ -1,8 +1,8 @@
 """How far this host's clock is from Kafka's, which refuses records that are stamped an hour ahead.
 
-In come the settings; out come seconds. The only request that tells a broker's time without writing anything is the one
-that describes the controllers' quorum (Kafka 3.3; aiokafka does not know it): the leader says until when it knew
-everything, which for itself is now. Where it may not be asked, which takes Describe on the cluster, nothing is known.
+The only request that tells a broker's time without writing anything is the one that describes the controllers' quorum
+(Kafka 3.3; aiokafka does not know it): the leader says until when it knew everything, which for itself is now. It takes
+Describe on the cluster; without that right the difference is unknown.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""Reads what is in Kafka when a partition is taken over: its changelog, its bounds, the last record of an output.
+"""Reads what a takeover needs from Kafka: changelogs, bounds, the last record of an output, the group's offsets.
 
-In come places whose old owners are fenced already; out come the last value of each key, exactly up to the end. What
-can fail: a changelog whose end is not stable or whose beginning is gone: fail-stop, if a second look finds the same
-(`takeover.py`). Brokers that go away while we read are waited for, and reading starts over.
+The old owners are fenced already, so the last value of each key is read exactly up to the end. A changelog whose end is
+not stable or whose beginning is gone is a fail-stop, if a second look finds the same (`takeover.py`). If brokers go
+away meanwhile they are waited for, and reading starts over.
 """
 
 import asyncio

@@ -69,8 +69,8 @@ def refusal_of(producer: Any, error: IllegalOperation) -> Exception:
     """
     waiter = producer._txn_manager._transaction_waiter
     refusal = waiter.exception() if waiter.done() and not waiter.cancelled() else None
-    found: Exception = refusal if isinstance(refusal, ClientError) else error
-    return found
+    reason: Exception = refusal if isinstance(refusal, ClientError) else error
+    return reason
 
 
 def _names(error: ClientError) -> str:

@@ -1,9 +1,8 @@
-"""Fail-stop: the one way in which a worker ends that must not go on.
+"""Fail-stop: the only way in which a worker ends that must not go on.
 
-In comes an exception; out comes a line of JSON and a line for people on stderr, then the process is gone, status 1.
-No handler runs and nothing is flushed: what is not committed must not be. The first to call it speaks for all.
-Unexpected exceptions are named by type and place only, because their texts can hold values and their tracebacks can
-hold locals.
+It writes a line of JSON and a line for people to stderr, and ends the process with status 1. No handler runs and
+nothing is flushed: what is not committed must not be. Only the first call writes anything. Unexpected exceptions are
+named by type and place alone, because their texts can hold values and their tracebacks can hold locals.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Everything that reaches into aiokafka's inner parts, behind a check of versions and names.
+"""All code that reaches into aiokafka's internals, behind a check of versions and names.
 
-In: aiokafka's batches and consumers; out: the same records and batches, at about 1.6 times the speed. Two tricks:
-records stay the C objects that the parser made, instead of becoming dataclasses; and batches are filled through the
-C builder directly. Other versions than those that this was checked with, which are pinned, are refused at start.
+It makes the same records and batches about 1.6 times as fast: records stay the C objects that the parser made, instead
+of becoming dataclasses, and batches are filled through the C builder directly. Any other version than the pinned one,
+with which this was checked, is refused at start.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Kafka's metadata request in a version that aiokafka does not know (10, of Kafka 2.8): ids of topics, and rights.
 
-In come topic names; out comes a response whose topics are (error, name, id, internal, partitions, operations, tags).
+The topics of a response are (error, name, id, internal, partitions, operations, tags).
 """
 
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ class MetadataRequest10(RequestStruct):  # type: ignore[misc]  # aiokafka is unt
 
 
 class MetadataRequest(Request[MetadataRequest10]):  # type: ignore[misc]  # aiokafka is untyped
-    """What aiokafka sends in the version above."""
+    """The request that aiokafka sends in the version above."""
 
     API_KEY = 3
 

@@ -1,7 +1,6 @@
-"""Whether the brokers can be reached at all, and which errors of clients go away when the brokers are well again.
+"""Whether the brokers can be reached at all, and which errors of clients pass once the brokers are well again.
 
-In come host names and errors; out comes yes or no, and one line in the log when that changes. Nothing here fails: a
-name that does not resolve is a broker that cannot be reached.
+A change is logged once. Nothing here fails: a name that does not resolve is a broker that cannot be reached.
 """
 
 import asyncio

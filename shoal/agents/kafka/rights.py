@@ -1,10 +1,9 @@
-"""Whether Kafka lets this principal do what a worker does: each right is tried, and what is missing named by its ACL.
+"""Whether Kafka lets this principal do what a worker does: each right is tried, and a missing one named by its ACL.
 
-In come settings and topics; out come the rights that are denied, and those that could not be asked for. Asking changes
-nothing. For topics, the broker states the rights with their metadata. For the group and for transactions, this sends a
-heartbeat of a member that does not exist, and the end of a transaction of a producer that does not exist: both are
-refused in any case, but with another error where the right is missing, as brokers check rights first. What can fail: no
-broker answers.
+Asking changes nothing. For topics, the broker states the rights with their metadata. For the group and for
+transactions, this sends a heartbeat of a member that does not exist, and the end of a transaction of a producer that
+does not exist: both are refused in any case, but with another error if the right is missing, because brokers check
+rights first. Fails if no broker answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

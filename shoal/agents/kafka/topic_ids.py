@@ -1,8 +1,7 @@
-"""Which topic a name means: a topic that is deleted and made anew keeps its name, and Kafka gives it another id.
+"""Detects topics that were deleted and created again: they keep their name, and Kafka gives them another id.
 
-In come topic names; out come ids and partition counts (`metadata.py`). Offsets alone do not tell: a topic that was
-filled again, further than before, looks like the old one's sequel. What can fail: a topic that is not the one it was,
-that grew, or that is gone: fail-stop.
+Offsets alone do not tell: a topic that was filled again, further than before, looks like the sequel of the old one. A
+topic that has another id or more partitions, or is gone, is a fail-stop. `metadata.py` has the request.
 """
 
 import asyncio

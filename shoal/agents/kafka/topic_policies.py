@@ -1,7 +1,6 @@
-"""What topics' configurations must and should say: what must stay is not deleted, nor lost with a broker.
+"""The configurations that topics must and should have, so that what must stay is neither deleted nor lost.
 
-In come configurations as brokers tell them; out come sentences that name topic, key, value and remedy. Nothing here
-can fail.
+Each difference is a sentence that names topic, key, value and remedy. Nothing here can fail.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,11 +28,11 @@ class WrongPolicy(NamedTuple):
 
     topic: str
     key: str
-    found: str | None
+    actual: str | None
     must: str
 
     def __str__(self) -> str:
-        return f"topic {self.topic}: {self.key} is {self.found}, must be {self.must}; change it with kafka-configs"
+        return f"topic {self.topic}: {self.key} is {self.actual}, must be {self.must}; change it with kafka-configs"
 
     def command(self, brokers: str) -> str:
         """The kafka-configs command that restores the required value."""

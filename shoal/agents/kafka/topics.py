@@ -1,7 +1,7 @@
 """Creates the app's topics where they are missing, and verifies all topics where they exist.
 
-In come settings and source topics; out come partition counts. What can fail: a source that does not exist, a count or
-a clean-up policy that is not what it must be, records that retention deleted already: KafkaError, with what to do.
+Fails with KafkaError, and what to do, if a source does not exist, a partition count or a clean-up policy is wrong, or
+retention has deleted records already.
 """
 
 import asyncio
@@ -146,7 +146,7 @@ async def _counts(client: AIOKafkaAdminClient) -> dict[str, int]:
 
 
 async def _replicas(client: AIOKafkaAdminClient, names: Container[str]) -> dict[str, int]:
-    """Of each topic the replicas of the partition with the fewest."""
+    """For each topic the number of replicas of the partition with the fewest."""
     topics = [topic for topic in await client.describe_topics() if topic["topic"] in names]
     return {topic["topic"]: min(len(part["replicas"]) for part in topic["partitions"]) for topic in topics}
 

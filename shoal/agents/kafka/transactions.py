@@ -1,11 +1,10 @@
-"""One Kafka transaction per outbox, written by the one producer that may write for a partition.
+"""One Kafka transaction per outbox, written by the only producer that may write for a partition.
 
-In come outboxes; out come committed transactions: outputs, changed state and next offset, all or none. What can fail:
-fenced by a new owner, a topic that was made anew, a record that is too large: fail-stop. A transaction that does not
-commit in time, for brokers are away or slow, is given up. The state in memory is then ahead of what is committed, and
-whether the transaction will be committed after all is not known: the partition has to be taken over anew, as if by
-another worker, which settles it. Until then nothing may be written, and no new producer may take the id: it could fence
-the rightful owner.
+Outputs, changed state and next offset are committed together or not at all. A fenced producer, a topic that was created
+again and a record that is too large are fail-stop. A transaction that does not commit in time, because brokers are away
+or slow, is given up. The state in memory is then ahead of what is committed, and whether the transaction will be
+committed after all is unknown: the partition has to be taken over again, as if by another worker, which settles it.
+Until then nothing may be written, and no new producer may take the id: it could fence the rightful owner.
 """
 
 import asyncio

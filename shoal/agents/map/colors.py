@@ -1,4 +1,4 @@
-"""Scales and colors: those that people tell apart who do not see colors as others do."""
+"""Scales and colors of maps; readers with color blindness can tell them apart."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

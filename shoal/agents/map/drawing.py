@@ -1,4 +1,4 @@
-"""Both maps of a metric, in a folder."""
+"""Draws both maps of a metric into a folder."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""H3 cells as polygons on a plane that is true in the middle of the map."""
+"""H3 cells as polygons on a plane that is undistorted in the middle of the map."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""map.html: all slots of a metric by place, on one page that needs nothing from elsewhere.
+"""map.html: all slots of a metric by place, on one page that loads nothing else.
 
-The page is page.html with the cells as polygons and the releases as JSON in it; whatever comes from the releases is
-escaped for where it goes.
+The page is page.html with the cells as polygons and the releases as JSON in it; all text from releases is escaped for
+its place.
 """
 
 import html

@@ -1,4 +1,4 @@
-"""map.png: the fullest slot of a metric by place; its values on the left, the noise on them on the right."""
+"""map.png: the fullest slot of a metric by place, its values on the left and their noise on the right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

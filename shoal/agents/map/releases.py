@@ -1,7 +1,7 @@
-"""Releases by place: what `shoal run` writes, or the topic of releases holds, as slots of cells.
+"""Releases by place: lines of `shoal run`, or of the releases topic, as slots of cells.
 
-A cell's release is a number, an object of which `mean` is shown, or null: "no release". A line that is no release, or a
-metric whose groups are no cells, is an error that says so.
+A cell's release is a number, an object whose `mean` is shown, or null: "no release". A line that is no release is an
+error, and so is a metric whose groups are no cells.
 """
 
 import math

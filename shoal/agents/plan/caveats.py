@@ -1,7 +1,7 @@
-"""Warns of what is allowed and hardly ever meant: an epsilon that protects little, noise that is wider than the range.
+"""Warns of settings that are allowed and hardly ever meant: a very high epsilon, or noise wider than the range.
 
-Neither is refused. The noise is that of a plan, for the users that the metric expects; where it names none, for so many
-that more would be a surprise.
+Neither is refused. The noise is that of a plan for the metric's number of users; where it names none, for a number that
+few deployments exceed.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
-"""A workload that a file of events holds: read as bound reads it, and held against its accounts.
+"""Plans from a file of events: reads them as bound does, and runs the real accounts on them.
 
-NOT PRIVATE. A plan of real values compares with the truth, so whatever comes of it is to be treated like the events. It
-uses a key of its own that is thrown away, registers nothing, and shows no release. Events count in the order of the
-file and at their effective time, as in `shoal run`: one that is late is folded, or left out.
+NOT PRIVATE. A plan of real values compares with the truth, so its result must be treated like the events. It uses a key
+that is thrown away, registers nothing, and shows no release. Events count in the order of the file and at their
+effective time, as in `shoal run`: a late one is folded, or left out.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""The picture of plans: a row for each, with what is written about it and one or two panels."""
+"""The picture of plans: a row for each, with its title and workload, and one or two panels."""
 
 import math
 import textwrap

@@ -1,4 +1,4 @@
-"""Which statistic's plan a metric has: the one place of `shoal plan` that asks."""
+"""The planner of each kind of statistic: the only place of `shoal plan` that asks for the kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol

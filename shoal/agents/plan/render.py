@@ -1,4 +1,4 @@
-"""A plan for the eye: tables for a terminal of any width."""
+"""A plan as tables, for a terminal of any width."""
 
 from rich import box
 from rich.console import Group, RenderableType

@@ -1,7 +1,7 @@
 """The buses: how often each reports, which line it drives, and how it differs from the others.
 
-A few buses report every ten seconds, most of them every five or ten minutes: the number of samples per bus has a heavy
-tail. Differences between buses, and between drivers (a bus has another one every eight hours), are small.
+A few buses report every ten seconds, most of them every five or ten minutes, so the number of samples per bus has a
+heavy tail. Differences between buses, and between drivers (who change every eight hours), are small.
 """
 
 from dataclasses import dataclass

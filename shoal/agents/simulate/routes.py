@@ -101,7 +101,7 @@ def _starts(lengths: Sequence[int]) -> Ints:
 
 
 def _waypoints(city: City, count: int, rng: np.random.Generator) -> Iterator[list[tuple[float, float]]]:
-    """Where each line must pass, in km from the centre: half of them through the centre, a quarter along the ring."""
+    """Points that each line must pass, in km from the centre: half through the centre, a quarter along the ring."""
     for number in range(count):
         turn = rng.uniform(0, 2 * math.pi)
         if number % 4 == 3:

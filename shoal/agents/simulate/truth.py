@@ -1,4 +1,4 @@
-"""The truth that the private estimates are held against: exact means of each cell and slot, from the events."""
+"""The exact means of each cell and slot, from the events: what private estimates are compared with."""
 
 import math
 from collections.abc import Iterable, Mapping

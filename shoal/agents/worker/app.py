@@ -1,7 +1,6 @@
 """The Faust app: three agents over batches, and the settings that were found to matter.
 
-In come settings and the domain; out comes an app that a worker runs. The agents only hand batches to the host: what
-they say is the way of the data.
+The agents only hand batches to the host; they show the way of the data.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Feeds the audit log from its topics without ever holding up the stream.
 
-In come batches of releases and activations; out go calls of a sink, in a thread, one at a time. The sink commits
-first, the group's offset follows, so a crash repeats records and the sink skips what it has. What can fail: a sink
-that is away for a while: its partitions pause, everybody else goes on. Any other error of the sink is fail-stop.
+Batches of releases and activations go to a sink, in a thread, one at a time. The sink commits first and the group's
+offset follows, so a crash repeats records, which the sink skips. If the sink is away, its partitions pause, and all
+others go on. Any other error of the sink is fail-stop.
 """
 
 import asyncio

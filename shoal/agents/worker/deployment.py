@@ -1,13 +1,12 @@
-"""Keeps workers of one app at one configuration, while a new file reaches one worker after the other.
+"""Keeps the workers of one app at one configuration while a new file reaches one worker after another.
 
-In come the ledger's metric versions, every few seconds; out comes nothing, as long as they are those of this worker's
-file. A version that is active there and missing here was registered by a newer file, and a worker without that file
-must not go on with partitions whose messages it cannot read; a retired version must not be published any longer. What
-can fail: just that, a fail-stop that names what the file lacks, or still has. A supervisor starts the worker again,
-with the newer file if that has arrived, and until then it is refused at its start. Versions that a
-file run owns belong to topics that no worker has read: none of their messages can arrive, so a file run ends no worker.
+Every few seconds the ledger's metric versions are compared with this worker's file. A version that is active there and
+missing here was registered by a newer file, and a worker without that file must not work on partitions whose messages
+it cannot read; a retired version must not be published any longer. Either is a fail-stop that names the version. A
+supervisor then starts the worker again, with the newer file if that has arrived; until then it is refused at its start.
+Versions of file runs belong to topics that no worker has read, so they end no worker.
 
-The worker never waits for the ledger: a database that is away, or slow, or says something odd, stops nobody.
+The worker never waits for the ledger: a database that is away or slow stops nobody.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Gauges of a worker's present state, besides its counters: how far it is, and what it waits for.
+"""Gauges of a worker's present state: how far it is, and what it waits for.
 
 Every value is a function of configuration and pattern (`readiness.py`), and so is every label: metrics and partitions.
 """

@@ -1,4 +1,4 @@
-"""Whether a worker is well: alarms make it unready and are logged once each. Nothing here depends on a value."""
+"""Alarms of a worker, which make it unready and are logged once each. Nothing here depends on a value."""
 
 import threading
 

@@ -1,8 +1,8 @@
-"""Owns the partitions of a worker: takes them over, gives them up, keeps them fed.
+"""Owns the partitions of a worker: takes them over, gives them up, and feeds them with batches.
 
-In come Faust's signals and batches; out come running partitions (`takeover.py`). A partition's state survives a
-rebalance only if the group's generation grew by one since it was known to be ours; then nobody else can have owned it.
-A partition whose transaction was given up is taken over anew, its state dropped; all other failures end the worker.
+A partition's state survives a rebalance only if the group's generation grew by one since the partition was known to be
+ours: then nobody else can have owned it. A partition whose transaction was given up loses its state and is taken over
+again (`takeover.py`); all other failures end the worker.
 """
 
 import asyncio

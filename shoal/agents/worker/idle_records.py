@@ -1,16 +1,15 @@
-"""When an idle source partition says so: as often as the others' clocks need it, and not more often.
+"""When an idle source partition writes an idle record: as often as the others' clocks need it, and no more often.
 
-In come the partitions of a worker and the group's offsets; out come calls of `Partition.idle`. An idle record with wall
-time w lets clocks that were written until w - idle_after pass its partition (`stream/clock.py`), and is kept for ever.
-So it is worth writing again only if another partition has grown since. Every owner commits, beside its group offset,
-the wall time at which its clock last entered a step: that is how the owner of an idle partition learns of the others,
-on whichever worker they are. Where nobody writes events, nobody writes idle records.
+An idle record with wall time w lets clocks that were written until w - idle_after pass its partition
+(`stream/clock.py`), and is kept for ever. So another one is worth writing only if another partition has grown since.
+Every owner commits, beside its group offset, the wall time at which its clock last entered a step: from that the owner
+of an idle partition learns of the others, on whichever worker they are. Where no events come, no idle records do.
 
-Withholding an idle record can only delay a tick, never change one. It is sent as soon as the others' latest step can
-pass. While steps keep coming, so that there is no latest one, it is sent at most every quarter of max(idle_after,
-finest cadence). It is sent at that pace in two more cases: when the others grow within a step, for release remembers
-the past of a clock for only a few idle_after; and when a partition had records since its last idle record, and is not
-known to be idle any more.
+Withholding an idle record can only delay a tick, never change one. It is written as soon as the others' latest step can
+pass. While steps keep coming, so that there is no latest one, it is written at most every quarter of max(idle_after,
+finest cadence). It is written at that pace in two more cases: when the others grow within a step, because release
+remembers the past of a clock for only a few idle_after; and when a partition had records since its last idle record, so
+that it no longer counts as idle.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The stream's partitions as the Kafka layer hosts them: what they make becomes records of topics.
+"""The stream's partitions as the Kafka layer hosts them: their outputs become records of topics.
 
 bound    of a source partition:  contributions, dead letters, changelog
 release  of a contributions partition:  releases, activations, changelog

@@ -1,9 +1,9 @@
-"""Hosts one machine: gives it batches, takes its outboxes, commits them one after the other.
+"""Hosts one machine: gives it batches, takes its outboxes, and commits them one after the other.
 
-In come batches of one partition; out come committed transactions. Two tasks per partition: one processes, in slices,
-so that the event loop breathes; one flushes, so that processing goes on while a commit is in flight. State is then
-ahead of what is committed, which is sound only because no failure leaves it in use: a transaction that was given up
-costs the partition its state, and every other failure ends the worker.
+Each partition has two tasks: one processes, in slices, so that the event loop stays responsive; one flushes, so that
+processing goes on while a commit is in flight. State is then ahead of what is committed. That is sound only because no
+failure leaves it in use: a transaction that was given up costs the partition its state, and every other failure ends
+the worker.
 """
 
 import asyncio

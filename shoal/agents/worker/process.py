@@ -1,9 +1,8 @@
-"""Runs a worker in this process: it owns the signals, the exit status and what is written to stderr.
+"""Runs a worker in this process: owns the signals, the exit status and stderr.
 
-In come settings and the domain; out comes an exit status. SIGTERM and SIGINT commit what is processed, leave the
-group and end with 0 within 20 s; while brokers are away they leave without a commit, which costs nothing but that the
-work is done again. Everything that must not go on ends with 1 through `fail_stop.py`. Brokers that are away or not
-ready are waited for, at the start as well as later.
+SIGTERM and SIGINT commit what is processed, leave the group and end with status 0 within 20 s; while brokers are away
+they leave without a commit, and the next owner repeats the work. Everything that must not go on ends with status 1
+through `fail_stop.py`. Brokers that are away or not ready are waited for, at the start as well as later.
 """
 
 import asyncio

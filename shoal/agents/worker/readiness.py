@@ -1,7 +1,6 @@
-"""Whether a worker does its work, and if not, why: what `/ready` says, the gauges show, and the log says once.
+"""Whether a worker does its work, and if not, why: for `/ready`, the gauges, and log lines that are written once.
 
-In come the host, the domain and the present time; out come reasons in words. All of it is a function of configuration
-and pattern: positions, clocks, and who answers. Nothing here can fail or wait.
+All of it is a function of configuration and pattern: positions, clocks, and who answers. Nothing here can fail or wait.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""What the Kafka layer hosts: the statistics of one configuration, agreed with the ledger.
+"""The machines of a worker's stages: the statistics of one configuration, agreed with the ledger.
 
-In come places; out come machines, judged against Kafka and SQL before they may publish. What can fail: the ledger
-refuses, a partition's state is missing though it ever committed, or what it says is not what was published.
+A machine is compared with Kafka and SQL before it may publish. Fails if the ledger refuses, if the state of a partition
+that ever committed is missing, or if it disagrees with what was published.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ class Statistics:
             await asyncio.sleep(ASK_EVERY)
 
     def ask(self) -> None:
-        """Do so once."""
+        """Tell it once, without a loop."""
         self._made_again.ask(list(self._made()))
         self._say_withheld()
 

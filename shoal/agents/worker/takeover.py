@@ -1,17 +1,16 @@
-"""Takes partitions over. In come places that the group has given to this worker; out come partitions that may run.
+"""Takes over the partitions that the group has given to this worker, until they may run.
 
-1. Fence: the old owner's producer is locked out, and what it left open is aborted.
-2. Learn which topics these are: a topic made anew has another id.
+1. Fence: the old owner's producer is locked out, and its open transaction is aborted.
+2. Learn the topics' ids: a topic that was deleted and created again has another one.
 3. Wait until changelogs and releases are stable: nobody can write behind their ends any more.
 4. Load the changelogs up to there, none of which may have lost its beginning.
 5. Ask where the sources begin and end: after 4, so that a state cannot be ahead of them.
 6. Admit: restore each machine, find where it goes on, and have the domain judge it.
 7. Find where the audit log goes on.
 
-All that is read is asked of several brokers, one after the other, and another owner may come at any moment: a worker
-that was frozen wakes up in the midst of it and finds ends that belong to another time. So no refusal of 2 to 7 counts
-before two questions are answered: whether this worker still owns what it judges, and whether a second look, through new
-connections, finds the same.
+Several brokers are asked, one after the other, and another owner may come at any moment: a worker that was frozen wakes
+up in the middle of this and finds ends that belong to another time. So a refusal of 2 to 7 counts only after two
+checks: that this worker still owns what it judges, and that a second look, through new connections, finds the same.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Calls that block, beside the event loop: in comes a function, out comes its result or its exception.
+"""Runs blocking calls in threads, beside the event loop.
 
-Python waits at its end for the threads of its executors. A call that waits for a database could hold up a worker that
-was told to stop; these threads hold up nothing, so what they call must be safe to be cut off anywhere.
+At its end Python waits for the threads of its executors, so a call that waits for a database could hold up a worker
+that was told to stop. These threads hold up nothing; what they call must be safe to be cut off anywhere.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Looks after a running worker: does it own something, is a tick stuck, did somebody change a topic?
+"""Watches a running worker: whether it owns partitions, whether a tick is stuck, and whether somebody changed a topic.
 
-In come the host and the domain; out come log lines and alarms, once each. Whatever cannot be asked now is asked again
-later; nothing here ends the worker.
+Findings become log lines and alarms, once each. What cannot be asked now is asked again later; nothing here ends the
+worker.
 """
 
 import asyncio

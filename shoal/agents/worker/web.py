@@ -5,8 +5,8 @@
     /ready      200 if it does its work; else 503, with the reasons
     /metrics    in the format of Prometheus
 
-Everything it says is a function of configuration and pattern: how many records, releases and refusals, never a value,
-a user, or how many values were clipped; the metrics say themselves what they count. What can fail: the port is taken.
+All answers are functions of configuration and pattern: they count records, releases and refusals, and never depend on a
+value, on who a user is, or on how many values were clipped. Fails if the port is taken.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""What `run.py` is made of: reading topics again, making releases again, comparing."""
+"""The parts of `run.py`: they read topics, recompute contributions and releases, and compare."""

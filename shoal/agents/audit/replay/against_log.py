@@ -1,7 +1,6 @@
-"""Holds the audit log against what contributions and key yield.
+"""Compares the audit log with the releases and activations that contributions and key yield.
 
-In come recomputed releases and activations; out come findings. The log is read before the topics, so that it is behind
-them and never ahead while workers run.
+The log is read before the topics, so that it is behind them and never ahead while workers run.
 """
 
 from collections.abc import Sequence

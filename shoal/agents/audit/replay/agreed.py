@@ -1,6 +1,6 @@
-"""What the ledger says of an app before a replay: partition counts, and which versions there are to replay.
+"""What the ledger says of an app before a replay: partition counts, and the versions to replay.
 
-In comes a session; what can fail: there is nothing in Kafka to replay, or the configuration lacks an active metric.
+Fails if there is nothing in Kafka to replay, or if the configuration lacks an active metric.
 """
 
 from collections.abc import Iterator, Mapping

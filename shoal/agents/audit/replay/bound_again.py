@@ -1,4 +1,4 @@
-"""The bound stage of one source partition again: events in, the messages that it must have sent out."""
+"""Recomputes the bound stage of one source partition: from events to the messages that it must have sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,8 @@
-"""Holds what a topic's partition contains against what must be in it, in order and byte for byte.
+"""Compares what a partition contains with what must be in it, in order and byte for byte.
 
-In come two streams, the expected and the found; out come pairs, what is missing, what nobody expected. The two are
-paired by name (group and seq, group and level), so that one forged or lost record does not make strangers of all that
-follow. Nothing here knows Kafka, and memory is bounded by how far the two are apart.
+Takes two streams, the expected records and those found, and reports differences, missing records and unexpected ones.
+Records are paired by name (group and seq, or group and level), so that one forged or lost record does not affect the
+comparison of those that follow. Nothing here knows Kafka, and memory is bounded by how far the two streams are apart.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ class FoundRecord(NamedTuple):
 
 
 def name_of(value: bytes | None, number: str) -> Name | None:
-    """What a release (`number` is "seq") or activation ("level") calls itself; None if it is none."""
+    """The name in a release (`number` is "seq") or an activation ("level"); None if it is neither."""
     try:
         fields = orjson.loads(value or b"")
         metric, version, group, count = (fields[name] for name in ("metric", "version", "group", number))
@@ -189,7 +189,7 @@ class ActivationMatcher(Matcher):
             super()._refuse(record, name)
 
     def finish(self, unpublished: set[tuple[bytes, str]]) -> None:
-        """Nothing more comes. `unpublished`: key and time of releases whose transaction is still to come."""
+        """Report what is left. `unpublished`: key and time of releases whose transaction is still to come."""
         self.settle(complete=True)
         while self._expected:
             if (self._expected[0].key, orjson.loads(self._expected[0].value)["at"]) in unpublished:
@@ -265,7 +265,7 @@ class ReleaseMatcher(Matcher):
             self._miss(self._take())
 
     def finish(self, required: int) -> set[tuple[bytes, str]]:
-        """Nothing more comes; key and time of the releases whose transaction is still to come.
+        """Report what is left; return key and time of the releases whose transaction is still to come.
 
         `required`: so many of the expected releases must be published; the others may wait for their transaction.
         """

@@ -1,4 +1,4 @@
-"""The release stage of one contributions partition again, held against what it published."""
+"""Recomputes the release stage of one contributions partition, and compares it with what was published."""
 
 from collections.abc import AsyncIterator
 from typing import Any

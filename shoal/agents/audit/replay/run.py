@@ -1,12 +1,11 @@
-"""Replay: every release made again from the contributions and the key, and held against topic and audit log.
+"""Replay: recomputes every release from the contributions and the key, and compares it with topic and audit log.
 
-In come a session and Kafka; out comes a report. Nothing is written. Workers may run beside: each contributions
-partition is replayed up to the offset that its release stage had committed, and with `from_events` each source
-partition up to the offset that its bound stage had committed. What can fail: brokers, topics or SQL that are away; a
-release that is not what it must be is a finding, not an error.
+Nothing is written, and workers may run meanwhile: each contributions partition is replayed up to the offset that its
+release stage had committed, and with `from_events` each source partition up to the offset of its bound stage. Fails if
+brokers, topics or SQL are away; a release that is not what it must be is a finding, not an error.
 
-The order of reading keeps what is younger from being taken for forged, and what is older for missing: the audit log,
-the ends of releases and activations, the marks of the stages, the ends of the contributions.
+The order of reading keeps younger records from being taken for forged, and older ones for missing: the audit log first,
+then the ends of releases and activations, the marks of the stages, and the ends of the contributions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -124,9 +123,9 @@ class _Replay:
             self.reader = await stack.enter_async_context(Reader(self.settings))
             self.scans = [await stack.enter_async_context(Scan(self.settings)) for _ in range(3)]
             await self._everything(from_events)
-        found = self.findings.all()
-        self.report.findings = [one for one in found if one.failure]
-        self.report.notes = [one for one in found if not one.failure]
+        findings = self.findings.all()
+        self.report.findings = [finding for finding in findings if finding.failure]
+        self.report.notes = [finding for finding in findings if not finding.failure]
         return self.report
 
     async def _check_topics(self, from_events: bool) -> None:
@@ -151,7 +150,7 @@ class _Replay:
             for topic, plan in self.plans.items():
                 self.sources[topic] = await self._spans(BOUND, topic, plan.source_partitions, ends_with_mark=True)
         homes = await self._spans(RELEASE, s.contributions, self.homes, ends_with_mark=not from_events)
-        self._total = sum(max(0, one.end - one.first) for spans in (homes, *self.sources.values()) for one in spans)
+        self._total = sum(max(0, span.end - span.first) for spans in (homes, *self.sources.values()) for span in spans)
         for topic, spans in self.sources.items():
             for partition, span in enumerate(spans):
                 await self._events(topic, partition, span)

@@ -1,7 +1,7 @@
-"""Reads topics from one end to the other for the audit: what is committed, in order, a batch at a time.
+"""Reads topics from beginning to end for the audit: committed records, in order, a batch at a time.
 
-In come partitions and offsets; out come records. Nothing is written, no group is joined, so workers may run beside.
-What can fail: brokers that do not answer, a topic that is not there: KafkaError.
+Nothing is written and no group is joined, so workers may run meanwhile. Fails with KafkaError if brokers do not answer
+or a topic is missing.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a demo found out, in numbers and in words: estimate against truth, what activated, what was left out."""
+"""The result of the shop's demo: estimate against truth, what activated, what was left out."""
 
 import math
 from collections.abc import Iterator

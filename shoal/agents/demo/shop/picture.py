@@ -108,7 +108,7 @@ def _day(day: date) -> int:
 
 
 def _caption(metrics: list[MetricOutcome], verdict: str) -> str:
-    """What was left out, what activated, what did not."""
+    """Write what was left out, what activated and what did not, below the panels."""
     paragraphs = [f"{metric.section.name}: {'; '.join(sentences(metric))}." for metric in metrics]
     legend = (
         "Light blue: where 95 % of the noise stays; what is left out comes on top. Circles: levels as they activate."
