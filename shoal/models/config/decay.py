@@ -23,10 +23,10 @@ class DecaySection(Section):
     kind: Literal["none", "window", "all-windows", "exponential", "polynomial"] = Field(
         ..., description="how sums forget"
     )
-    length: Duration | None = Field(None, gt=0, description="window: how long; a multiple of step")
-    half_life: Duration | None = Field(None, gt=0, description="exponential: a step counts half after so long")
-    alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: what a step counts one step later")
-    exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a counts (a + 1) ** -exponent")
+    length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of step")
+    half_life: Duration | None = Field(None, gt=0, description="exponential: after this time a step counts half")
+    alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: the weight of a step one step later")
+    exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a weighs (a + 1) ** -exponent")
 
     @model_validator(mode="after")
     def _complete(self) -> "DecaySection":

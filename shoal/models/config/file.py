@@ -40,12 +40,12 @@ class KafkaSection(Section):
     brokers: str = Field("localhost:9092", description="bootstrap servers, comma-separated")
     app: str = Field("shoal", pattern=r"^[a-zA-Z0-9._-]+$", description="names the consumer group and the topics")
     partitioner: Literal["murmur2", "crc32"] = Field("murmur2", description="how producers map a user to a partition")
-    partitions: int = Field(8, ge=1, le=1024, description="of contributions and releases; frozen once used")
-    replication: int = Field(-1, ge=-1, description="of the topics shoal creates; -1: the broker's default")
+    partitions: int = Field(8, ge=1, le=1024, description="partitions of contributions and releases; frozen once used")
+    replication: int = Field(-1, ge=-1, description="of the topics that shoal creates; -1: the broker's default")
     idle_after: Duration = Field(30_000_000, description="a source partition silent this long stops holding up ticks")
     dead_letters: bool = Field(True, description="false: refused records are only counted")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="how clients speak to the brokers"
+        "PLAINTEXT", description="how clients connect to the brokers"
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="SASL mechanism")
     sasl_username: str | None = Field(None, description="SASL user name")
@@ -75,7 +75,7 @@ class PrivacySection(Section):
     epsilon: Exact = Field(..., gt=0, description="the population's budget; every metric charges it")
     delta: Exact = Field(Fraction(0), ge=0, lt=1, description="the budget's delta")
     unit: str | None = Field(
-        None, description="whom the ledger protects; none: the metrics' common unit, user where they differ"
+        None, description="what the ledger protects; none: the metrics' common unit, or user if they differ"
     )
 
     @field_validator("unit")

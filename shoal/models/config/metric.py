@@ -37,7 +37,7 @@ class MetricSection(Section):
     topic: str = Field(..., pattern=r"^[a-zA-Z0-9._-]+$", description="the topic of events")
     user: str = Field(..., min_length=1, description="field with the user id; dots reach into nested objects")
     value: Fields = Field(
-        None, description="field with the value; a list: fields with its coordinates, 2 to 8; count can do without"
+        None, description="field with the value; a list of 2 to 8 fields: its coordinates; a count needs none"
     )
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
@@ -46,28 +46,25 @@ class MetricSection(Section):
         description="what is released: mean, sum, count, or per slot slot-mean, slot-mean-variance, slot-distribution",
     )
     range: Ranges = Field(
-        None, description="values are clipped to it; public; one for each coordinate; count has no use for it"
+        None, description="values are clipped to it; public; a list: one for each coordinate; a count needs none"
     )
     epsilon: Exact = Field(
-        ..., description="the privacy loss of everything one unit ever meets in this metric; 0 of a count"
+        ..., description="the privacy loss of one unit in this metric, over everything it releases; 0 for a count"
     )
     delta: Exact = Field(
         Fraction(0),
         ge=0,
         lt=1,
-        description="0: pure differential privacy; above: sharp windows may have Gaussian noise, few-users needs it",
+        description="0: pure differential privacy; above 0: sharp windows may have Gaussian noise; few-users needs it",
     )
     max_contributions: int | None = Field(
         None,
         ge=1,
         le=2**20,
-        description="m: samples of a unit that count; of a mean with every in each group, of slots in each cell",
+        description="m: how many samples of a unit count; in each group for a mean with every, in each cell for slots",
     )
     users: int | None = Field(
-        None,
-        ge=1,
-        le=2**40,
-        description="expected users; tunes accuracy, never the guarantee; only sharp can do without",
+        None, ge=1, le=2**40, description="expected users; affects accuracy, never the guarantee; only sharp needs none"
     )
     algorithm: str = Field(
         "sharp",
@@ -75,10 +72,10 @@ class MetricSection(Section):
         "with a slot: best (its default), baseline, array-averaging, levy, fixed-quantile, epsilon-quantile, few-users",
     )
     every: Duration | Literal["contribution"] | None = Field(
-        None, description="of a mean without decay: release cadence in event time"
+        None, description="for a mean without decay: how often it is released, in event time"
     )
     step: Duration | None = Field(
-        None, description="of sums, counts and means with a decay: they are released at the end of every step"
+        None, description="for sums, counts and means with a decay, which are released at the end of every step"
     )
     decay: DecaySection | None = Field(None, description="how sums, counts and means forget; none: not at all")
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
@@ -90,53 +87,55 @@ class MetricSection(Section):
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
     prior: Prior = Field(
         None,
-        description="centre of clipping, in the range; must itself be private: a constant or a charged release; of a "
-        "slot-mean: few-users, where no useful range is known",
+        description="centre of clipping, in the range; must itself be private: a constant or a charged release; for a "
+        "slot-mean: few-users, if no useful range is known",
     )
     sigma: PositiveNumbers = Field(
         None,
-        description="above 0: values are sigma-subgaussian, and the range is that of their mean; none: of the values",
+        description="above 0: values are sigma-subgaussian, and range bounds their mean; none: it bounds the values",
     )
     horizon: Duration | None = Field(
-        None, gt=0, description="how long the stream is expected to last; tunes sharp, never the guarantee"
+        None, gt=0, description="how long the stream will last; affects accuracy of sharp, never the guarantee"
     )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
     max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
-    lateness: Duration = Field(0, description="how far behind its partition's progress an event keeps its own time")
-    late: Literal["fold", "drop"] = Field("fold", description="older events: fold into the open tick, or drop")
-    max_ahead: Duration = Field(30 * DAY, description="an event further in the future is a dead letter")
-    max_gap: int = Field(1_000_000, ge=1, description="steps of silence after which a group rests; unused by means")
+    lateness: Duration = Field(0, description="how far behind its partition's latest time an event keeps its own")
+    late: Literal["fold", "drop"] = Field("fold", description="later events: fold into the open tick, or drop")
+    max_ahead: Duration = Field(30 * DAY, description="an event further in the future becomes a dead letter")
+    max_gap: int = Field(1_000_000, ge=1, description="with a step: how many silent steps stop a group's releases")
     grid: int = Field(
         2**20,
         ge=2,
         le=2**32,
-        description="steps over the range; values are rounded to them; below 2**29 for sharp from 64 contributions on",
+        description="steps over the range, to which values are rounded; below 2**29 for sharp from 64 contributions on",
     )
     clamp: bool | None = Field(
-        None, description="clamp the published estimate; none: sharp, best and few-users do, the others do not"
+        None, description="clamp the published estimate; none: only sharp, best and few-users do"
     )
-    slot: Duration | None = Field(None, description="of slot statistics: each is released once, at the end of a slot")
-    cell: CellSection | None = Field(None, description="where an event was; or a group, or one place for all")
+    slot: Duration | None = Field(None, description="length of a slot; each slot is released once, at its end")
+    cell: CellSection | None = Field(
+        None, description="with a slot: where an event was; none: the group, or one for all"
+    )
     max_cells: int | None = Field(
-        None, ge=1, le=2**20, description="K: cells of a unit in a slot that count, which share epsilon; none: 1"
+        None, ge=1, le=2**20, description="K: in how many cells of a slot a unit counts; they share epsilon; none: 1"
     )
     max_slots: int | None = Field(
-        None, ge=1, le=2**20, description="S: slots of a unit that count, each with epsilon / S; of unit user-slot none"
+        None, ge=1, le=2**20, description="S: slots in which a unit counts, each with epsilon / S; not for user-slot"
     )
     across_cells: Literal["chop-user", "clip-user", "split"] | None = Field(
         None,
-        description="how a unit gets down to max_cells: the cells that lose least (chop-user, the default, and "
-        "clip-user), or the first ones (split)",
+        description="how a unit is limited to max_cells: it leaves the cells that lose least (chop-user, the default, "
+        "and clip-user), or keeps its first ones (split)",
     )
     contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | Cap | None = Field(
-        None, description="samples of a unit that count in a cell: a number, median or optimal (the default)"
+        None, description="how many samples of a unit count in a cell: a number, median or optimal (the default)"
     )
     min_users: int | None = Field(
-        None, ge=1, le=2**40, description="cells with fewer are not released; a courtesy, not a guarantee; none: 1"
+        None, ge=1, le=2**40, description="cells with fewer users are withheld: a courtesy, not a guarantee; none: 1"
     )
-    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="of a slot-distribution; none: 64")
+    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="for a slot-distribution; none: 64")
     quantiles: tuple[Exact, ...] | None = Field(
-        None, max_length=100, description="of a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
+        None, max_length=100, description="for a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
     _reading: int = PrivateAttr(default=NEWEST)  # not said in the file: `Config.read_as` sets that of the ledger
 
