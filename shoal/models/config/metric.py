@@ -64,7 +64,7 @@ class MetricSection(Section):
         description="m: how many samples of a unit count; in each group for a mean with every, in each cell for slots",
     )
     users: int | None = Field(
-        None, ge=1, le=2**40, description="expected users; affects accuracy, never the guarantee; only sharp needs none"
+        None, ge=1, le=2**40, description="expected users; affects accuracy only; needed with every, except by sharp"
     )
     algorithm: str = Field(
         "sharp",
