@@ -23,7 +23,7 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.process import run_worker
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 
 TELL_EVERY = 0.1
 LOOK = 0.005
@@ -80,7 +80,7 @@ def main() -> None:
     structlog.configure(processors=[_drop])
     with open_session(options.config) as session:
         settings = settings_of(session.config)
-        domain = Statistics(session, settings, Health())
+        domain = Stages(session, settings, Health())
         run_worker(
             settings, domain, on_verified=domain.agree, on_app=lambda app: members.append(Member(app, options.go))
         )

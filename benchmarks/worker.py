@@ -26,7 +26,7 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.process import run_worker
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 
 LOOK = 0.002  # seconds between two looks at the partitions
 
@@ -124,7 +124,7 @@ def main() -> None:
     structlog.configure(processors=[keep])
     with open_session(options.config) as session:
         settings = settings_of(session.config)
-        domain = Statistics(session, settings, Health())
+        domain = Stages(session, settings, Health())
         run_worker(
             settings,
             domain,

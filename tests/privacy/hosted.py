@@ -24,7 +24,7 @@ from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.readiness import Readiness
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.web import Metrics
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
@@ -59,7 +59,7 @@ class Hosted:
         self.releases: list[bytes] = []
         self.activations: list[bytes] = []
         self.dead_letters: list[bytes] = []
-        self._domain = cast(Statistics, self)
+        self._domain = cast(Stages, self)
         self._host = cast(Host, self._as_host())
         self._changelogs: dict[Place, dict[bytes, bytes]] = {}
         self._wall = 0
@@ -192,7 +192,7 @@ class Hosted:
 
     def ahead(self) -> set[Place]:
         """As a worker's domain says it."""
-        return Statistics.ahead(self._domain)
+        return Stages.ahead(self._domain)
 
     def look(self) -> None:
         """What the web server says now, and what the host would hold back."""

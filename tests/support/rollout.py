@@ -28,7 +28,7 @@ from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.deployment import LOOK_EVERY, Deployment
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.models.errors import FailStop, LedgerError
 from shoal.models.records import CLOCK_HEADER, Message
 from shoal.models.tables import ACTIVE, RETIRED
@@ -54,7 +54,7 @@ class Worker:
 
     name: str
     file: File
-    domain: Statistics
+    domain: Stages
     deployment: Deployment
     looked: int
     blind: bool  # it gets no answer from the ledger once it runs
@@ -168,7 +168,7 @@ class World:
         session = Session(
             self.folder / f"host{host}.toml", config_of(file, self.folder / "shoal.key"), self.key, self.ledger
         )
-        domain = Statistics(session, SETTINGS, Health())
+        domain = Stages(session, SETTINGS, Health())
         counts = SOURCES | {SETTINGS.contributions: HOMES}
         try:
             domain.agree(Verified(counts))

@@ -22,7 +22,7 @@ from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.mechanisms.noise.keyed import derive
 from shoal.models.records import record_key
 from shoal.models.times import iso
@@ -223,7 +223,7 @@ class Worker:
         self._settings = KafkaSettings("localhost:1", "shoal", partitions=app.homes)
         self.health = Health()
         self.session = app.session()
-        self.domain = Statistics(self.session, self._settings, self.health)
+        self.domain = Stages(self.session, self._settings, self.health)
         self.verified = Verified({"events": 1, "shoal.contributions": app.homes})
         self.domain.agree(self.verified)
         self.homes = list(range(app.homes)) if homes is None else list(homes)

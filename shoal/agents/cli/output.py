@@ -40,7 +40,7 @@ def result(fields: dict[str, Any], *, as_json: bool, text: Callable[[], str], to
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar on a terminal's stderr, elsewhere a line every ten seconds; call it with what is done."""
     if not sys.stderr.isatty():
-        yield _Lines(label, total).advance
+        yield _report_in_lines(label, total)
         return
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
@@ -51,20 +51,17 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.update(task, completed=done)
 
 
-class _Lines:
-    """Progress as lines, for a log."""
+def _report_in_lines(label: str, total: int | None) -> Callable[[int], None]:
+    reported = time.monotonic()
 
-    def __init__(self, label: str, total: int | None) -> None:
-        self._label, self._total = label, total
-        self._reported = time.monotonic()
-
-    def advance(self, done: int) -> None:
-        """Write a line with how much is done, if the last one is ten seconds old."""
+    def advance(done: int) -> None:
+        nonlocal reported
         now = time.monotonic()
-        if now - self._reported >= REPORT_EVERY:
-            self._reported = now
-            share = f"{100 * done / self._total:.0f} %" if self._total else f"{done:,}"
-            say(f"shoal: {self._label}: {share}")
+        if now - reported >= REPORT_EVERY:
+            reported = now
+            say(f"shoal: {label}: {f'{100 * done / total:.0f} %' if total else f'{done:,}'}")
+
+    return advance
 
 
 def open_output(files: ExitStack, path: str) -> BinaryIO:

@@ -26,6 +26,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
 
 MOST_USERS = 2**40
+UNSTATED = 0  # users: each metric has its own number of them
 
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Plan this metric alone.")]
 Users = Annotated[
@@ -83,10 +84,13 @@ def plan(
     if values is not None:  # read as what is registered would read them
         loaded = loaded.read_as(registered_readings(loaded))
     chosen = _metrics(loaded, metric)
-    stated = None if values is not None else _stated(users, samples, over, pattern, spread, groups, cells)
+    part = Fraction(spread).limit_denominator(10**6)
+    stated = Stated(users or UNSTATED, samples, _time(over), pattern == "skewed", part, groups, cells)
     _check_groups(chosen, groups, cells)
     if values is not None:
-        _refuse_stated(users, samples, over, pattern, spread, cells, groups)
+        if stated != Stated(UNSTATED, None, None):
+            message = "the file says who contributes what; leave out the workload"
+            raise typer.BadParameter(message, param_hint="--values")
         _check_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
     plans = [plan for section in chosen for plan in _plans(loaded, section, stated, values)]
@@ -95,8 +99,8 @@ def plan(
         _draw(plans, plot)
     if as_json:
         fields = {
-            "private": stated is not None,
-            **({} if stated is not None else {"warning": NOT_PRIVATE}),
+            "private": values is None,
+            **({} if values is None else {"warning": NOT_PRIVATE}),
             "metrics": [plan.fields for plan in plans],
             "warnings": warnings,
         }
@@ -122,31 +126,16 @@ def _metrics(config: Config, name: str | None) -> list[MetricSection]:
     return chosen
 
 
-def _stated(
-    users: int | None,
-    samples: float | None,
-    over: str | None,
-    pattern: str,
-    spread: float,
-    groups: int | None,
-    cells: int | None,
-) -> Stated:
-    """The stated workload; users is 0 where each metric has its own number of them."""
-    time = None
-    if over is not None:
-        try:
-            time = parse_duration(over)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--over") from None
-        if not time:
-            raise typer.BadParameter("must be longer than 0s", param_hint="--over")
-    part = Fraction(spread).limit_denominator(10**6)
-    return Stated(users or 0, samples, time, pattern == "skewed", part, groups, cells)
-
-
-def _refuse_stated(*stated: object) -> None:
-    if stated != (None, None, None, "even", 1.0, None, None):
-        raise typer.BadParameter("the file says who contributes what; leave out the workload", param_hint="--values")
+def _time(over: str | None) -> int | None:
+    if over is None:
+        return None
+    try:
+        time = parse_duration(over)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--over") from None
+    if not time:
+        raise typer.BadParameter("must be longer than 0s", param_hint="--over")
+    return time
 
 
 def _check_groups(chosen: list[MetricSection], groups: int | None, cells: int | None) -> None:
@@ -168,11 +157,12 @@ def _check_topic(chosen: list[MetricSection], path: str) -> None:
         raise ConfigError("standard input is read once, and there are several metrics; name one: --metric NAME")
 
 
-def _plans(config: Config, section: MetricSection, stated: Stated | None, path: str | None) -> list[Plan]:
+def _plans(config: Config, section: MetricSection, stated: Stated, path: str | None) -> list[Plan]:
     """The plans of one metric, one for each coordinate."""
-    if stated is not None:
+    if path is None:
         return _planned(section, _with_users(stated, section))
-    file = _read(config, section, str(path))
+    with progress(f"reading {path}", size_of(path)) as advance:
+        file = observed(config, section, path, advance)
     try:
         plans = _planned(section, file)
     except TooMuch as error:
@@ -188,11 +178,6 @@ def _planned(section: MetricSection, workload: Stated | Observed) -> list[Plan]:
             raise
         except ValueError as error:
             raise ConfigError(f'metric "{section.name}": {error}') from None
-
-
-def _read(config: Config, section: MetricSection, path: str) -> Observed:
-    with progress(f"reading {path}", size_of(path)) as advance:
-        return observed(config, section, path, advance)
 
 
 def _with_users(stated: Stated, section: MetricSection) -> Stated:

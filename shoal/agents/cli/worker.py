@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -19,13 +19,12 @@ from shoal.agents.cli.stopping import leave
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.process import run_worker
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.watch import begin_watching
 from shoal.agents.worker.web import serve
-
-FIRST_DELAY, LAST_DELAY = 0.5, 15.0
 
 
 def worker(
@@ -48,7 +47,7 @@ def worker(
     with _patient_session(config) as session:
         settings = needed_settings(session.config, config, instance=instance)
         health = Health()
-        domain = Statistics(session, settings, health)
+        domain = Stages(session, settings, health)
 
         def agree(verified: Verified) -> None:
             for warning in verified.warnings:
@@ -78,24 +77,21 @@ def _patient_session(path: Path) -> Iterator[Session]:
     """Open the session; a database that is away is waited for."""
     delay = FIRST_DELAY
     before = signal.signal(signal.SIGTERM, leave)
-    while True:
-        try:
-            opened = open_session(path)
-            session = opened.__enter__()
-            break
-        except Unavailable as error:
-            if delay == FIRST_DELAY:
-                say(f"shoal: {error}; waiting for it")
-            time.sleep(delay)
-            delay = min(2 * delay, LAST_DELAY)
-    signal.signal(signal.SIGTERM, before)
-    try:
+    with ExitStack() as opened:
+        while True:
+            try:
+                session = opened.enter_context(open_session(path))
+                break
+            except Unavailable as error:
+                if delay == FIRST_DELAY:
+                    say(f"shoal: {error}; waiting for it")
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY)
+        signal.signal(signal.SIGTERM, before)
         yield session
-    finally:
-        opened.__exit__(None, None, None)
 
 
-def _serve(session: Session, app: ShoalApp, domain: Statistics) -> None:
+def _serve(session: Session, app: ShoalApp, domain: Stages) -> None:
     """Watch the worker, and serve health and metrics where a port is configured."""
     begin_watching(app.host, domain)
     if session.config.web.port is not None:

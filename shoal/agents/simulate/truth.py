@@ -20,17 +20,7 @@ class Truth:
     users: int
 
 
-def true_means(
-    events: Iterable[Mapping[str, Any]],
-    *,
-    slot: int,
-    resolution: int,
-    value: str = "speed",
-    user: str = "bus",
-    time: str = "at",
-    lat: str = "lat",
-    lon: str = "lon",
-) -> dict[tuple[int, str], Truth]:
+def true_means(events: Iterable[Mapping[str, Any]], *, slot: int, resolution: int) -> dict[tuple[int, str], Truth]:
     """By end of the slot (microseconds since the epoch, as a release's `at`) and H3 cell, in that order.
 
     >>> event = {"bus": "a", "at": "1970-01-01T00:59:59Z", "lat": 0, "lon": 0, "speed": 30}
@@ -40,13 +30,13 @@ def true_means(
     cells: dict[tuple[int, str], tuple[list[float], set[Any]]] = {}
     ends: dict[Any, int] = {}
     for event in events:
-        at = event[time]
+        at = event["at"]
         end = ends.get(at)
         if end is None:
             end = ends[at] = _end(at, slot)
-        values, users = cells.setdefault((end, h3.latlng_to_cell(event[lat], event[lon], resolution)), ([], set()))
-        values.append(event[value])
-        users.add(event[user])
+        values, users = cells.setdefault((end, h3.latlng_to_cell(event["lat"], event["lon"], resolution)), ([], set()))
+        values.append(event["speed"])
+        users.add(event["bus"])
     return {key: _truth(*cells[key]) for key in sorted(cells)}
 
 

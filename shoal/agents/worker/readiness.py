@@ -10,7 +10,7 @@ from typing import Any
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.stream.machine import Place
 from shoal.stream.open_ticks import OpenTick, open_ticks
 
@@ -21,7 +21,7 @@ REPEATED = "contributions came twice and were left out; somebody else writes the
 class Readiness:
     """Observes one worker over time."""
 
-    def __init__(self, host: Host, domain: Statistics, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, host: Host, domain: Stages, now: Callable[[], float] = time.monotonic) -> None:
         self.host, self.domain, self._now = host, domain, now
         self._since: dict[tuple[Place, str], tuple[Any, float]] = {}  # of each metric's tick: state, and when it began
         self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}

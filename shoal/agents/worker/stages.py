@@ -34,7 +34,7 @@ log = structlog.get_logger("shoal.audit")
 ASK_EVERY = 1.0  # seconds between two looks at what other workers have made again
 
 
-class Statistics:
+class Stages:
     """The domain of one worker: makes the machines of its stages, and judges them."""
 
     def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:

@@ -15,7 +15,7 @@ from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
 from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.readiness import Readiness
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.models.errors import KafkaError
 
 log = structlog.get_logger("shoal.worker")
@@ -30,7 +30,7 @@ clock = time.time
 class Watching:
     """Watches one worker."""
 
-    def __init__(self, host: Host, domain: Statistics) -> None:
+    def __init__(self, host: Host, domain: Stages) -> None:
         self._host, self._domain = host, domain
         self._readiness = Readiness(host, domain)
         self._nothing_since: float | None = None
@@ -109,7 +109,7 @@ class Watching:
 _watching: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
 
-def begin_watching(host: Host, domain: Statistics) -> None:
+def begin_watching(host: Host, domain: Stages) -> None:
     """Watch from now on, in the running event loop; it ends with the process."""
     task = asyncio.get_running_loop().create_task(Watching(host, domain).watch())
     _watching.add(task)

@@ -28,7 +28,7 @@ from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.readiness import REPEATED, Readiness
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.models.errors import ShoalError
 from shoal.stream.machine import Place
 
@@ -90,7 +90,7 @@ def _counts(place: Place, part: Partition) -> Counter[str]:
 class Metrics(Collector):
     """The collector of Prometheus: all metrics, made anew for every request."""
 
-    def __init__(self, host: Host, domain: Statistics) -> None:
+    def __init__(self, host: Host, domain: Stages) -> None:
         self._host, self._domain = host, domain
         self.totals = Totals(host)
         self.readiness = Readiness(host, domain)
@@ -124,14 +124,14 @@ class Metrics(Collector):
         return family
 
 
-def is_ready(domain: Statistics, counts: Counter[str]) -> bool:
+def is_ready(domain: Stages, counts: Counter[str]) -> bool:
     """Whether no alarm is up; a repeated message is skipped, and raises one."""
     if counts["repeated_messages"]:
         domain.health.alarm("repeated_messages", REPEATED)
     return domain.health.ready
 
 
-def serve(app: ShoalApp, domain: Statistics, host: str, port: int) -> None:
+def serve(app: ShoalApp, domain: Stages, host: str, port: int) -> None:
     """Listen, and answer from the running event loop on; the server ends with the process.
 
     Raises:
@@ -152,7 +152,7 @@ def serve(app: ShoalApp, domain: Statistics, host: str, port: int) -> None:
 _starting: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
 
-async def _start(listening: socket.socket, metrics: Metrics, domain: Statistics) -> None:
+async def _start(listening: socket.socket, metrics: Metrics, domain: Stages) -> None:
     registry = CollectorRegistry()
     registry.register(metrics)
 

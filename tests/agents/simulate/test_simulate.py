@@ -184,8 +184,8 @@ def test_the_truth_is_the_plain_mean_of_each_cell_and_slot(of: list[dict[str, An
 
 
 def test_the_truth_takes_times_as_events_have_them() -> None:
-    event = {"who": 1, "t": 1_772_431_200, "y": 51.5, "x": -0.12, "v": 7}
-    found = true_means([event], slot=HOUR * SECOND, resolution=3, value="v", user="who", time="t", lat="y", lon="x")
+    event = {"bus": 1, "at": 1_772_431_200, "lat": 51.5, "lon": -0.12, "speed": 7}
+    found = true_means([event], slot=HOUR * SECOND, resolution=3)
     assert [end for end, _ in found] == [(1_772_431_200 + HOUR) * SECOND]
     with pytest.raises(ValueError, match="no time"):
-        true_means([event | {"t": "soon"}], slot=1, resolution=3, value="v", user="who", time="t", lat="y", lon="x")
+        true_means([event | {"at": "soon"}], slot=1, resolution=3)

@@ -10,7 +10,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import Session
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.worker.health import Health
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.models.errors import FailStop
 from shoal.models.tables import Release
 from tests.agents.audit.audit_examples import APP, register, release, version
@@ -23,7 +23,7 @@ def test_a_release_that_the_log_lost_is_no_release_that_never_was(tmp_path: Path
         register(ledger, version())
         ledger.append(APP, [release(1), release(2)])
         session = Session(tmp_path, config({}), key_file.new(tmp_path / "key"), ledger)
-        domain = Statistics(session, KafkaSettings("localhost:1", APP), Health())
+        domain = Stages(session, KafkaSettings("localhost:1", APP), Health())
         domain._heads = ledger.heads(APP)
         with ledger.database.write() as connection:
             connection.execute(delete(Release).where(Release.seq == 1))

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from shoal.agents.kafka.settings import BOUND
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host
-from shoal.agents.worker.stages import Statistics
+from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
 from shoal.stream.machine import Place
 from tests.support.deployment import Deployment
@@ -179,7 +179,7 @@ def test_counts_never_go_back_when_partitions_come_and_go() -> None:
 def test_a_repeated_message_is_an_alarm() -> None:
     health = Health()
     health.running = True
-    domain: Statistics = SimpleNamespace(health=health)  # type: ignore[assignment]
+    domain: Stages = SimpleNamespace(health=health)  # type: ignore[assignment]
     assert is_ready(domain, Counter())
     assert not is_ready(domain, Counter(repeated_messages=1))
     assert list(health.alarms) == ["repeated_messages"]
