@@ -31,7 +31,7 @@ COUNTED = frozenset({"over_cap", "groups_left_out", "slots_left_out", "cells_lef
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One source partition as the accounts of one metric see it."""
+    """One source partition, as the accounts of one metric see it."""
 
     label: str  # of the metric
     send: Callable[[str | None, int, bytes, Block], None]  # group, effective time, user, block
@@ -39,12 +39,12 @@ class Site:
     durable: bool = True  # False: there is no changelog
 
     def tag(self, kind: bytes) -> bytes:
-        """What the changelog keys of a kind of records begin with."""
+        """The beginning of the changelog keys of a kind of records."""
         return kind + self.label.encode() + b"\x00"
 
 
 class Store:
-    """Numbers by name, and those of them that changed; what runs for every event sets both itself and saves a call."""
+    """Numbers by name, and those of them that changed; the hot path sets both itself, which saves a call."""
 
     __slots__ = ("changed", "get", "held")
 
@@ -54,11 +54,10 @@ class Store:
         self.get = self.held.get
 
     def put(self, name: bytes, number: int) -> None:
-        """Let a name have this number."""
         self.held[name] = self.changed[name] = number
 
     def pop(self, most: int) -> Iterator[bytes]:
-        """So many names at most, which are gone then."""
+        """Remove at most `most` names, and yield them."""
         for _ in range(min(most, len(self.held))):
             yield self.held.popitem()[0]
 
@@ -83,7 +82,7 @@ class Periods:
         self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # of a changelog that is being restored
 
     def of(self, time: int) -> tuple[Store, ...]:
-        """The stores of the period of an effective time, new ones if need be."""
+        """The stores of the period of an effective time, which are made if there are none."""
         return self._stores(0 if self._length is None else time // self._length)
 
     def _stores(self, period: int) -> tuple[Store, ...]:
@@ -97,7 +96,7 @@ class Periods:
 
     @property
     def sizes(self) -> list[int]:
-        """How many records of each kind the changelog holds: of closed periods what is not dropped yet, too."""
+        """The number of changelog records of each kind, those of closed periods that are not dropped yet included."""
         periods = [*self._open.values(), *(stores for _, stores in self._closed)]
         return [sum(len(stores[kind].held) for stores in periods) for kind in range(len(self.kinds))]
 
@@ -107,7 +106,7 @@ class Periods:
         return next((number for number in numbers if number is not None), None)
 
     def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
-        """What takes a record of a kind, by its key without the tag."""
+        """The function that takes a restored record of a kind: its key without the tag, and its value."""
         held = self._unsorted[kind] if self.forever is None else self.forever[kind].held
 
         def take(key: bytes, value: bytes) -> None:
@@ -116,7 +115,7 @@ class Periods:
         return take
 
     def restored(self) -> None:
-        """Sort by periods what was taken."""
+        """Sort the records that were taken by periods."""
         for kind, unsorted in enumerate(self._unsorted):
             while unsorted:  # one by one: there may be many, and not twice in memory
                 key, number = unsorted.popitem()
@@ -124,7 +123,7 @@ class Periods:
                 stores[kind].held[key[PERIOD_BYTES:]] = number
 
     def changes(self) -> Changes:
-        """Records of what changed since the last call."""
+        """The records that changed since the last call."""
         changes: Changes = []
         for period, stores in self._open.items():
             for (tag, width), store in zip(self.kinds, stores, strict=True):
@@ -136,7 +135,7 @@ class Periods:
         return changes
 
     def close(self, promise: int | None, most: int) -> Changes:
-        """Close the periods that end by the promise; so many tombstones at most, of the oldest closed periods first.
+        """Close the periods that end by the promise; return at most `most` tombstones, of the oldest periods first.
 
         No effective time will be before the promise, and `changes` was called. What has its tombstone is forgotten.
         """
@@ -167,44 +166,45 @@ class Accounts:
         self._periods = periods
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
-        """Count a sample, a grid index, and send the block that it closes; or why it does not count, and then nothing
-        was touched. `time` is the event's own, `effective` that at which it counts.
+        """Count a sample, a grid index, and send the block that it closes; or return why it does not count.
+
+        A sample that does not count touches nothing. `time` is the event's own, `effective` that at which it counts.
         """
         raise NotImplementedError
 
     def flush(self, promise: int | None, *, idle: bool) -> None:
-        """Send what is kept for ticks that end by the promise; if the partition is idle, all."""
+        """Send the blocks kept for ticks that end by the promise; if the partition is idle, all of them."""
 
     @property
     def sizes(self) -> list[int]:
-        """How many records of each kind the changelog holds after `changes` and `close`."""
+        """The number of changelog records of each kind after `changes` and `close`."""
         return [size for periods in self._periods for size in periods.sizes]
 
     def count(self, user: bytes, group: str | None) -> int | None:
-        """Samples that a user has against the cap now; None where there is no such account."""
+        """The samples of a user that count against the cap now; None where there is no such account."""
         return None
 
     # ---------------------------------------------------------------- the changelog
 
     def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
-        """By tag, what takes a record of a restored changelog: its key without the tag, and its value."""
+        """The functions that take restored records, by tag: each gets the key without the tag, and the value."""
         return {
             kind.tag: periods.restore(number) for periods in self._periods for number, kind in enumerate(periods.kinds)
         }
 
     def restored(self) -> None:
-        """The takers have taken all that there is."""
+        """Complete the restoration: the takers have taken all records."""
         for periods in self._periods:
             periods.restored()
 
     def changes(self) -> Changes:
-        """Records of what changed since the last call."""
+        """The records that changed since the last call."""
         return [change for periods in self._periods for change in periods.changes()]
 
     def close(self, promise: int | None, most: int) -> Changes:
-        """Close what can count no event any more, as none will have an earlier effective time than the promise.
+        """Close the periods in which no event can count any more, as none will be before the promise.
 
-        So many tombstones at most are given; the rest comes with the next calls.
+        At most `most` tombstones are returned; the rest comes with the next calls.
         """
         dropped: Changes = []
         for periods in self._periods:

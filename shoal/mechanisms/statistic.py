@@ -70,7 +70,7 @@ class Bounder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is published of one group or cell, in units of the range.
+    """The published estimate of one group or cell, in units of the range.
 
     Each of the first four fields is a number; of several coordinates it is a list with a number or None for each, of a
     statistic of several parts an object with the same keys in all four.
@@ -85,7 +85,7 @@ class Estimate:
 
     @property
     def samples(self) -> Any:
-        """Number of samples that the value rests on; a decayed number where they decay."""
+        """The number of samples that the value rests on; a decayed number where they decay."""
         return self.counts["samples"]
 
 
@@ -94,7 +94,7 @@ NO_ESTIMATE = Estimate(None, None, None, None, {"samples": 0})
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A level that now counts, and what the private prior for it was: of several coordinates a list with each one's."""
+    """A level that counts from now on, and its private prior: for several coordinates a list with one for each."""
 
     level: int
     prior: Any  # in units of the range, per sample; in a list None where the level does not count in that coordinate
@@ -128,11 +128,11 @@ class Releaser(Protocol):
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """By (level, pseudonym), the contributions that must survive a restart, besides the head."""
+        """The contributions, by (level, pseudonym), that must survive a restart besides the head."""
         ...
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """What was added to `kept`, and which of its keys were dropped, since the last call or restore."""
+        """The contributions added to `kept`, and the keys dropped from it, since the last call or restore."""
         ...
 
     def head(self) -> list[Any]:
@@ -178,7 +178,7 @@ class OneByOne:
 
 
 class Packing(Protocol):
-    """How several coordinates travel as one integer."""
+    """The way in which several coordinates travel as one integer."""
 
     def pack(self, values: Sequence[int]) -> int: ...  # a grid index of each coordinate
     def unpack(self, total: int, samples: int) -> list[int]: ...  # the sum of so many packed samples, by coordinate

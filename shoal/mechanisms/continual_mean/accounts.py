@@ -15,7 +15,7 @@ GROUPS_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who counts."""
+    """The limits by which a sample of a mean counts."""
 
     max_contributions: int  # of a user in a group
     groups: int  # of a user
@@ -23,12 +23,12 @@ class Rule:
 
     @property
     def account_bytes(self) -> int:
-        """16; of several coordinates 8 for each lane and 4 for the number of samples."""
+        """The size of an account: 16, or of several coordinates 8 for each and 4 for the number of samples."""
         return 16 if self.coordinates < 2 else 4 + 8 * self.coordinates
 
 
 class MeanAccounts(Accounts):
-    """By user, and by group where there are groups."""
+    """Accounts by user, and by group where there are groups."""
 
     def __init__(self, rule: Rule, add: Callable[[int, int], tuple[int, Block | None]], site: Site) -> None:
         kinds = Kind(site.tag(b"a"), rule.account_bytes), Kind(site.tag(b"g"), GROUPS_BYTES)
@@ -58,7 +58,7 @@ class MeanAccounts(Accounts):
         return None
 
     def _open(self, user: bytes, group: str | None) -> Out | None:
-        """Why no account may be opened, if so."""
+        """The reason why no account may be opened; None if one was."""
         if not self._is_home(user):
             return "wrong-partition"
         if group is None:
@@ -70,7 +70,6 @@ class MeanAccounts(Accounts):
         return None
 
     def count(self, user: bytes, group: str | None) -> int | None:
-        """Samples of a user in a group; None where there is no such account."""
         prefix = b"" if group is None else len(user).to_bytes(2, "big")
         account = self._get(prefix + user + (group or "").encode())
         return None if account is None else account & COUNT_MASK

@@ -1,7 +1,7 @@
 """Accounts of what has a step: sums, counts and means that may forget, for every unit.
 
-A decayed sum is linear: a unit's samples move the sums of all groups together by so many grid steps at most, whatever
-groups and steps they are in. So there is one cap over all groups, and one account for each unit:
+A decayed sum is linear: a unit's samples move the sums of all groups together by a bounded number of grid steps,
+whatever groups and steps they are in. So there is one cap over all groups, and one account for each unit:
 
     user           for ever
     user-day, ...  in each period of effective time. An event whose own time lies in another period is late, even where
@@ -26,7 +26,7 @@ Add = Callable[[int, int], tuple[int, Block | None]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who counts."""
+    """The limits by which a sample of a decayed sum counts."""
 
     max_contributions: int  # of a unit, in all groups together
     groups: int  # of a unit
@@ -34,7 +34,7 @@ class Rule:
 
 
 class EventAccounts(Accounts):
-    """Unit event: nothing is kept.
+    """Accounts of unit event, which keep nothing.
 
     Nor is the partition checked: whose event it is does not matter to the guarantee, and there is no account that would
     say that the user was seen before.
@@ -52,7 +52,7 @@ class EventAccounts(Accounts):
 
 
 class UnitAccounts(Accounts):
-    """Units user and user-<period>."""
+    """Accounts of the units user and user-<period>."""
 
     def __init__(self, rule: Rule, add: Add, site: Site) -> None:
         kinds = Kind(site.tag(b"a"), ACCOUNT_BYTES), Kind(site.tag(b"g"), MEMBER_BYTES)
@@ -90,6 +90,6 @@ class UnitAccounts(Accounts):
         return None
 
     def count(self, user: bytes, group: str | None) -> int | None:
-        """Samples of a user in the latest open period, of all groups together: there is no account of one group."""
+        """The samples of a user in the latest open period, of all groups together: no group has an account."""
         account = self._units.newest(user) if group is None else None
         return None if account is None else account & COUNT_MASK

@@ -53,7 +53,7 @@ EXACT = (0.0, 0.0)  # error bars
 
 
 class Step(NamedTuple):
-    """What a step of a sum that does not forget has published, for windows."""
+    """The numbers that a step of a sum that does not forget has published, for windows."""
 
     samples: int  # since the beginning
     nodes: tuple[int, ...]
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Stepped(Statistic):
-    """All that is public about such a statistic."""
+    """All public parameters of a sum, count or mean that is released at every step."""
 
     statistic: Name
     decay: Decay
@@ -82,7 +82,7 @@ class Stepped(Statistic):
 
     @cached_property
     def sums(self) -> DecayedSum:
-        """The decayed sum of a group. Of a count the weights alone are used."""
+        """The decayed sum of a group; for a count its weights alone are used."""
         width = self.max_contributions * self.grid.steps
         epsilon = Fraction(self.epsilon) if self.epsilon else Fraction(1)
         if self.algorithm == "patent":
@@ -91,17 +91,17 @@ class Stepped(Statistic):
 
     def bars(self, t: int) -> tuple[float, float]:
         """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
-        found = self._bars.get(t)
-        if found is None:
+        bars = self._bars.get(t)
+        if bars is None:
             if len(self._bars) >= BARS_KEPT:
                 self._bars.clear()
             sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
-            found = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
-        return found
+            bars = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
+        return bars
 
     @property
     def mechanism(self) -> str:
-        """What a release says of how it was made."""
+        """The name that a release gives the mechanism that made it."""
         return "exact" if self.statistic == "count" else self.sums.mechanism
 
     # ---------------------------------------------------------------- of a metric's keys
@@ -166,7 +166,6 @@ class Stepped(Statistic):
 
     @property
     def sample_grid(self) -> Grid:
-        """The grid that samples are clipped to."""
         return self.grid
 
     @property
@@ -174,26 +173,24 @@ class Stepped(Statistic):
         return (self.sample_grid,)
 
     def rest(self, max_gap: int) -> int:
-        """`max_gap`, but never while a window still has something in it."""
+        """`max_gap`, but never while a window still holds anything."""
         return max(max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
 
     def bounder(self) -> OneByOne:
-        """Every sample is a contribution of its own."""
         return OneByOne(self.max_contributions)
 
     def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
-        """One group."""
         return StepReleaser(self, key, group)
 
     @property
     def windows(self) -> AnyWindow | None:
-        """The decayed sum, if its releases tell the sum over any window."""
+        """The decayed sum if its releases tell the sum over any window, else None."""
         return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
 
     def estimate(
         self, noisy: int, samples: int, bars: tuple[float, float], details: Mapping[str, Any] | None = None
     ) -> Estimate | None:
-        """What a noisy sum of grid indices and the public number of samples tell; None of a mean without samples.
+        """The estimate from a noisy sum of grid indices and the number of samples; None for a mean without samples.
 
         Both count in units of 1 / `denominator`; `bars` are of the sum, in units of the range.
         """
@@ -217,7 +214,7 @@ class Stepped(Statistic):
         return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
 
     def window(self, end: int, length: int, last: Last, released: Callable[[int], Step]) -> Estimate | None:
-        """The sum, count or mean over the last `length` of the steps 1 .. end, told by releases alone.
+        """The sum, count or mean over the last `length` of the steps 1 .. end, from releases alone.
 
         Raises:
             ValueError: this decay has no such windows.
@@ -247,25 +244,23 @@ class StepReleaser:
     4
     """
 
-    __slots__ = ("_counts", "_noisy", "_of", "_public", "_samples", "_sums", "_total")
+    __slots__ = ("_counts", "_noisy", "_public", "_samples", "_stepped", "_sums", "_total")
 
-    def __init__(self, of: Stepped, key: bytes, group: bytes) -> None:
-        self._of = of
-        self._counts: Summer = of.sums.counts()
+    def __init__(self, stepped: Stepped, key: bytes, group: bytes) -> None:
+        self._stepped = stepped
+        self._counts: Summer = stepped.sums.counts()
         self._sums: Summer | None = None
-        if of.statistic != "count":
-            self._sums = of.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number))
+        if stepped.statistic != "count":
+            self._sums = stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number))
         self._samples = self._total = 0  # of the open step
         self._noisy = self._public = 0  # the last step's release, and decayed number of samples
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Count the samples; nothing activates."""
         self._samples += contribution.samples
         self._total += contribution.total
         return ()
 
     def close(self) -> tuple[Activation, ...]:
-        """The step is complete."""
         self._public = self._counts.add(self._samples)
         if self._sums is not None:
             self._noisy = self._sums.add(self._total)
@@ -273,7 +268,7 @@ class StepReleaser:
         return ()
 
     def skip(self, steps: int) -> None:
-        """So many steps hold nothing, publicly, and release nothing."""
+        """Pass `steps` steps that publicly hold nothing, and release nothing."""
         for summer in self._summers:
             summer.skip(steps)
 
@@ -284,15 +279,15 @@ class StepReleaser:
     # ---------------------------------------------------------------- out
 
     def estimate(self) -> Estimate:
-        """The release of the last complete step; of a mean without samples one without a value."""
-        of = self._of
-        bars = EXACT if self._sums is None else of.bars(self._sums.t)
-        mechanism = {"mechanism": of.mechanism}
-        estimate = of.estimate(self._noisy, self._public, bars, mechanism | self._nodes())
+        """The release of the last complete step; without a value for a mean without samples."""
+        stepped = self._stepped
+        bars = EXACT if self._sums is None else stepped.bars(self._sums.t)
+        mechanism = {"mechanism": stepped.mechanism}
+        estimate = stepped.estimate(self._noisy, self._public, bars, mechanism | self._nodes())
         return replace(NO_ESTIMATE, details=mechanism) if estimate is None else estimate
 
     def _nodes(self) -> dict[str, Any]:
-        """What the sum over any window is made of: noised sums, in grid steps."""
+        """The noised sums, in grid steps, from which the sum over any window is added up."""
         nodes: tuple[int, ...] | None = getattr(self._summers[0], "released", None)
         return {} if nodes is None else {"nodes": [node_text(node) for node in nodes]}
 
@@ -300,13 +295,13 @@ class StepReleaser:
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """Steps of a window in which something came: how many samples, and their sum."""
+        """The steps of a window in which anything came, with the number and sum of their samples."""
         sums = {} if self._sums is None else self._sums.kept
         rows = (_row(step, n, sums.get(step, 0)) for step, n in self._counts.kept.items())
         return {(row.level, row.pseudonym): row for row in rows}
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """What was added to `kept` and what was dropped, since the last call or restore.
+        """The steps added to `kept` and those dropped, since the last call or restore.
 
         Which steps there are goes by their samples: whether a sum is 0 would tell of values.
         """
@@ -319,7 +314,6 @@ class StepReleaser:
         return [self._counts.head(), None if self._sums is None else self._sums.head()]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Take the state over."""
         rows = list(kept)
         counts, sums = head
         self._counts.restore(counts, {row.effective: row.samples for row in rows})
@@ -337,5 +331,5 @@ def node_text(node: int) -> int | str:
 
 
 def _row(step: int, samples: int, total: int) -> Contribution:
-    """A step as something that is kept; its effective time is its number."""
+    """A step as a contribution that is kept; its effective time is its number."""
     return Contribution(step, str(step), 0, 0, samples, total)

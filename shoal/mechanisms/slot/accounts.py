@@ -44,7 +44,7 @@ LARGEST = 6 * 256 + BESIDE  # of a sample with its cell, whose name has 256 byte
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who counts."""
+    """The limits by which a sample of a slot counts."""
 
     max_contributions: int  # of a unit in a cell
     slot: int  # microseconds
@@ -55,12 +55,12 @@ class Rule:
 
     @property
     def most_cells(self) -> int:
-        """In which a unit's samples are sent."""
+        """The number of cells in which a unit's samples are sent."""
         return self.max_cells if self.splits else max(MOST_CELLS, self.max_cells)
 
 
 class Kept:
-    """Samples that are to be sent, of one slot."""
+    """The samples of one slot that wait to be sent."""
 
     __slots__ = ("cells", "count", "fresh", "samples", "written")
 
@@ -73,7 +73,7 @@ class Kept:
 
 
 class SlotAccounts(Accounts):
-    """Units user-slot, user-<period> and user."""
+    """Accounts of the units user-slot, user-<period> and user."""
 
     def __init__(self, rule: Rule, site: Site) -> None:
         self._rule, self._site, self._most_cells = rule, site, rule.most_cells
@@ -101,7 +101,7 @@ class SlotAccounts(Accounts):
         return out
 
     def _admit(self, effective: int, name: bytes, place: bytes) -> Out | None:
-        """Count a user's sample at a place, which is a user and cell, or say why it does not count."""
+        """Count a user's sample in a cell, whose names `place` joins, or return why it does not count."""
         rule, (slot,) = self._rule, self._slots.of(effective)
         unit = None if self._units is None else self._units.of(effective)[0]
         account, here = slot.get(name), slot.get(place, 0)
@@ -121,7 +121,7 @@ class SlotAccounts(Accounts):
         return None
 
     def _keep(self, slot: int, user: bytes, number: int, cell: str, value: int) -> None:
-        """A user's sample of this number in the slot waits for the slot's end."""
+        """Keep a user's sample, with its number in the slot, until the slot's end."""
         kept = self._kept.get(slot)
         if kept is None:
             kept = self._kept[slot] = Kept()
@@ -135,7 +135,7 @@ class SlotAccounts(Accounts):
     # ---------------------------------------------------------------- out
 
     def flush(self, promise: int | None, *, idle: bool) -> None:
-        """Send the samples of the slots that end by the promise, or have many; if the partition is idle, all."""
+        """Send the samples of slots that end by the promise or hold many; if the partition is idle, all of them."""
         for slot in sorted(self._kept):
             is_over = promise is not None and (slot + 1) * self._rule.slot <= promise
             if idle or is_over or self._kept[slot].count > KEPT_SAMPLES:
@@ -155,12 +155,11 @@ class SlotAccounts(Accounts):
 
     @property
     def sizes(self) -> list[int]:
-        """How many records of slots, of units, and of kept samples the changelog holds."""
+        """The numbers of changelog records of slots, of units, and of kept samples."""
         units = [0] if self._units is None else self._units.sizes
         return [*self._slots.sizes, *units, sum(len(kept.written) for kept in self._kept.values())]
 
     def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
-        """Those of slots and units, and of samples."""
         return {**super().takers(), self._samples_tag: self._restored.__setitem__}
 
     def restored(self) -> None:
@@ -181,13 +180,13 @@ class SlotAccounts(Accounts):
         kept.fresh.pop(user)
 
     def count(self, user: bytes, group: str | None) -> int | None:
-        """Samples of a user in the latest open slot, of one cell or of all together."""
+        """The samples of a user in the latest open slot, of one cell or of all together."""
         name = len(user).to_bytes(2, "big") + user
         account = self._slots.newest(name if group is None else name + b"/" + group.encode())
         return None if account is None else account & COUNT_MASK
 
     def changes(self) -> Changes:
-        """Records of what changed since the last call; what was sent is dropped."""
+        """The records that changed since the last call, with tombstones for samples that were sent."""
         tombstones, self._tombstones = self._tombstones, []
         changes = super().changes()
         return tombstones + changes + self._fresh_samples() if self._site.durable else []
@@ -206,9 +205,9 @@ class SlotAccounts(Accounts):
 
 
 def _pieces(samples: list[Any], begin: int) -> Iterator[tuple[int, list[Any]]]:
-    """A user's samples from a position on, cut so that each piece fits into a record: number of its first, and it.
+    """A user's samples from a position on, in pieces that each fit into a record, with the number of the first.
 
-    By the cells' names alone, which JSON may write six times as long; a name stands beside each of its samples.
+    The cells' names alone decide, which JSON may write six times as long; a name stands beside each of its samples.
 
     >>> [piece for piece in _pieces([7, "a", 5, "b", 6], 1)]
     [(7, ['a', 5, 'b', 6])]

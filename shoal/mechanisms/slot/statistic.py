@@ -36,7 +36,7 @@ NOBODY = Allotment({}, {}, {}, 0, 0, None, 0.0, {})
 
 
 class CellRelease(NamedTuple):
-    """What is published of one cell."""
+    """The release of one cell."""
 
     cell: str
     estimate: Estimate
@@ -47,7 +47,7 @@ class CellRelease(NamedTuple):
 
     @property
     def published(self) -> Estimate:
-        """The estimate, with all that its release says besides."""
+        """The estimate, with the other fields of its release."""
         details = {
             "mechanism": self.estimate.details["mechanism"],
             "cell_epsilon": float(self.epsilon),
@@ -61,7 +61,7 @@ class CellRelease(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Slotted(Statistic):
-    """All that is public about such a statistic."""
+    """All public parameters of a statistic of places and slots."""
 
     statistic: Name
     algorithm: str = "best"
@@ -158,7 +158,6 @@ class Slotted(Statistic):
 
     @property
     def sample_grid(self) -> Grid:
-        """The grid that samples are clipped to."""
         return self.grid
 
     @property
@@ -166,21 +165,19 @@ class Slotted(Statistic):
         return (self.sample_grid,)
 
     def bounder(self) -> OneByOne:
-        """Nothing is summed before a slot is over."""
         return OneByOne(self.max_contributions)
 
     def releaser(self, key: bytes, group: bytes) -> "CellReleaser":
-        """One cell, from slot to slot."""
         return CellReleaser()
 
     @property
     def slot_epsilon(self) -> Fraction:
-        """What a slot has."""
+        """The epsilon of one slot."""
         return self.epsilon / self.max_slots
 
     @property
     def parameters(self) -> CellParameters:
-        """Of a cell that has all of a slot."""
+        """The parameters of a cell that has all of a slot's epsilon."""
         takes_all = self.algorithm == "baseline" and not isinstance(self.cap, int)
         return CellParameters(
             grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
@@ -191,7 +188,7 @@ class Slotted(Statistic):
     def cells(
         self, key: bytes, slot: int, contributions: Iterable[Contribution], after: str | None = None
     ) -> Iterator[CellRelease | None]:
-        """The releases of a slot, by the names of cells; those up to `after` were made before.
+        """The releases of a slot in the order of cells; those up to `after` were made before.
 
         None is given now and then, while nothing is ready: for a caller who has other things to do, too.
         """
@@ -205,7 +202,7 @@ class Slotted(Statistic):
                 yield self._cell(key, slot, cell, cells[cell], allotment)
 
     def _allot(self, cells: Mapping[str, Members]) -> many_cells.Steps[Allotment]:
-        """Who counts where; a cell that has too few users to be released has no part of epsilon."""
+        """The allotment of users to cells; a cell with too few users to be released has no part of epsilon."""
         counts = {
             cell: {user: len(samples) for user, samples in users.items()}
             for cell, users in cells.items()
@@ -224,14 +221,14 @@ class Slotted(Statistic):
         if len(users) < max(1, self.min_users):
             return CellRelease(cell, NOTHING, len(users), dropped, Fraction(0), degradation)
         divisor = allotment.divisors[cell]
-        of = self.parameters
-        of = replace(of, epsilon=of.epsilon / divisor, delta=of.delta / divisor, dropped=dropped)
-        estimate = self._algorithm.release(users, of, Draws(key, cell.encode(), slot))
-        return CellRelease(cell, estimate, len(users), dropped, of.epsilon, degradation)
+        whole = self.parameters
+        part = replace(whole, epsilon=whole.epsilon / divisor, delta=whole.delta / divisor, dropped=dropped)
+        estimate = self._algorithm.release(users, part, Draws(key, cell.encode(), slot))
+        return CellRelease(cell, estimate, len(users), dropped, part.epsilon, degradation)
 
 
 def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[str, Members]]:
-    """Of each cell the samples of its users, from contributions in canonical order: however they were cut into pieces.
+    """The samples of each cell by user, from contributions in canonical order, however these were cut into pieces.
 
     >>> rows = [Contribution(0, "a", 1, 0, 2, {"x": [5], "y": [6]}), Contribution(0, "a", 3, 0, 1, {"x": [7]})]
     >>> many_cells.result_of(gather(rows))
@@ -254,7 +251,7 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
 
 
 class CellReleaser:
-    """One cell from slot to slot: it keeps nothing but what it has to say next."""
+    """One cell from slot to slot: all it keeps is its next release."""
 
     __slots__ = ("last",)
 
@@ -262,29 +259,24 @@ class CellReleaser:
         self.last: CellRelease | None = None
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Not for cells: all of a slot is computed at once."""
+        """Always raises TypeError: all cells of a slot are computed together."""
         raise TypeError("a cell's contributions are computed with all of their slot")
 
     def close(self) -> tuple[Activation, ...]:
-        """Nothing activates."""
         return ()
 
     def estimate(self) -> Estimate | None:
-        """What the last slot told."""
         return None if self.last is None else self.last.published
 
     @property
     def kept(self) -> dict[tuple[int, str], Contribution]:
-        """Nothing."""
         return {}
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """None."""
         return [], []
 
     def head(self) -> list[Any]:
-        """Nothing."""
         return []
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """There is nothing to take over."""
+        """Do nothing: there is no state to take over."""
