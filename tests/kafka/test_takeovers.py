@@ -103,14 +103,19 @@ def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_pa
         shoals.oracle.run(events)
         first = shoals.worker()
         first.wait_owns(16)
-        feeding = shoals.produce_slowly(events, seconds=16)
+        feeding = shoals.produce_slowly(events[:3_000], seconds=6, end=False)
         second, third = shoals.worker("second"), shoals.worker()
         wait_shared([first, second, third], {2, 3})
         shoals.wait_releases(20)
-        # when two of them are told to stop, then each leaves in good time
+        feeding.join()
+        # when two of them are told to stop, then each leaves in good time, while events come of which releases are due
+        released = len(shoals.releases())
+        feeding = shoals.produce_slowly(events[3_000:5_500], seconds=5, end=False)
         second.stop()
-        shoals.wait_releases(len(shoals.releases()) + 20)
+        shoals.wait_releases(released + 20)
         wait_shared([first, third], {4})
+        feeding.join()
+        feeding = shoals.produce_slowly(events[5_500:], seconds=5)
         first.stop()
         # and the last one has everything, and all is as it would have been
         third.wait_owns(16)

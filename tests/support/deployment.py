@@ -122,14 +122,16 @@ class Deployment:
         lines = (Line(number, raw) for number, raw in enumerate(events))
         asyncio.run(produce_file(settings_of(config), config, self.topic(topic), lines, end=end))
 
-    def produce_slowly(self, events: Sequence[bytes], seconds: float, topic: str = "events") -> threading.Thread:
-        """Send in the background, as the world does, and the end at last."""
+    def produce_slowly(
+        self, events: Sequence[bytes], seconds: float, topic: str = "events", *, end: bool = True
+    ) -> threading.Thread:
+        """Send in the background, as the world does, and the end at last unless more is to come."""
 
         def send() -> None:
             pause = threading.Event()
             for first in range(0, len(events), CHUNK):
                 last = first + CHUNK >= len(events)
-                self.produce(events[first : first + CHUNK], topic, end=last)
+                self.produce(events[first : first + CHUNK], topic, end=end and last)
                 pause.wait(0 if last else seconds * CHUNK / len(events))
 
         thread = threading.Thread(target=send, name=f"produce {topic}")
