@@ -1,1 +1,1 @@
-"""Files of events, before they are run: what form they have, what can be used of them, and in which order they are."""
+"""Files of events before they are run: their form, what can be used of them, and their order."""

@@ -1,7 +1,6 @@
 """Recognizes the form of a file of events by its first bytes; its name only helps.
 
-In come the first bytes, unpacked; out comes how to cut them into events, or a refusal that names the form and says
-what to do.
+A form says how the file is cut into events. A file of another form is refused, with its form and what to do.
 """
 
 import csv
@@ -98,18 +97,18 @@ def delimiter_of(header: str, wanted: Set[str], *, usual: str) -> str:
     (';', ',')
     """
 
-    def found(delimiter: str) -> tuple[int, bool]:
+    def columns(delimiter: str) -> tuple[int, bool]:
         try:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             names = []
         return len(wanted & {name.strip() for name in names}), delimiter == usual
 
-    return max(DELIMITERS, key=found)
+    return max(DELIMITERS, key=columns)
 
 
 def missing_columns(header: Sequence[str], needed: Set[str]) -> str | None:
-    """What to say of a header that lacks columns that are needed; None if it has them."""
+    """The fault of a header that lacks needed columns; None if it has them."""
     nested = sorted(name for name in needed if "." in name)
     if nested:
         return f"a table has no nested fields, and {nested[0]!r} is one; rename the column and the field, without a dot"

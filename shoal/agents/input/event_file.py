@@ -128,7 +128,7 @@ class EventFile:
             began = rows.line_num + 1
             for row in rows:
                 if ended and row != [AFTER_LAST]:
-                    raise InputError(f"{self.path}: row {began} is not CSV (a quote is not closed); mend the file")
+                    raise InputError(f"{self.path}: row {began} is not CSV (a quote is not closed); correct the file")
                 if row and not ended:
                     yield rows.line_num, self._event(names, row, rows.line_num)
                 began = rows.line_num + 1
@@ -147,8 +147,8 @@ class EventFile:
             if cell != "":
                 if not numeric and len(cell) > MAX_CELL:
                     raise InputError(f"{self.path}: row {number} is not CSV (a quote is not closed); correct the file")
-                found = json_number(cell) if numeric else None
-                cells.append(name + (_json(cell, is_used=is_used) if found is None else found.encode()))
+                number_text = json_number(cell) if numeric else None
+                cells.append(name + (_json(cell, is_used=is_used) if number_text is None else number_text.encode()))
         return b"{%s}" % b",".join(cells)
 
 
@@ -166,7 +166,7 @@ def _json(cell: str, *, is_used: bool) -> bytes:
 
 
 def _replaced(text: str) -> str:
-    """What no metric uses, whatever its bytes."""
+    """The text with what is no UTF-8 replaced; only for what no metric uses."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -176,7 +176,7 @@ def _fields(metric: MetricSection) -> set[str]:
 
 
 def _named(path: str) -> tuple[Form | None, str]:
-    """What a file's name says of its form, and of what separates the cells of a table."""
+    """The form that a file's name tells, and the delimiter of a table's cells."""
     name = path.lower().removesuffix(".gz")
     if path == "-":
         return None, ","
@@ -201,7 +201,7 @@ def unreadable(error: Exception) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The file underneath, whose position tells progress, and what is in it, unpacked."""
+    """The file itself, whose position tells progress, and its content, unpacked."""
     if path == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
         return

@@ -1,7 +1,7 @@
-"""The first pass over a file: is there enough in it that metrics can use, and is it in order of time?
+"""The first pass over a file: whether metrics can use enough of it, and whether it is in order of time.
 
-It comes before anything is registered, charged or published. In comes an event file; out come remarks for the operator
-or a refusal, both functions of pattern. Which shares are too much is decided here.
+It comes before anything is registered, charged or published. Its result is remarks for the operator, or a refusal; both
+are functions of pattern. It decides which shares are too much.
 """
 
 import json
@@ -29,7 +29,7 @@ NOTHING_DONE = "nothing was registered, charged or published"
 
 @dataclass(frozen=True)
 class Limits:
-    """Shares of the records, from 0 to 1."""
+    """Largest shares of the records, from 0 to 1."""
 
     refused: float = 1.0
     late: float | None = None  # None: MAX_LATE, of those that no metric's `late` or `lateness` speaks of
@@ -79,7 +79,7 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
 
 
 def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
-    """What an operator should know of a file that is run, a line each."""
+    """Remarks for the operator about a file that is run, a line each."""
     if survey.refused > REMARK_FROM * survey.records:
         yield f"{file.path}: {_refused(survey)}: {first_reasons(survey.troubles, file)}"
     for name, count in survey.by_metric.items():
@@ -102,22 +102,22 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
 
 
 def _names_twice(raw: bytes) -> bool:
-    """Whether an object in an event has two fields of one name, which no parser of JSON says."""
-    found = False
+    """Whether an object in an event has two fields of one name, which JSON parsers do not report."""
+    repeats = False
 
     def look(pairs: list[tuple[str, object]]) -> None:
-        nonlocal found
-        found = found or len({name for name, _ in pairs}) < len(pairs)
+        nonlocal repeats
+        repeats = repeats or len({name for name, _ in pairs}) < len(pairs)
 
     try:
         json.loads(raw, object_pairs_hook=look, parse_int=str)
     except (ValueError, RecursionError):
         return False
-    return found
+    return repeats
 
 
 def _reads_whole_text(path: str) -> Callable[[bytes], bool]:
-    """Whether the user of an event is a text that a program made of a whole number which it held as a float."""
+    """Whether an event's user is the text of a float that holds a whole number."""
     get = getter(path)
 
     def look(raw: bytes) -> bool:
@@ -155,9 +155,9 @@ def _share(part: int, whole: int) -> str:
 
 
 def first_reasons(troubles: list[Trouble], file: EventFile) -> str:
-    """The first reasons, each with where it was met."""
-    said = [(f"{file.places} {one.number}", f"{describe(one)} ({one.reason})") for one in troubles]
+    """The first reasons, each with where it occurred."""
+    reasons = [(f"{file.places} {trouble.number}", f"{describe(trouble)} ({trouble.reason})") for trouble in troubles]
     parts = []
-    for sentence, group in groupby(said, key=lambda pair: pair[1]):
+    for sentence, group in groupby(reasons, key=lambda pair: pair[1]):
         parts.append(f"{', '.join(place for place, _ in group)}: {sentence}")
     return "; ".join(parts)

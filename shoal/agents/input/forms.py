@@ -1,7 +1,7 @@
-"""Names the form of what cannot be used, so that a person can correct it: never a value, and no part of one.
+"""Names the form of what a metric cannot use, so that a person can correct it; never a value, nor any part of one.
 
-In comes a record that a metric refuses, with the reason; out comes a sentence. Only the first few records of a file
-that cannot be used come here, on the machine and terminal of who has the file.
+Only the first few refused records of a file that cannot be used are described, on the machine and the terminal of the
+file's owner.
 """
 
 import re
@@ -43,7 +43,7 @@ TEXTS_OF_TIMES = (
 
 
 def describe(trouble: Trouble) -> str:
-    """What is wrong with a record."""
+    """The fault of a record, in words."""
     if trouble.reason == "not-json" and not _is_utf8(trouble.raw):
         return "it is not UTF-8 text; write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
     if trouble.reason == "not-json" and b"\x00" in trouble.raw:
@@ -55,10 +55,10 @@ def describe(trouble: Trouble) -> str:
     except Refused:
         return "by the first reading, which this registered version keeps, it is no JSON: raise the metric's version"
     kind, _, role = trouble.reason.partition("-")
-    path, found = _field(trouble.metric.section, role, event)
+    path, value = _field(trouble.metric.section, role, event)
     if kind == "no":
         return f"there is no field {path!r}"
-    return f"field {path!r} is {_form(found, role)}"
+    return f"field {path!r} is {_form(value, role)}"
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -70,7 +70,7 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[str, Any]:
-    """The field that plays the role, the first one that is at fault where several do, and what it holds."""
+    """The field of the role, and what it holds; of several the first that is at fault."""
     paths = {"lat": "latitude", "lon": "longitude"}
     if role == "value":
         fields = [(path, getter(path)(event)) for path in section.values]
@@ -80,8 +80,8 @@ def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[st
     return path, getter(path)(event)
 
 
-def _form(found: Any, role: str) -> str:
-    match found:
+def _form(value: Any, role: str) -> str:
+    match value:
         case None:
             return "null" if role in ("user", "group") else "null, or NaN or Infinity, which are no numbers"
         case bool():
@@ -91,7 +91,7 @@ def _form(found: Any, role: str) -> str:
         case dict():
             return "an object"
         case str():
-            return _text(found, role)
+            return _text(value, role)
     return {
         "time": "a number that no calendar has, as seconds, milli-, micro- or nanoseconds since 1970",
         "lat": "a number outside -90 to 90",
@@ -103,8 +103,8 @@ def _text(text: str, role: str) -> str:
     if role in ("user", "group"):
         return "an empty text" if not text else "a text of more than 256 bytes, or no Unicode"
     if role == "time":
-        forms = (said for form, said in TEXTS_OF_TIMES if form.fullmatch(text))
+        forms = (words for form, words in TEXTS_OF_TIMES if form.fullmatch(text))
         return next(forms, "a text that is no ISO 8601 time; write 2024-01-31T18:30:00Z")
     if json_number(text) is not None:
         return "a number in a text; write it without quotes"
-    return next((said for form, said in TEXTS_OF_VALUES if form.fullmatch(text)), "a text that is no number")
+    return next((words for form, words in TEXTS_OF_VALUES if form.fullmatch(text)), "a text that is no number")

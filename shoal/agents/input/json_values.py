@@ -1,4 +1,4 @@
-"""JSON events in a list, or written over several lines: cut into one text each, with bounded memory."""
+"""JSON events in a list, or written over several lines: one text for each, in bounded memory."""
 
 import codecs
 import json
@@ -29,36 +29,36 @@ class JsonValues:
         self._text = self._text.removeprefix("\ufeff")
         in_list = self._next() == "["
         self._place += in_list
-        while (found := self._next()) and not (in_list and found == "]"):
+        while (character := self._next()) and not (in_list and character == "]"):
             if self._number and in_list:
-                self._pass_comma(found)
+                self._pass_comma(character)
             self._number += 1
             yield self._number, self._value().encode("utf-8", "surrogateescape")
-        if in_list and found != "]":
+        if in_list and character != "]":
             raise InputError(f"{self._path}: the list of events is cut off after record {self._number}; copy it again")
         self._place += 1
-        if found and self._next():
+        if character and self._next():
             raise InputError(f"{self._path}: something follows the list of events; write one event a line")
 
     def _more(self) -> bool:
-        """Read on; False at the end."""
+        """Read on; False at the end of the file."""
         raw = self._file.read(CHUNK)
         self._text = self._text[self._place :] + self._decode(raw, not raw)
         self._place = 0
         return bool(raw)
 
     def _next(self) -> str:
-        """The next character that is not blank; none at the end."""
+        """The next character that is not blank; empty at the end."""
         while True:
-            found = BETWEEN.match(self._text, self._place)
-            self._place = len(self._text) if found is None else found.end()
+            blanks = BETWEEN.match(self._text, self._place)
+            self._place = len(self._text) if blanks is None else blanks.end()
             if self._place < len(self._text):
                 return self._text[self._place]
             if not self._more():
                 return ""
 
-    def _pass_comma(self, found: str) -> None:
-        if found != ",":
+    def _pass_comma(self, character: str) -> None:
+        if character != ",":
             raise self._refused(self._number + 1)
         self._place += 1
         self._next()
@@ -75,7 +75,7 @@ class JsonValues:
             is_all = not self._more()
 
     def _end(self) -> int:
-        """Where the value here ends; 0 if it does not yet, or is none."""
+        """Where the value here ends; 0 if it is incomplete, or none."""
         try:
             return LENIENT.raw_decode(self._text, self._place)[1]
         except (json.JSONDecodeError, RecursionError):

@@ -1,10 +1,10 @@
-"""No file of a run may be two things: what is written must not be what is read, nor what another part is written to."""
+"""No file of a run may have two uses: an output must not be an input, nor another output."""
 
 import os
 import stat
 import sys
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import TextIO
 
@@ -29,18 +29,18 @@ def refuse_same(config_path: Path, config: Config, source: str, written: Mapping
         log = config.audit.url.removeprefix(SQLITE)
         for part in ("", "-wal", "-shm", "-journal"):
             written_to[f"the audit log{part}"] = _identity(log + part, sys.stdout)
-    pairs = [(one, other) for one in written_to.items() for other in read.items()]
-    for (name, identity), (other_name, other) in [*pairs, *combinations(written_to.items(), 2)]:
+    pairs = [*product(written_to.items(), read.items()), *combinations(written_to.items(), 2)]
+    for (name, identity), (other_name, other) in pairs:
         if identity is not None and identity == other:
             raise InputError(f"{name} and {other_name} are one file; write to another one, for this one would be lost")
 
 
 def _identity(path: str, stream: TextIO | None) -> object:
-    """Equal for what is one file, whatever it is called; None for a terminal, a pipe or the like."""
+    """Equal for names of one file; None for a terminal, a pipe or the like."""
     if path == "-" and stream is None:  # it was closed before the command began
         return None
     try:
-        found = os.fstat(stream.fileno()) if path == "-" and stream is not None else os.stat(path)
+        status = os.fstat(stream.fileno()) if path == "-" and stream is not None else os.stat(path)
     except (OSError, ValueError):  # there is none yet, or a stream without a file
         return None if path == "-" else os.path.realpath(path)
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None

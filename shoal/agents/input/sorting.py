@@ -1,7 +1,7 @@
-"""Events in order of time: sorted on disk by SQLite, in memory of a bounded size.
+"""Events in order of time: sorted on disk by SQLite, in bounded memory.
 
-Stable: events of one time, and those without a time that can be read, which come last, stay in the order of the file.
-The files lie in a folder that only this user can read, and go with the run.
+The sort is stable: events of one time stay in the order of the file, and so do those without a readable time, which
+come last. The files lie in a folder that only this user can read, and are deleted with the run.
 """
 
 import sqlite3
@@ -67,7 +67,6 @@ class SortedFile(EventFile):
         )
 
     def close(self) -> None:
-        """Nothing more is asked."""
         self._sql.close()
 
 
@@ -85,8 +84,8 @@ def sorted_file(file: EventFile, config: Config, topic: str) -> Iterator[SortedF
             "sort it yourself, or run each metric with a configuration of its own"
         )
     with TemporaryDirectory(prefix="shoal-sort-") as folder:
-        found = SortedFile(file, config, topic, Path(folder))
+        events = SortedFile(file, config, topic, Path(folder))
         try:
-            yield found
+            yield events
         finally:
-            found.close()
+            events.close()

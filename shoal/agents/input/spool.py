@@ -1,4 +1,4 @@
-"""What can be read only once, such as standard input, is copied to a file first, for a run reads its input twice."""
+"""Copies input that can be read only once, such as standard input, to a file: a run reads its input twice."""
 
 import os
 import shutil
