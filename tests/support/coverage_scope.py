@@ -24,16 +24,15 @@ class Scope:
     """Stops and starts the coverage of this process, if it is measured at all."""
 
     def __init__(self) -> None:
-        self._on = True
+        self._coverage = Coverage.current()
+        self._measures = True
 
     def enter(self, test: Path) -> None:
         """Measure, or not, what this file's tests run."""
-        wanted = not any(folder in test.parents for folder in UNMEASURED)
-        coverage = Coverage.current()
-        if coverage is None or wanted == self._on:
-            return
-        self._on = wanted
-        if wanted:
-            coverage.start()
-        else:
-            coverage.stop()
+        measures = not any(folder in test.parents for folder in UNMEASURED)
+        if self._coverage is not None and measures != self._measures:
+            if measures:
+                self._coverage.start()
+            else:
+                self._coverage.stop()
+            self._measures = measures
