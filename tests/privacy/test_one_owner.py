@@ -157,6 +157,45 @@ def test_workers_do_not_go_on_with_another_stream_than_the_files(tmp_path: Path,
             assert app.rows == shown
 
 
+@pytest.mark.parametrize("way_out", ["raise", "retire"])
+def test_a_version_that_waits_for_ever_holds_back_no_metric_once_it_is_raised_or_retired(
+    tmp_path: Path, way_out: str
+) -> None:
+    """A transaction is all or nothing: what one version withholds keeps back all that its partition makes."""
+    other = (
+        MEAN + '[[metric]]\nname = "n"\ntopic = "events"\nuser = "u"\nvalue = "x"\ntime = "t"\nrange = [0, 1]\n' + MEAN
+    )
+    with app_of(tmp_path, GROUPS, ELSEWHERE) as app:
+        # given a file whose releases the topic does not make, and a metric beside it that no file has met
+        Run(app, HALF).finish()
+        shown = app.rows
+        app.config.write_text(app.config.read_text() + other[len(MEAN) :])
+        worker = Worker(app)
+        worker.finish()
+        assert worker.withheld == {"m/1"}
+        assert app.rows == shown
+        # when an operator raises the version, or retires the metric, and starts the worker again
+        if way_out == "raise":
+            app.config.write_text(app.config.read_text().replace('name = "m"', 'name = "m"\nversion = 2'))
+        else:
+            with Ledger.open(f"sqlite:///{tmp_path}/log.db") as ledger:
+                ledger.retire("shoal", "m", 1)
+            text = app.config.read_text()
+            begin = text.index("[[metric]]")
+            app.config.write_text(text[:begin] + text[text.index("[[metric]]", begin + 1) :])
+        app.add(event("user1", 0.5, 60 + number) for number in range(0, 40, 10))
+        worker = Worker(app)
+        worker.finish()
+        # then all others go on where they were, and nothing waits
+        assert worker.withheld == set()
+        made = [orjson.loads(row) for row in app.rows - shown]
+        seqs = {one["seq"]: one["at"] for one in made if one["metric"] == "n"}
+        assert list(sorted(seqs)) == list(range(1, len(seqs) + 1))
+        assert seqs[1] == "1970-01-01T00:00:10Z", "from the first event on"
+        others = {(one["metric"], one["version"]) for one in made if one["metric"] != "n"}
+        assert others == ({("m", 2)} if way_out == "raise" else set())
+
+
 @pytest.mark.parametrize("crashes", [False, True])
 def test_workers_wait_for_one_another(tmp_path: Path, crashes: bool) -> None:
     """What one partition must make again holds back the new releases of every other one."""

@@ -5,7 +5,7 @@ real ones. So a test can put the steps of several runs and workers into any orde
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +124,11 @@ class App:
             return call()
 
         return transaction
+
+    def add(self, events: Iterable[bytes]) -> None:
+        """More events come to the topic."""
+        for raw in events:
+            self.topics.events.append(Record(len(self.topics.events), raw))
 
     def publish(self, values: Sequence[bytes]) -> None:
         for value in values:
