@@ -185,7 +185,7 @@ class Packing(Protocol):
 
 
 class Statistic(Protocol):
-    """All public parameters of a statistic; most read one value, are chosen by keys alone, and never rest."""
+    """All public parameters of a statistic; most read one value, and are chosen by keys alone."""
 
     @property
     def grids(self) -> tuple[Grid, ...]: ...  # that the coordinates of a sample are clipped to
@@ -202,8 +202,4 @@ class Statistic(Protocol):
 
     def chosen(self) -> list[str] | None:
         """The choices made by floats, which the digest of the parameters covers besides the metric's keys."""
-        return None
-
-    def rest(self, max_gap: int) -> int | None:
-        """The steps of silence after which a group rests, if it is released at every step; None if it is not."""
         return None

@@ -2,15 +2,16 @@
 
 In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions. How many
 messages there are, and where they are cut, is decided by pattern alone: a row or cell is reckoned with the most bytes
-that it can take, and merged samples with the most cells that they can fill (`merged_cells.py`).
+that it can take. Samples that are summed over users fall into cells: their level, which is pattern, and a part of it,
+which may be the bucket of a value. So how many cells are filled depends on values, and nothing that leaves a worker may
+be decided by it: merged samples are reckoned with the most cells that so many of them can fill.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
-from shoal.stream.merged_cells import add_samples, most_cells
 from shoal.stream.topic import Metric, TopicPlan
 
 # Of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million.
@@ -191,3 +192,25 @@ def _cells_cost(cells: dict[str, list[int]]) -> int:
 def _cost(least: int, total: Any) -> int:
     """Bytes of a row or cell."""
     return least + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)
+
+
+def most_cells(samples: Mapping[int, int], parts: int) -> int:
+    """The most cells that samples by level can fill, where a level has so many parts.
+
+    >>> most_cells({0: 3, 5: 1000}, parts=64)
+    67
+    """
+    return sum(min(count, parts) for count in samples.values())
+
+
+def add_samples(samples: dict[int, int], flat: Sequence[Any]) -> None:
+    """Count those of [cell, samples, total, ...] by level.
+
+    >>> samples = {0: 1}
+    >>> add_samples(samples, [3, 2, 70, 259, 1, 5])
+    >>> samples
+    {0: 3, 1: 1}
+    """
+    for cell, count in zip(flat[::3], flat[1::3], strict=True):
+        level = cell >> PART_BITS
+        samples[level] = samples.get(level, 0) + count

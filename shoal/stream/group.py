@@ -1,15 +1,15 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from shoal.mechanisms.decayed_sum.statistic import StepReleaser
-from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, LevelState
+from shoal.mechanisms.groups import Groups
+from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, Estimate
 from shoal.models.chain import FIRST, chain
 from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
 from shoal.models.times import iso
-from shoal.stream.topic import AnyReleaser, Metric
+from shoal.stream.topic import Metric
 
 
 class Release(NamedTuple):
@@ -48,56 +48,31 @@ class Released:
 
 @dataclass(slots=True)
 class GroupState:
-    """One group of one metric."""
+    """One group of one metric: what it has released."""
 
     metric: Metric
     group: str | None
-    releaser: AnyReleaser
+    groups: Groups  # that have its state
     seq: int = 0
     chain: bytes = FIRST
-    tick: int | None = None  # of what is released at every step: the last one that was
-    active: int = 0  # and the last one in which something came
     written: int = 0  # checksum of the head that the changelog has; 0: none
 
     def head(self) -> dict[str, Any]:
-        """The state, but for what the releaser keeps."""
-        steps = {"tick": self.tick, "active": self.active} if self.metric.rest else {}
-        return {"seq": self.seq, "chain": self.chain.hex(), "releaser": self.releaser.head()} | steps
+        """The state, but for what the statistic keeps."""
+        return {"seq": self.seq, "chain": self.chain.hex()} | self.groups.head(self.group or "")
 
     def level(self, level: int) -> dict[str, Any] | None:
-        """What one level of the releaser holds; None if it has no such level."""
-        levels: Sequence[LevelState] = getattr(self.releaser, "levels", ())
-        return levels[level]._asdict() if 0 <= level < len(levels) else None
+        """What one level of the group holds; None if it has no such level."""
+        return self.groups.level(self.group or "", level)
 
     def restore(self, head: dict[str, Any], kept: Iterable[Contribution]) -> None:
         """Take the state over."""
         self.seq, self.chain = head["seq"], bytes.fromhex(head["chain"])
-        self.tick, self.active = head.get("tick"), head.get("active", 0)
-        self.releaser.restore(head["releaser"], kept)
+        self.groups.restore(self.group or "", head, kept)
 
-    def step_to(self, tick: int, *, active: bool) -> None:
-        """The next step to be released is this one; steps between, in which the group rested, hold nothing."""
-        if not isinstance(self.releaser, StepReleaser):
-            return
-        if self.tick is not None and tick > self.tick + 1:
-            self.releaser.skip(tick - self.tick - 1)
-        self.tick, self.active = tick, tick if active else self.active
-
-    @property
-    def next_tick(self) -> int | None:
-        """The step that is due even if nothing comes in it; None: there is none."""
-        rest = self.metric.rest
-        if rest is None or self.tick is None or self.tick - self.active >= rest:
-            return None
-        return self.tick + 1
-
-    def add(self, contributions: Iterable[Contribution], at: int) -> list[Activated]:
-        """Hand a tick's contributions to the releaser, in canonical order; what they activated."""
-        section = self.metric.section
-        key = record_key(section.name, self.group).encode()
-        add = self.releaser.add
-        activations = [activation for contribution in contributions for activation in add(contribution)]
-        activations += self.releaser.close()
+    def activated(self, activations: Iterable[Activation], at: int) -> list[Activated]:
+        """The records of what a tick activated."""
+        key = record_key(self.metric.section.name, self.group).encode()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
     def _activation_bytes(self, activation: Activation, at: int) -> bytes:
@@ -107,9 +82,9 @@ class GroupState:
             activation.prior, float(activation.epsilon), activation.samples,
         )  # fmt: skip
 
-    def next_release(self, at: int) -> bytes:
+    def next_release(self, made: Estimate | None, at: int) -> bytes:
         """The bytes of the group's next release; it is then the last one."""
-        estimate = self.releaser.estimate() or NO_ESTIMATE
+        estimate = made or NO_ESTIMATE
         section = self.metric.section
         self.seq += 1
         fields: dict[str, Any] = {

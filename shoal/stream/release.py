@@ -3,11 +3,10 @@
 `ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes it once the clock
 has passed its end, and gives them to the group's releaser in canonical order (`every = "contribution"`: in log order).
 
-A slot is computed as a whole (`closing.py`), from rows that wait under the metric's own key, and makes a release per
-cell. What comes after its slot, as its partition was held to be idle, does not count: its unit would move two slots.
-
 A long closing is done in pieces: what is due is a function of the state, so any transaction may end between two groups,
-and a successor goes on with the rest before it reads another message.
+and a successor goes on with the rest before it reads another message. What a release was made of waits in the changelog
+until it is released. A slot is computed as a whole from rows that wait under the metric's own key, and makes a release
+per cell; these rows wait until the last one is released, and the state says which cell was the last.
 """
 
 import hashlib
@@ -18,21 +17,19 @@ from typing import Any
 
 import orjson
 
-from shoal.mechanisms.slot.statistic import CellReleaser
+from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.chain import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks, TopicClocks
-from shoal.stream.closing import Closings
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import Activated, GroupState, Release, Released
 from shoal.stream.guard import Guard, Published, Unmade, check_last
 from shoal.stream.machine import Record
-from shoal.stream.release_state import Entry, ReleaseChangelog, Restored, kept_name
+from shoal.stream.release_state import Entry, ReleaseChangelog, Rereading, Restored, kept_name, reached_entry
 from shoal.stream.state_mark import lacks
-from shoal.stream.state_repair import Rereading
-from shoal.stream.tick_queue import Waiting
+from shoal.stream.tick_queue import Closing, Waiting
 from shoal.stream.topic import Metric, TopicPlan
 
 RELEASES_PER_TRANSACTION = 50_000
@@ -71,7 +68,11 @@ class ReleasePartition:
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
-        self._closings = Closings()
+        self._groups_of = {label: metric.groups() for label, (_, metric) in self._metrics.items()}
+        self._closings = {
+            label: Closing(label, metric.every or 1, self._groups_of[label], self._waiting)
+            for label, (_, metric) in self._metrics.items()
+        }
         self._changelog = ReleaseChangelog(self._where(), log_id)
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
@@ -80,7 +81,6 @@ class ReleasePartition:
         self._clear()
 
     def _clear(self) -> None:
-        self._closed: list[bytes] = []  # names of what waited in the changelog and waits no more
         self._changed: dict[str, GroupState] = {}
         self._releases: list[Release] = []
         self._activations: list[Activated] = []
@@ -112,11 +112,11 @@ class ReleasePartition:
         known = {label: self._metrics[label][0].topic for label in labels}
         self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
         self.next_offset = self._rereading.position(mark)
-        self._due = {label for label in self._metrics if self._waiting.first(label) is not None}
+        self._due = {label for label in self._metrics if self._closings[label].due() is not None}
 
     def _restore_groups(self, found: Restored) -> None:
         for label, value in found.reached:
-            self._closings.restore(label, value)
+            self._closings[label].reached = orjson.loads(value)
         for key, name, value in found.waiting:
             if (waits := self._group(key)) is not None:
                 self._waiting.restore(waits.metric.label, name, value)
@@ -127,7 +127,6 @@ class ReleasePartition:
             state.restore(head, found.kept.get(key, ()))
             state.written = found.sums[key]
             self._guard.restored(state.metric.label, state.group or "", state.seq)
-            self._expect(state, key)
 
     def held(self, metric: str, group: str | None = None, level: int | None = None) -> dict[str, Any] | None:
         """What a group has released last and what its releaser holds, or one level of it; None: there is no such."""
@@ -152,7 +151,7 @@ class ReleasePartition:
                     return None
                 raise FailStop(lacks(self._where(), f"metric {label}"))
             metric = self._metrics[label][1]
-            state = GroupState(metric, group or None, metric.releaser(group or None))
+            state = GroupState(metric, group or None, self._groups_of[label])
             self._groups[key] = state
         return state
 
@@ -261,7 +260,9 @@ class ReleasePartition:
         every = state.metric.every
         if every is None:
             for row in rows:
-                self._add(key, state, [Contribution(*row)], row[0])
+                for closed in state.groups.close(row[0], [(state.group or "", [Contribution(*row)])]):
+                    if closed is not None:
+                        self._publish(key, closed, row[0])
             return
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
@@ -279,13 +280,16 @@ class ReleasePartition:
                 self._waiting.add_cells(state.metric.label, key, opened, flat)
 
     def _open_tick(self, metric: Metric, tick: int, samples: Iterable[int]) -> int | None:
-        """The tick; if it is past, as its partition was held to be idle, the one that is open now, or of slots none."""
+        """The tick; if it is past, as its partition was held to be idle, the one that is open now.
+
+        None where each unit has releases of its own: there it would move those of two units.
+        """
         acted, every = self._clock_of.get(metric.label), metric.every or 1
         if acted is None or tick >= acted // every:
             return tick
         # Samples, not rows: how many parts a tick has may depend on values.
         self.counters["woke_late"] += sum(samples)
-        return None if metric.section.is_slotted else acted // every
+        return None if metric.section.kind.apart else acted // every
 
     def _advance(self, topic: str) -> None:
         """Note which metrics the topic's clocks have made due."""
@@ -312,56 +316,22 @@ class ReleasePartition:
 
     def _close_one(self, label: str) -> None:
         """Close one group of the metric's earliest due tick, or find that none is due."""
-        metric = self._metrics[label][1]
-        if label in self._closings:
-            self._close_cell(label, metric)
-            return
-        every = metric.every or 1
-        acted = self._clock_of.get(label)
-        first = self._waiting.first(label)
-        if first is None or acted is None or (first + 1) * every > acted:
+        going_on = self._closings[label].go_on(self._clock_of.get(label))
+        if going_on is None:
             self._due.discard(label)
             return
-        if metric.section.is_slotted:
-            # It waits until it is closed: a transaction may end before that.
-            self._closings.begin(metric, first, self._waiting.peek(label))
-            return
-        due = self._waiting.pop(label, every)
-        self._closed += due.written
-        state = self._groups[due.key]
-        state.step_to(due.tick, active=bool(due.contributions))
-        self._add(due.key, state, due.contributions, (due.tick + 1) * every)
-        self._expect(state, due.key)
+        at, closed = going_on
+        if closed is not None:
+            self._publish(f"{label}|{closed.group}", closed, at)
 
-    def _close_cell(self, label: str, metric: Metric) -> None:
-        """Go on with a slot's closing: publish its next cell, if it is ready."""
-        every = metric.every or 1
-        slot, found = self._closings.go_on(label)
-        if label not in self._closings:
-            self._closed += self._waiting.drop(label)
-        if found is None:
-            return
-        key = f"{label}|{found.cell}"
+    def _publish(self, key: str, closed: Closed, at: int) -> None:
+        """The group's next release, and what its tick activated."""
         state = self._group(key)
-        if state is not None and isinstance(state.releaser, CellReleaser):
-            state.releaser.last = found
-            self._publish(key, state, (slot + 1) * every)
-
-    def _expect(self, state: GroupState, key: str) -> None:
-        """Of what is released at every step, the next one is due."""
-        tick = state.next_tick
-        if tick is not None:
-            self._waiting.expect(state.metric.label, key, tick)
-
-    def _add(self, key: str, state: GroupState, contributions: list[Contribution], at: int) -> None:
-        """Hand contributions to the releaser, in canonical order, and publish what it makes of them."""
-        activations = state.add(contributions, at)
+        if state is None:
+            return
+        activations = state.activated(closed.activations, at)
         self._activations += activations
-        self._publish(key, state, at, activations)
-
-    def _publish(self, key: str, state: GroupState, at: int, activations: Iterable[Activated] = ()) -> None:
-        """The group's next release."""
-        release = state.next_release(at)
+        release = state.next_release(closed.estimate, at)
         self._guard.check(state, release, activations)
         self.published_count += 1
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
@@ -373,7 +343,7 @@ class ReleasePartition:
 
     def take(self) -> Released | None:
         """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._releases or self._closed) or self.withheld:
+        if self.next_offset is None or not (self._events or self._releases or self._waiting.dropped) or self.withheld:
             return None
         self._guard.taken()
         released = Released(self._releases, self._activations, self._entries(), self.next_offset, self._events)
@@ -382,15 +352,21 @@ class ReleasePartition:
 
     def _entries(self) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
-        groups = [(key, state, *state.releaser.take_changes()) for key, state in self._changed.items()]
+        changes = {
+            f"{label}|{change.group}": change
+            for label, groups in self._groups_of.items()
+            for change in groups.changes()
+        }
         if not self._durable:
+            self._waiting.dropped.clear()
             return []
-        entries: list[Entry] = [(name, None) for name in self._closed]
-        entries += self._waiting.take_changes()
-        for key, _, written, dropped in groups:
+        entries = self._waiting.take_changes()
+        for key in self._changed:
+            _, written, dropped = changes[key]
             entries += [(kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
             entries += [(kept_name(key, level, pseudonym), None) for level, pseudonym in dropped]
-        entries += self._closings.entries()
+        open_ones = [(label, closing.reached) for label, closing in self._closings.items() if closing.is_open]
+        entries += [reached_entry(label, reached) for label, reached in open_ones if reached is not None]
         return self._changelog.write(entries, self._changed.items(), self._mark())
 
     def _mark(self) -> dict[str, Any]:

@@ -1,19 +1,20 @@
 """What waits for its tick: contributions by (metric, tick, group), and which of them is due next.
 
 Rows wait one by one; partials add up, cell by cell, whatever pieces they came in. Ticks come out in time order, their
-groups in the order of their names. What is released at every step is due in ticks, too, in which nothing came.
+groups in the order of their names, and wait until they are dropped: a transaction may end before that.
 """
 
 import heapq
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
+from shoal.mechanisms.groups import Closed, Groups
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK, Contribution
 from shoal.models.records import Row
-from shoal.stream.merged_cells import add_samples, most_cells
+from shoal.stream.contributions import add_samples, most_cells
 
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
 CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
@@ -87,27 +88,20 @@ class Cells:
         ]
 
 
-class Due(NamedTuple):
-    """One group's tick, complete."""
-
-    tick: int
-    key: str
-    contributions: list[Contribution]  # in canonical order
-    written: list[bytes]  # names of what the changelog may have of it
-
-
 class Waiting:
     """The waiting contributions of all metrics and groups of one partition."""
 
     def __init__(self, parts: Mapping[str, int]) -> None:
         """`parts` says of each metric how many a level of merged samples has."""
         self.count = 0  # rows that wait, and cells: as many as the pattern allows, for values must not pace a source
+        self.dropped: list[bytes] = []  # names of what waited in the changelog and waits no more
         self._parts = parts
         self._rows: dict[Place, list[Row]] = {}
         self._cells: dict[Place, Cells] = {}
         self._unwritten: dict[Place, int] = {}  # index of the first row that the changelog lacks
         self._changed: dict[Place, Cells] = {}
-        self._due: dict[str, list[tuple[int, str]]] = {label: [] for label in parts}  # heaps of (tick, key)
+        self._ticks: dict[str, list[int]] = {label: [] for label in parts}  # heaps
+        self._keys: dict[tuple[str, int], set[str]] = {}  # by label and tick
 
     def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
         """Let contributions wait."""
@@ -150,17 +144,18 @@ class Waiting:
         rows = self._rows.get(place)
         if rows is not None:
             return rows
-        self.expect(label, *place)
+        key, tick = place
+        if (label, tick) not in self._keys:
+            self._keys[label, tick] = set()
+            heapq.heappush(self._ticks[label], tick)
+        self._keys[label, tick].add(key)
         opened = self._rows[place] = []
         return opened
 
-    def expect(self, label: str, key: str, tick: int) -> None:
-        """A group's tick is due in its turn, whatever comes in it."""
-        heapq.heappush(self._due[label], (tick, key))
-
-    def take_changes(self) -> list[tuple[bytes, bytes]]:
-        """For the changelog: all that still waits and is not what an earlier call gave; most closes before one."""
-        changes = [
+    def take_changes(self) -> list[tuple[bytes, bytes | None]]:
+        """For the changelog: what waits no more, and what still does and no earlier call gave; most closes before."""
+        changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
+        changes += [
             (_row_name(place, row), orjson.dumps(row[4:]))
             for place, first in self._unwritten.items()
             for row in self._rows[place][first:]
@@ -170,45 +165,91 @@ class Waiting:
             for place, cells in self._changed.items()
             for chunk, flat in cells.take_changes()
         ]
-        self._unwritten, self._changed = {}, {}
+        self.dropped, self._unwritten, self._changed = [], {}, {}
         return changes
 
     def first(self, label: str) -> int | None:
-        """The metric's earliest tick in which a group is due."""
-        due = self._due[label]
-        return due[0][0] if due else None
+        """The metric's earliest tick in which something came."""
+        ticks = self._ticks[label]
+        return ticks[0] if ticks else None
 
-    def peek(self, label: str) -> list[Contribution]:
-        """The rows of the earliest tick's next group, in canonical order; they go on waiting."""
-        tick, key = self._due[label][0]
-        return list(map(Contribution._make, sorted(self._rows.get((key, tick), []), key=CANONICAL)))
+    def rows(self, label: str, tick: int, every: int) -> Iterator[tuple[str, list[Contribution]]]:
+        """Group and contributions of each group in a tick of this length, in the order of names; they go on waiting."""
+        for key in sorted(self._keys.get((label, tick), ())):
+            rows, cells = self._rows[key, tick], self._cells.get((key, tick)) or Cells()
+            waiting = map(Contribution._make, sorted(rows, key=CANONICAL))
+            # What was merged has no pseudonym, and comes first.
+            yield key[len(label) + 1 :], [*cells.contributions(tick * every), *waiting]
 
-    def _take_due(self, label: str) -> Place:
-        """The earliest tick's next group, which is due no more."""
-        due = self._due[label]
-        first = heapq.heappop(due)
-        while due and due[0] == first:  # expected, and something came
-            heapq.heappop(due)
-        return first[1], first[0]
+    def drop(self, label: str, tick: int, group: str | None = None) -> int:
+        """What waits of a group, or of the whole tick, has been used; of how many groups that was."""
+        keys = self._keys.get((label, tick), set())
+        used = sorted(keys) if group is None else [key for key in (f"{label}|{group}",) if key in keys]
+        self.dropped += [name for key in used for name in self._forget(label, (key, tick))]
+        keys.difference_update(used)
+        if used and not keys:
+            del self._keys[label, tick]
+            heapq.heappop(self._ticks[label])  # ticks are used up in their order
+        return len(used)
 
-    def drop(self, label: str) -> list[bytes]:
-        """The earliest tick's next group has been made of its rows: names of what the changelog may have of them."""
-        place = self._take_due(label)
-        rows = self._rows.pop(place, [])
-        self.count -= len(rows)
-        return [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
-
-    def pop(self, label: str, every: int) -> Due:
-        """The earliest tick's next group; a tick is so long."""
-        place = key, tick = self._take_due(label)
-        rows, cells = self._rows.pop(place, []), self._cells.pop(place, None) or Cells()
+    def _forget(self, label: str, place: Place) -> list[bytes]:
+        rows, cells = self._rows.pop(place), self._cells.pop(place, None) or Cells()
         self._changed.pop(place, None)
         self.count -= len(rows) + most_cells(cells.samples, self._parts[label])
         written = [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
-        written += [_chunk_name(place, chunk) for chunk in cells.written]
-        rows.sort(key=CANONICAL)
-        # What was merged has no pseudonym, and comes first.
-        return Due(tick, key, cells.contributions(tick * every) + list(map(Contribution._make, rows)), written)
+        return written + [_chunk_name(place, chunk) for chunk in cells.written]
+
+
+class Closing:
+    """The ticks of one metric, closed one after the other, group by group.
+
+    A closing may take seconds. What waits for a tick is dropped as it is used, so that a transaction may end between
+    two groups; what several groups are made of waits until the last one is, and the state says which was made so far.
+    """
+
+    def __init__(self, label: str, every: int, groups: Groups, waiting: Waiting) -> None:
+        self.reached: tuple[int, str] | None = None  # tick and group that was made of what others are made of, too
+        self._label, self._every, self._groups, self._waiting = label, every, groups, waiting
+        self._open: tuple[int, Iterator[Closed | None]] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a tick is being closed."""
+        return self._open is not None
+
+    def due(self) -> int | None:
+        """The earliest tick in which a group is to be released."""
+        ticks = self._waiting.first(self._label), self._groups.due()
+        return min((tick for tick in ticks if tick is not None), default=None)
+
+    def go_on(self, clock: int | None) -> tuple[int, Closed | None] | None:
+        """End of the tick, and its next group if one is ready; None: no tick has ended by the clock."""
+        while opened := self._open or self._begin(clock):
+            tick, closing = opened
+            end = (tick + 1) * self._every
+            for closed in closing:
+                if closed is not None:
+                    self._use(tick, closed)
+                return end, closed
+            self._open = None
+            if self._waiting.drop(self._label, tick):
+                return end, None
+        return None
+
+    def _begin(self, clock: int | None) -> tuple[int, Iterator[Closed | None]] | None:
+        tick = self.due()
+        if tick is None or clock is None or (tick + 1) * self._every > clock:
+            return None
+        before, group = self.reached or (None, None)
+        rows = self._waiting.rows(self._label, tick, self._every)
+        self._open = tick, self._groups.close(tick, rows, group if before == tick else None)
+        return self._open
+
+    def _use(self, tick: int, closed: Closed) -> None:
+        if closed.is_part:
+            self.reached = tick, closed.group
+        else:
+            self._waiting.drop(self._label, tick, closed.group)
 
 
 def _sum(one: Any, other: Any) -> Any:

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.mechanisms.continual_mean.coordinates import CoordinatesReleaser
-from shoal.mechanisms.decayed_sum.statistic import StepReleaser
+from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.kinds import Mechanism, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
-from shoal.mechanisms.slot.statistic import CellReleaser
-from shoal.mechanisms.statistic import Bounder, Releaser
+from shoal.mechanisms.statistic import Bounder
 from shoal.models.cells import Reader, cell_reader
 from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config
@@ -24,7 +22,6 @@ from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
 ClockIdentity = tuple[str | None, int, bool, int, int]
-AnyReleaser = Releaser | CoordinatesReleaser | StepReleaser | CellReleaser
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +63,15 @@ class Metric:
     place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
     name: str
     every: int | None  # microseconds of a tick or step; None: a release per contribution
-    rest: int | None  # of what is released at every step: how many steps of silence there are before it rests
 
     @property
     def label(self) -> str:
         """Name and version: what the state calls it."""
         return f"{self.section.name}/{self.section.version}"
 
-    def releaser(self, group: str | None) -> AnyReleaser:
-        """A fresh releaser for one group."""
-        return self.parameters.releaser(self.key, (group or "").encode())
+    def groups(self) -> Groups:
+        """Fresh groups, for one contributions partition."""
+        return self.parameters.in_groups(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +172,6 @@ def _metric(config: Config, section: MetricSection, index: int, clock: int, secr
         place_of=_place_of(section),
         name=section.name,
         every=section.cadence,
-        rest=mechanism.rest(section.max_gap),
     )
 
 

@@ -63,11 +63,13 @@ def test_releases_at_ticks_are_those_of_the_file_runner(algorithm: str) -> None:
     metric, data, released, names = given(algorithm, "37s")
     every = metric.every or 0
     # when the contributions are made from arrays, and handed to the group as the agents do it
-    state = GroupState(metric, None, metric.releaser(None))
+    groups = metric.groups()
+    state = GroupState(metric, None, groups)
     made = []
     for tick, contributions in ticks(bound(metric.parameters.bounder(), data), data.time, every, names):
-        state.add(contributions, (tick + 1) * every)
-        made.append(state.next_release((tick + 1) * every))
+        for closed in groups.close(tick, [("", contributions)]):
+            assert closed is not None
+            made.append(state.next_release(closed.estimate, (tick + 1) * every))
     # then the releases are the same
     assert made == released
     # and what the benchmark looks at is what they say
@@ -77,13 +79,15 @@ def test_releases_at_ticks_are_those_of_the_file_runner(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_releases_per_contribution_are_those_of_the_file_runner(algorithm: str) -> None:
     metric, data, released, names = given(algorithm, "contribution")
-    state = GroupState(metric, None, metric.releaser(None))
+    groups = metric.groups()
+    state = GroupState(metric, None, groups)
     contributions = bound(metric.parameters.bounder(), data).rows(slice(None), data.time, names)
 
     def made() -> Iterator[bytes]:
         for contribution in contributions:
-            state.add([contribution], contribution.effective)
-            yield state.next_release(contribution.effective)
+            for closed in groups.close(contribution.effective, [("", [contribution])]):
+                assert closed is not None
+                yield state.next_release(closed.estimate, contribution.effective)
 
     assert list(made()) == released
     assert_looks_agree(metric, data, released, names, Cadence("", None))

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
-from shoal.mechanisms.continual_mean.coordinates import Coordinates, CoordinatesReleaser
+from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.given_prior import GivenPrior
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
@@ -26,6 +26,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.selection.median import median_bin
+from shoal.mechanisms.statistic import Estimate
 from shoal.stream.group import GroupState
 from shoal.stream.topic import Metric, plan_topic
 from tests.privacy.observing import Neighbours, Row, Watched, neighbours, raws, watch_file
@@ -141,10 +142,11 @@ class Heads:
             self.chosen.append(found if answers is None else next(answers))
             return self.chosen[-1]
 
-        def overhear(state: GroupState, at: int) -> bytes:
-            head = state.releaser.head()
-            self.sums[state.group].append(list(head[0] if isinstance(state.releaser, CoordinatesReleaser) else head[2]))
-            return next_release(state, at)
+        def overhear(state: GroupState, made: Estimate | None, at: int) -> bytes:
+            head = state.head()["releaser"]
+            is_joint = isinstance(state.metric.parameters, Coordinates)
+            self.sums[state.group].append(list(head[0] if is_joint else head[2]))
+            return next_release(state, made, at)
 
         with patch.object(full_module, "median_bin", choose), patch.object(GroupState, "next_release", overhear):
             return watch_file(cfg, raws(rows))

@@ -299,7 +299,8 @@ def test_no_repr_shows_a_key_or_a_password(folder):
             pass
         shown = [repr(session), repr(session.key), repr(plan), str(session.config), repr(plan.metrics)]
         for metric in plan.metrics:
-            releaser: Any = metric.releaser("here")
+            groups: Any = metric.groups()
+            releaser = groups.releaser("here")
             counters = getattr(releaser, "_counters", None) or [releaser._counter]
             shown += [repr(releaser), repr(metric.parameters), *map(repr, counters)]
     settings = KafkaSettings("localhost:9", "shoal", client={"sasl_plain_password": USER})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.file import Config
 from shoal.stream.parameters import parameters_of
 from shoal.stream.release import ReleasePartition
@@ -248,5 +249,7 @@ def test_state_without_this_metrics_steps_cannot_be_another_ones():
     machine = ReleasePartition([plan], 0, idle_after=1)
     machine.start(0)
     assert machine.clock_of("m0/1") is None
-    assert plan.metrics[0].rest == 1_000_000
+    mechanism = plan.metrics[0].parameters
+    assert isinstance(mechanism, Stepped)
+    assert mechanism.rest == 1_000_000
     assert Fraction(plan.metrics[0].section.epsilon) == 1

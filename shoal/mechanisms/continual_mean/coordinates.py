@@ -14,11 +14,12 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import EachAlone
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -101,6 +102,9 @@ class Coordinates(Statistic):
         """
         bounder = self.parts[0].bounder()
         return JointBounder(bounder, merges=bounder.merges and bounder.parts == 1)
+
+    def in_groups(self, key: bytes) -> EachAlone:
+        return EachAlone(partial(self.releaser, key))
 
     def releaser(self, key: bytes, group: bytes) -> "CoordinatesReleaser":
         return CoordinatesReleaser([part.releaser(key, group, index) for index, part in enumerate(self.parts)])

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import EachAlone
 from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, Releaser, Statistic
 from shoal.mechanisms.workload import Pattern
 
@@ -69,6 +71,9 @@ class MeanParameters(Statistic):
         releases: over the whole time, evenly; None: one per contribution. spread: part of the range that values lie in.
         """
         return Counted(self, pattern)
+
+    def in_groups(self, key: bytes) -> EachAlone:
+        return EachAlone(partial(self.releaser, key))
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""

@@ -19,13 +19,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.decayed_sum import SUMS, keys
 from shoal.mechanisms.decayed_sum.accounts import EventAccounts, Rule, UnitAccounts
+from shoal.mechanisms.decayed_sum.groups import StepGroups
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
@@ -71,6 +72,7 @@ class Stepped(Statistic):
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # m: of a unit, in all groups together
     clamps: bool = False  # a mean that is published lies in the range
+    max_gap: int = 1  # steps without a sample in which a group is released all the same
     _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +137,7 @@ class Stepped(Statistic):
             max_contributions=spec.contribution_limit,
             grid=ONE if count else Grid(*spec.ranges[0], spec.grid),
             clamps=keys.is_clamped(spec),
+            max_gap=spec.max_gap,
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -172,12 +175,16 @@ class Stepped(Statistic):
     def grids(self) -> tuple[Grid, ...]:
         return (self.sample_grid,)
 
-    def rest(self, max_gap: int) -> int:
-        """`max_gap`, but never while a window still holds anything."""
-        return max(max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
+    @property
+    def rest(self) -> int:
+        """Steps of silence after which a group rests: `max_gap`, but never while a window still holds anything."""
+        return max(self.max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
+
+    def in_groups(self, key: bytes) -> StepGroups:
+        return StepGroups(partial(self.releaser, key), self.rest)
 
     def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
         return StepReleaser(self, key, group)

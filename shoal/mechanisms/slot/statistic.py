@@ -20,13 +20,14 @@ from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import Change, Closed, Rows
 from shoal.mechanisms.slot import algorithms, keys, mean_variance
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Bounder, Contribution, Estimate, OneByOne, Statistic
+from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, Statistic
 
 Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
@@ -167,8 +168,8 @@ class Slotted(Statistic):
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
 
-    def releaser(self, key: bytes, group: bytes) -> "CellReleaser":
-        return CellReleaser()
+    def in_groups(self, key: bytes) -> "SlotGroups":
+        return SlotGroups(self, key)
 
     @property
     def slot_epsilon(self) -> Fraction:
@@ -250,33 +251,37 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
     return cells
 
 
-class CellReleaser:
-    """One cell from slot to slot: all it keeps is its next release."""
+class SlotGroups:
+    """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
 
-    __slots__ = ("last",)
+    def __init__(self, of: Slotted, key: bytes) -> None:
+        self._of, self._key = of, key
+        self._changed: dict[str, None] = {}
 
-    def __init__(self) -> None:
-        self.last: CellRelease | None = None
+    def due(self) -> int | None:
+        """A slot without samples releases nothing."""
+        return None
 
-    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Always raises TypeError: all cells of a slot are computed together."""
-        raise TypeError("a cell's contributions are computed with all of their slot")
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        """The cells of a slot, behind `after`; the slot is computed as a whole, from the contributions of all rows."""
+        contributions = [contribution for _, those in rows for contribution in those]
+        yield None
+        for release in self._of.cells(self._key, tick, contributions, after):
+            if release is None:
+                yield None
+            else:
+                self._changed[release.cell] = None
+                yield Closed(release.cell, release.published, is_part=True)
 
-    def close(self) -> tuple[Activation, ...]:
-        return ()
+    def changes(self) -> Iterator[Change]:
+        changed, self._changed = self._changed, {}
+        return map(Change, changed)
 
-    def estimate(self) -> Estimate | None:
-        return None if self.last is None else self.last.published
+    def head(self, group: str) -> dict[str, Any]:
+        return {"releaser": []}
 
-    @property
-    def kept(self) -> dict[tuple[int, str], Contribution]:
-        return {}
+    def level(self, group: str, level: int) -> None:
+        """A cell has no levels."""
 
-    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        return [], []
-
-    def head(self) -> list[Any]:
-        return []
-
-    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        """Do nothing: there is no state to take over."""
+    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
+        """Do nothing: a cell keeps nothing."""

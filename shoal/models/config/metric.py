@@ -232,14 +232,6 @@ class MetricSection(Section):
     of, forgets, cap = privacy_unit, decay_or_none, contribution_limit
 
     @property
-    def is_slotted(self) -> bool:
-        return self.kind.shared
-
-    @property
-    def is_stepped(self) -> bool:
-        return "sum" in self.kind.statistics
-
-    @property
     def expected_releases(self) -> int | None:
         """The releases expected of a group, as far as the configuration says."""
         if self.cadence is not None:

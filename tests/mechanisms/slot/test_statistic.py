@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import Change
 from shoal.mechanisms.noise.keyed import Bits
 from shoal.mechanisms.slot import statistic
 from shoal.mechanisms.slot.algorithms import MEANS, WITH_PRIOR
@@ -192,13 +193,16 @@ def test_a_range_whose_square_no_number_holds_is_refused_before_anything_is_rele
         slotted({"statistic": "slot-mean-variance", "algorithm": "baseline"}, grid=wide)
 
 
-def test_a_releaser_of_cells_keeps_nothing():
-    releaser = slotted(KINDS[0]).releaser(KEY, b"x")
-    assert releaser.estimate() is None
-    assert (releaser.kept, releaser.take_changes(), releaser.head(), releaser.close()) == ({}, ([], []), [], ())
-    releaser.restore([], [])
-    with pytest.raises(TypeError, match="all of their slot"):
-        releaser.add(contributions({"a": {"x": [1]}})[0])
+def test_cells_keep_nothing_but_say_which_of_them_were_released():
+    groups = slotted(KINDS[0]).in_groups(KEY)
+    groups.restore("x", groups.head("x"), [])
+    rows = [("", contributions({"a": {"x": [1], "y": [2]}, "b": {"z": [3]}}))]
+    closed = [one for one in groups.close(3, rows) if one is not None]
+    assert ([one.group for one in closed], {one.is_part for one in closed}) == (["x", "y", "z"], {True})
+    assert [one.group for one in groups.close(3, rows, after="y") if one is not None] == ["z"]
+    assert list(groups.changes()) == [Change("x"), Change("y"), Change("z")]
+    assert (list(groups.changes()), groups.due(), groups.level("x", 0)) == ([], None, None)
+    assert groups.head("x") == {"releaser": []}
     assert slotted(KINDS[0]).bounder().max_contributions == 1
     assert slotted(KINDS[0]).sample_grid == GRID
 

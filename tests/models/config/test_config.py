@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 
@@ -237,7 +238,7 @@ def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_pat
 
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
     metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
-    assert (metric.cadence, metric.expected_releases, metric.cap, metric.is_stepped) == (3_600_000_000, 720, 64, True)
+    assert (metric.cadence, metric.expected_releases, metric.cap, metric.kind) == (3_600_000_000, 720, 64, Stepped)
     event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
     assert (event.metric[0].cap, event.metric[0].of.is_event, event.unit) == (1, True, "event")
     assert load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-day"'))).unit == "user-day"

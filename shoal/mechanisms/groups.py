@@ -1,0 +1,109 @@
+"""Groups: what becomes of a tick, for all groups of one metric in one contributions partition. A cell is a group.
+
+`stream` says which tick is over and hands out its contributions; a statistic says which groups are released, and with
+what. Ticks are numbers. Most statistics compute each group by itself, with a releaser of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState, Releaser
+
+Rows = Iterable[tuple[str, list[Contribution]]]  # group ("" without one) and contributions in canonical order, by name
+
+
+class Closed(NamedTuple):
+    """A group whose tick is complete."""
+
+    group: str  # "" without one
+    estimate: Estimate | None  # None: there is none yet
+    activations: Sequence[Activation] = ()
+    is_part: bool = False  # others are made of the same contributions, which wait until the tick is closed
+
+
+class Change(NamedTuple):
+    """What became of a group's state besides its head."""
+
+    group: str
+    written: Sequence[Contribution] = ()
+    dropped: Sequence[tuple[int, str]] = ()  # level and pseudonym
+
+
+class Groups(Protocol):
+    """All groups of one metric in one contributions partition."""
+
+    def due(self) -> int | None:
+        """The earliest tick in which a group is released though nothing may come; None: there is none."""
+        ...
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        """The groups that are released, in the order of their names; None gives the loop back.
+
+        A transaction may end before any of them. A successor is given the contributions that still wait, and, if a part
+        of what is made of them was released, the last group that was: it goes on behind it.
+        """
+        ...
+
+    def changes(self) -> Iterator[Change]:
+        """Of the groups that were closed since the last call."""
+        ...
+
+    def head(self, group: str) -> dict[str, Any]:
+        """The state of a group but for what it keeps: a bounded object of ints, strings and lists."""
+        ...
+
+    def level(self, group: str, level: int) -> dict[str, Any] | None:
+        """What one level of a group holds; None if it has no such level."""
+        ...
+
+    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
+        """Let a group be the one that had this head and kept this."""
+        ...
+
+
+class EachAlone:
+    """Groups that are computed each by itself."""
+
+    def __init__(self, make: Callable[[bytes], Releaser]) -> None:
+        self._make = make  # a fresh releaser of a group
+        self._releasers: dict[str, Releaser] = {}
+        self._changed: dict[str, None] = {}
+
+    def releaser(self, group: str) -> Releaser:
+        """A group's releaser, made on first sight."""
+        releaser = self._releasers.get(group)
+        if releaser is None:
+            releaser = self._releasers[group] = self._make(group.encode())
+        return releaser
+
+    def due(self) -> int | None:
+        """None: without contributions nothing is released."""
+        return None
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        """The groups in which something came; those that were released are not among them again."""
+        for group, contributions in rows:
+            yield self._close(group, contributions)
+
+    def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
+        releaser = self.releaser(group)
+        add = releaser.add
+        activations = [activation for contribution in contributions for activation in add(contribution)]
+        activations += releaser.close()
+        self._changed[group] = None
+        return Closed(group, releaser.estimate(), activations)
+
+    def changes(self) -> Iterator[Change]:
+        changed, self._changed = self._changed, {}
+        for group in changed:
+            yield Change(group, *self._releasers[group].take_changes())
+
+    def head(self, group: str) -> dict[str, Any]:
+        return {"releaser": self.releaser(group).head()}
+
+    def level(self, group: str, level: int) -> dict[str, Any] | None:
+        levels: Sequence[LevelState] = getattr(self.releaser(group), "levels", ())
+        return levels[level]._asdict() if 0 <= level < len(levels) else None
+
+    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
+        self.releaser(group).restore(head["releaser"], kept)
