@@ -59,9 +59,9 @@ def report(connection: Connection) -> BudgetReport | None:
     budget = connection.execute(select(Budget.epsilon, Budget.delta, Budget.unit)).one_or_none()
     if budget is None:
         return None
-    place = (MetricVersion.app, MetricVersion.metric, MetricVersion.version)
-    wanted = select(*place, MetricVersion.state, MetricVersion.charge_epsilon, MetricVersion.charge_delta)
-    charges = [Charge(*row) for row in connection.execute(wanted.order_by(*place))]
+    key = (MetricVersion.app, MetricVersion.metric, MetricVersion.version)
+    wanted = select(*key, MetricVersion.state, MetricVersion.charge_epsilon, MetricVersion.charge_delta)
+    charges = [Charge(*row) for row in connection.execute(wanted.order_by(*key))]
     return BudgetReport(budget.epsilon, budget.delta, budget.unit, tuple(charges))
 
 

@@ -6,7 +6,7 @@ that have done so, and is asked as long as a version waits. If the database is a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, Head
@@ -15,8 +15,7 @@ from shoal.models.records import record_key
 from shoal.stream.topic import TopicPlan
 
 
-@dataclass(frozen=True)
-class VersionPartition:
+class VersionPartition(NamedTuple):
     """One version in one partition of the contributions."""
 
     version: Version
@@ -55,9 +54,9 @@ class MadeAgain:
     def ask(self, made: Iterable[VersionPartition]) -> None:
         """Report to the ledger what partitions of this worker have made again, and learn of the others."""
         new: dict[Version, set[int]] = {}
-        for place in made:
-            if place.partition not in self._open.get(place.version, {place.partition}):
-                new.setdefault(place.version, set()).add(place.partition)
+        for version, partition in made:
+            if partition not in self._open.get(version, {partition}):
+                new.setdefault(version, set()).add(partition)
         self._learn(self._ledger.made_again(self._app, new, partitions=self._partitions))
 
 

@@ -182,9 +182,9 @@ class Ledger:
 
     def release(self, app: str, metric: str, version: int, group: str | None, seq: int) -> bytes | None:
         """A release as it was published."""
-        place = Group(metric, version, group or "")
+        key = Group(metric, version, group or "")
         with self.database.read() as connection:
-            stored = log.published(connection, app, {place: (seq, seq)}).get(place, [])
+            stored = log.published(connection, app, {key: (seq, seq)}).get(key, [])
         return next((release.body.encode() for release in stored if release.seq == seq), None)
 
     def retire(self, app: str, metric: str, version: int) -> None:

@@ -151,9 +151,9 @@ def _continue(
             repeated += 1
         elif seq - 1 in digests and not waiting:
             known[seq], digests[seq] = body, chain(digests[seq - 1], body.encode())
-            place = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
+            key = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
             link = {"previous_hash": digests[seq - 1], "hash": digests[seq]}
-            rows.append({**place, "id": name, "at": at, "body": body, **link})
+            rows.append({**key, "id": name, "at": at, "body": body, **link})
         else:
             waiting.append(body.encode())
             if len(waiting) == 1:
@@ -219,14 +219,14 @@ def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Se
     The groups are one JSON parameter, for thousands of parameters take a second to compile. The outer join keeps
     SQLite, which cannot know how few they are, from going through the releases first.
     """
-    rows = [[place.metric, place.version, escape(place.group), *ends] for place, ends in ranges.items()]
+    rows = [[group.metric, group.version, escape(group.group), *ends] for group, ends in ranges.items()]
     asked = text(ASKED[dialect]).bindparams(asked=orjson.dumps(rows).decode())
     wanted = asked.columns(metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger).cte("asked")
     table = Release.__table__.c
-    place = (wanted.c.metric, wanted.c.version, wanted.c.group)
-    same = (table.app == app, *(table[column.key] == column for column in place))
+    columns = (wanted.c.metric, wanted.c.version, wanted.c.group)
+    same = (table.app == app, *(table[column.key] == column for column in columns))
     between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
-    return select(*place, table.seq, table.body, table.hash).join_from(
+    return select(*columns, table.seq, table.body, table.hash).join_from(
         wanted, Release.__table__, and_(*same, *between), isouter=True
     )
 
@@ -241,10 +241,10 @@ def head(connection: Connection, app: str, group: Group) -> LoggedRelease | None
 
 def heads(connection: Connection, app: str) -> dict[Group, Head]:
     """The last release of every group."""
-    place = (Release.metric, Release.version, Release.group)
-    last = select(*place, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*place).subquery()
-    same = and_(*(column == last.c[column.key] for column in (*place, Release.seq)), Release.app == app)
-    rows = connection.execute(select(*place, Release.seq, Release.hash).join(last, same))
+    columns = (Release.metric, Release.version, Release.group)
+    last = select(*columns, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*columns).subquery()
+    same = and_(*(column == last.c[column.key] for column in (*columns, Release.seq)), Release.app == app)
+    rows = connection.execute(select(*columns, Release.seq, Release.hash).join(last, same))
     return {Group(row.metric, row.version, row.group): Head(row.seq, row.hash) for row in rows}
 
 

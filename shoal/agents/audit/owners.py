@@ -90,9 +90,9 @@ def take_over(
         before = known.get(version)
         mine = run if run_topic in (None, topic) else ""
         if before is None:
-            place = {"app": app, "metric": version[0], "version": version[1], "releases": 0, "activations": 0}
+            key = {"app": app, "metric": version[0], "version": version[1], "releases": 0, "activations": 0}
             owner = {"kind": WORKERS, "run": ""} if topic in read else {"kind": FILE_RUN, "run": mine}
-            connection.execute(insert(Owner).values(**place, **owner, made_again=ALL_PARTITIONS))
+            connection.execute(insert(Owner).values(**key, **owner, made_again=ALL_PARTITIONS))
         elif before.kind == FILE_RUN and topic in read:
             made = "[]" if before.releases or before.activations else ALL_PARTITIONS
             connection.execute(_change(app, version).values(kind=WORKERS, run="", made_again=made))

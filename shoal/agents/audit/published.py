@@ -32,7 +32,7 @@ class Wanted:
     group: str  # "" without one
 
     @property
-    def place(self) -> Group:
+    def key(self) -> Group:
         return Group(self.section.name, self.section.version, self.group)
 
     def seen(self, fields: dict[str, Any]) -> Seen:
@@ -44,7 +44,7 @@ class Wanted:
         return stated(self.section, self.mechanism)
 
     def history(self, where: str, count: int, read: Callable[[int], Seen]) -> History:
-        return History(self.section, self.mechanism, f"{where}: {self.place}", count, read)
+        return History(self.section, self.mechanism, f"{where}: {self.key}", count, read)
 
     def nothing(self, where: str, versions: Iterable[int], groups: Iterable[str]) -> InputError:
         """The error that there are none, with what there is instead."""
@@ -54,7 +54,7 @@ class Wanted:
             remedy = f"it has groups: {', '.join(named[:NAMED])}{', ...' if len(named) > NAMED else ''}"
         elif others:
             remedy = f"there are some of version {', '.join(map(str, others))}: name it in the configuration"
-        return InputError(f"{where}: no release of {self.place}; {remedy}")
+        return InputError(f"{where}: no release of {self.key}; {remedy}")
 
 
 # ---------------------------------------------------------------- SQL
@@ -74,7 +74,7 @@ def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
             raise LedgerError(f"[audit] url: {file} does not exist; name the audit log, or a file of releases: --input")
         bring_to_head(database, migrate=False)
         with database.read() as connection:
-            last = log.head(connection, app, wanted.place)
+            last = log.head(connection, app, wanted.key)
             if last is None:
                 raise _nothing_logged(connection, app, wanted)
             yield wanted.history("audit log", last.seq, lambda seq: _logged(connection, app, wanted, seq))
@@ -83,15 +83,15 @@ def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
 
 
 def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> Seen:
-    metric, version, group = wanted.place
+    metric, version, group = wanted.key
     same = (Release.metric == metric, Release.version == version, Release.group == group, Release.seq == seq)
     body = connection.execute(select(Release.body).where(Release.app == app, *same)).scalar_one_or_none()
     if body is None:
-        raise _missing(f"audit log: {wanted.place}", seq, "shoal audit verify CONFIG")
+        raise _missing(f"audit log: {wanted.key}", seq, "shoal audit verify CONFIG")
     try:
         return wanted.seen(orjson.loads(body))
     except ValueError as error:
-        raise InputError(f"audit log: {wanted.place} release {seq}: {error}; shoal audit verify CONFIG") from None
+        raise InputError(f"audit log: {wanted.key} release {seq}: {error}; shoal audit verify CONFIG") from None
 
 
 def _nothing_logged(connection: Connection, app: str, wanted: Wanted) -> InputError:
@@ -173,5 +173,5 @@ class _FileReleases:
             raise self.wanted.nothing(self.path, self.versions, self.groups)
         if len(self.releases) < count:
             seq = next(seq for seq in range(1, count) if seq not in self.releases)
-            raise _missing(f"{self.path}: {self.wanted.place}", seq, "give all from the first on")
+            raise _missing(f"{self.path}: {self.wanted.key}", seq, "give all from the first on")
         return self.wanted.history(self.path, count, self.releases.__getitem__)

@@ -1,7 +1,7 @@
 """Registers metric versions: each is registered once, charged once, and compared from then on."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -148,19 +148,12 @@ def versions(connection: Connection) -> list[MetricVersion]:
 
 
 def _row(registration: Registration, request: Request) -> dict[str, object]:
+    amounts = ("epsilon", "delta", "charge_epsilon", "charge_delta")
     return {
+        **asdict(registration),
+        **{name: Fraction(getattr(registration, name)) for name in amounts},
         "app": request.app,
-        "metric": registration.metric,
-        "version": registration.version,
-        "digest": registration.digest,
-        "parameters": registration.parameters,
         "key_fingerprint": request.key_fingerprint,
-        "epsilon": Fraction(registration.epsilon),
-        "delta": Fraction(registration.delta),
-        "unit": registration.unit,
-        "relation": registration.relation,
-        "charge_epsilon": Fraction(registration.charge_epsilon),
-        "charge_delta": Fraction(registration.charge_delta),
         "state": ACTIVE,
         "registered": now(),
     }

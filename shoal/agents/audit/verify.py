@@ -72,10 +72,10 @@ def _chain_findings(connection: Connection) -> Iterator[Finding]:
     columns = Release.__table__.columns
     order = [columns[name] for name in ("app", "metric", "version", "group", "seq")]
     rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).order_by(*order))
-    place, seq, digest = None, 0, FIRST
+    current, seq, digest = None, 0, FIRST
     for row in rows:
-        if (row.app, row.metric, row.version, row.group) != place:
-            place, seq, digest = (row.app, row.metric, row.version, row.group), 0, FIRST
+        if (row.app, row.metric, row.version, row.group) != current:
+            current, seq, digest = (row.app, row.metric, row.version, row.group), 0, FIRST
         yield from _link_findings(row, seq, digest)
         seq, digest = row.seq, row.hash
 

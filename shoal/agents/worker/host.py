@@ -59,11 +59,8 @@ class Host:
 
     # -- where things are
 
-    def stage(self, topic: str) -> str:
-        return self.settings.stage(topic)
-
     def place(self, tp: TP) -> Place:
-        return Place(self.stage(tp.topic), tp.topic, tp.partition)
+        return Place(self.settings.stage(tp.topic), tp.topic, tp.partition)
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
         """Offsets from which hosted partitions are read on."""
@@ -114,7 +111,7 @@ class Host:
         try:
             if not self.accepting:
                 self.stale += 1
-            elif self.stage(tp.topic) == AUDIT:
+            elif self.settings.stage(tp.topic) == AUDIT:
                 self._accept_audit(tp, batch)
             else:
                 self._accept(tp, batch)

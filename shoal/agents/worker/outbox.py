@@ -54,11 +54,11 @@ class BoundMachine(BoundPartition):
         self._remember(bound, wall)
         outbox = Outbox(bound.next_offset, bound.changelog, events=bound.events)
         for home, message in bound.messages:
-            place = (self._settings.contributions, home)
-            outbox.records.setdefault(place, []).append((self._source, message.encode(), []))
+            target = (self._settings.contributions, home)
+            outbox.records.setdefault(target, []).append((self._source, message.encode(), []))
         if bound.dead_letters:
-            place = (self._settings.dead_letters, self.partition % self._settings.partitions)
-            outbox.records[place] = [(self._source, letter, []) for letter in bound.dead_letters]
+            target = (self._settings.dead_letters, self.partition % self._settings.partitions)
+            outbox.records[target] = [(self._source, letter, []) for letter in bound.dead_letters]
         return outbox
 
     def _remember(self, bound: Bound, wall: int) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
+from shoal.agents.kafka.settings import BOUND, RELEASE
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.stages import Stages
@@ -23,12 +23,9 @@ class Readiness:
 
     def __init__(self, host: Host, domain: Stages, now: Callable[[], float] = time.monotonic) -> None:
         self.host, self.domain, self._now = host, domain, now
+        self.settings = host.settings
         self._since: dict[tuple[Place, str], tuple[Any, float]] = {}  # of each metric's tick: state, and when it began
         self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}
-
-    @property
-    def settings(self) -> KafkaSettings:
-        return self.host.settings
 
     # -- why not
 

@@ -141,8 +141,8 @@ class Stages:
 
     def _activation(self, label: str, group: str, level: int) -> bytes | None:
         metric, _, version = label.rpartition("/")
-        place = Group(metric, int(version), group)
-        return self._session.ledger.activation(self._session.config.kafka.app, place, level)
+        key = Group(metric, int(version), group)
+        return self._session.ledger.activation(self._session.config.kafka.app, key, level)
 
     async def watch(self) -> None:
         """Tell the ledger what this worker has made again of file runs' releases, until all workers have."""

@@ -88,14 +88,14 @@ class Samples:
     (True, {}, 3)
     """
 
-    __slots__ = ("_numbers", "_open", "_places", "_sums", "samples")
+    __slots__ = ("_numbers", "_open", "_positions", "_sums", "samples")
 
     def __init__(self) -> None:
         self.samples = 0
         self._numbers: dict[tuple[int, str], int] = {}  # of a user's last sample in the slot
         self._open: int | None = None  # the slot that was open when something was forgotten last
         self._sums: dict[int, int] = {}  # by slot's start
-        self._places: dict[tuple[int, str, str], int] = {}
+        self._positions: dict[tuple[int, str, str], int] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         for start, user, number, level, count, cells in rows:
@@ -105,10 +105,10 @@ class Samples:
                 self._sums[start] = (self._sums.get(start, 0) + _coefficient(start, user, number)) % PRIME
             self._numbers[start, user] = last + count
             for cell, values in cells.items():
-                first = self._places.get((start, user, cell), 0)
-                self._places[start, user, cell] = first + len(values)
-                for place, value in enumerate(values, first):
-                    more = _coefficient(start, cell, user, place) * (value + 1)
+                first = self._positions.get((start, user, cell), 0)
+                self._positions[start, user, cell] = first + len(values)
+                for position, value in enumerate(values, first):
+                    more = _coefficient(start, cell, user, position) * (value + 1)
                     self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
 
     def forget(self, length: int, promise: int) -> None:
@@ -116,7 +116,9 @@ class Samples:
         if promise // length == self._open:
             return
         self._open = promise // length
-        self._places = {name: place for name, place in self._places.items() if _end(name[0], length) > promise}
+        self._positions = {
+            name: position for name, position in self._positions.items() if _end(name[0], length) > promise
+        }
         self._numbers = {name: number for name, number in self._numbers.items() if _end(name[0], length) > promise}
 
     def over(self, length: int, promise: int) -> dict[int, int]:

@@ -145,7 +145,7 @@ class Matcher:
         self.accepted.append((expected, record.offset))
         problems = list(self.differences(expected, record))
         for kind, message in problems:
-            self.findings.add(kind, self._place(expected.name), message)
+            self.findings.add(kind, self._where(expected.name), message)
         self.confirmed += not problems
 
     def differences(self, expected: ExpectedRecord, record: FoundRecord) -> Iterable[tuple[str, str]]:
@@ -158,7 +158,7 @@ class Matcher:
     def _miss(self, expected: ExpectedRecord) -> None:
         self.missed(expected)
         self.accepted.append((expected, None))
-        self.findings.add("missing", self._place(expected.name), "contributions and key yield it; the topic lacks it")
+        self.findings.add("missing", self._where(expected.name), "contributions and key yield it; the topic lacks it")
 
     def missed(self, expected: ExpectedRecord) -> None:
         """Note that an expected record is not there."""
@@ -168,10 +168,10 @@ class Matcher:
 
     def _refuse(self, record: FoundRecord, name: Name | None) -> None:
         self.found += 1
-        where = f"{self.where} offset {record.offset}" if name is None else self._place(name)
+        where = f"{self.where} offset {record.offset}" if name is None else self._where(name)
         self.findings.add("forged", where, f"contributions and key do not yield what is at offset {record.offset}")
 
-    def _place(self, name: Name) -> str:
+    def _where(self, name: Name) -> str:
         group, number = name
         what = f"activation of level {number}" if self.number == "level" else f"release {number}"
         return f"{self.where} {group} {what}"

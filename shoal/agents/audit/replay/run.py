@@ -173,26 +173,26 @@ class _Replay:
 
     async def _spans(self, stage: str, topic: str, count: int, *, ends_with_mark: bool) -> list[_Span]:
         """Each partition, up to what its stage has committed or up to the end of the log."""
-        places = [TopicPartition(self.settings.changelog(stage, topic), p) for p in range(count)]
-        bounds = await self.reader.bounds(places)
-        last = [await self.reader.last_committed(place, bounds[place]) for place in places]
+        changelogs = [TopicPartition(self.settings.changelog(stage, topic), p) for p in range(count)]
+        bounds = await self.reader.bounds(changelogs)
+        last = [await self.reader.last_committed(tp, bounds[tp]) for tp in changelogs]
         inputs = await self.reader.bounds(TopicPartition(topic, p) for p in range(count))
         spans = []
         for p, record in enumerate(last):
             first, end = inputs[TopicPartition(topic, p)]
-            mark = self._mark(places[p], record)
+            mark = self._mark(changelogs[p], record)
             committed = first if not mark else mark["offset"]
             spans.append(_Span(first, committed if ends_with_mark else end, mark or None, sound=mark != {}))
         return spans
 
-    def _mark(self, place: TopicPartition, record: Record | None) -> dict[str, Any] | None:
+    def _mark(self, tp: TopicPartition, record: Record | None) -> dict[str, Any] | None:
         """Every transaction of a stage ends its part of the changelog with its mark; empty if this is none of ours."""
         if record is None:
             return None
         mark: dict[str, Any] = orjson.loads(record.value or b"{}") if record.key == MARK else {}
         if mark.get("log") == self.session.ledger.log_id:
             return mark
-        where = f"{place.topic}[{place.partition}]"
+        where = f"{tp.topic}[{tp.partition}]"
         self.findings.add("state", where, "its state is not of this audit log, or somebody else wrote there")
         return {}
 
@@ -203,12 +203,12 @@ class _Replay:
         if not span.sound:
             return False
         again = await self._release_again(partition, span, ends, written)
-        place = TopicPartition(self.settings.contributions, partition)
-        where = f"{place.topic}[{partition}]"
+        tp = TopicPartition(self.settings.contributions, partition)
+        where = f"{tp.topic}[{partition}]"
         try:
-            async for records in self.scans[0].read(place, span.first, span.end):
+            async for records in self.scans[0].read(tp, span.first, span.end):
                 for record in records:
-                    await self._message(again, record, span, ends[place])
+                    await self._message(again, record, span, ends[tp])
                 await again.compare()
                 self._advance(len(records))
             await again.finish()
