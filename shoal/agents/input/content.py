@@ -30,7 +30,7 @@ FOREIGN = (
 DELIMITERS = (",", ";", "\t", "|")
 
 
-class Form(Enum):
+class FileForm(Enum):
     """How a file is cut into events."""
 
     LINES = auto()  # a JSON object a line
@@ -38,11 +38,11 @@ class Form(Enum):
     TABLE = auto()  # CSV
 
 
-def form_of(head: bytes, path: str, *, named: Form | None) -> Form:
+def form_of(head: bytes, path: str, *, named: FileForm | None) -> FileForm:
     r"""The form of a file that begins so; `named` is what its name says.
 
-    >>> form_of(b'{"a": 1}\n', "x.jsonl", named=Form.LINES), form_of(b'[{"a": 1},', "x.json", named=Form.LINES)
-    (<Form.LINES: 1>, <Form.VALUES: 2>)
+    >>> form_of(b'{"a": 1}\n', "x.jsonl", named=FileForm.LINES), form_of(b'[{"a": 1},', "x.json", named=FileForm.LINES)
+    (<FileForm.LINES: 1>, <FileForm.VALUES: 2>)
 
     Raises:
         InputError: it is no text that can be read here.
@@ -53,12 +53,12 @@ def form_of(head: bytes, path: str, *, named: Form | None) -> Form:
     if b"\x00" in head:
         raise InputError(f"{path} is {_not_text(head)}")
     text = head.removeprefix(UTF8_MARK).lstrip()
-    if named is Form.TABLE:
+    if named is FileForm.TABLE:
         return named
     if _spans_lines(text):
-        return Form.VALUES
+        return FileForm.VALUES
     is_json = named is not None or not text or text.startswith(b"{")
-    return Form.LINES if is_json else Form.TABLE
+    return FileForm.LINES if is_json else FileForm.TABLE
 
 
 def _not_text(head: bytes) -> str:

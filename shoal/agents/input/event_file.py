@@ -22,7 +22,7 @@ from typing import BinaryIO, cast
 
 import orjson
 
-from shoal.agents.input.content import GZIP, LOOKED_AT, Form, delimiter_of, form_of, missing_columns
+from shoal.agents.input.content import GZIP, LOOKED_AT, FileForm, delimiter_of, form_of, missing_columns
 from shoal.agents.input.json_values import JsonValues
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -94,9 +94,9 @@ class EventFile:
     def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
         form = form_of(head, self.path, named=self._named)
-        if form is Form.TABLE:
+        if form is FileForm.TABLE:
             yield from self._rows(file)
-        elif form is Form.VALUES:
+        elif form is FileForm.VALUES:
             self.places = "record"
             yield from JsonValues(file, self.path)
         else:
@@ -175,16 +175,16 @@ def _fields(metric: MetricSection) -> set[str]:
     return {*metric.values, *metric.paths().values()}
 
 
-def _named(path: str) -> tuple[Form | None, str]:
+def _named(path: str) -> tuple[FileForm | None, str]:
     """The form that a file's name tells, and the delimiter of a table's cells."""
     name = path.lower().removesuffix(".gz")
     if path == "-":
         return None, ","
     if name.endswith(JSON_NAMES):
-        return Form.LINES, ","
+        return FileForm.LINES, ","
     for ending, delimiter in TABLE_NAMES.items():
         if name.endswith(ending):
-            return Form.TABLE, delimiter
+            return FileForm.TABLE, delimiter
     raise InputError(
         f"{path}: unknown kind of file; name a .jsonl, .json, .csv or .tsv file (either .gz), or - for standard input"
     )

@@ -14,7 +14,7 @@ import orjson
 from shoal.agents.map import FIRST, NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, moment, palette, scales
 from shoal.agents.map.geometry import Plane, Point, on_plane, round_length
-from shoal.agents.map.releases import CellRelease, Places
+from shoal.agents.map.releases import MapCell, Places
 
 TEMPLATE = Path(__file__).with_name("page.html")
 WIDTH = 1000.0
@@ -84,7 +84,7 @@ def _data(places: Places, cells: list[str], label: str) -> dict[str, Any]:
     }
 
 
-def _row(cell: CellRelease) -> list[float | int | None]:
+def _row(cell: MapCell) -> list[float | int | None]:
     numbers = [None if number is None else float(f"{number:.5g}") for number in (cell.value, cell.margin, cell.error)]
     return [*numbers, cell.samples, cell.users]
 

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from shoal.agents.map import FIRST, NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, Scale, moment, scales
 from shoal.agents.map.geometry import Plane, on_plane, round_length
-from shoal.agents.map.releases import CellRelease, Places
+from shoal.agents.map.releases import MapCell, Places
 from shoal.agents.pictures import INK, QUIET, STYLE
 
 WIDTH, DPI = 12.0, 110
@@ -32,7 +32,7 @@ class _Kind:
     """One panel: the number of a cell that it shows, and how."""
 
     name: str
-    number: Callable[[CellRelease], float | None]
+    number: Callable[[MapCell], float | None]
     scale: Scale
     colors: str
     extend: str  # which ends of the scale stand for what lies beyond too
@@ -67,7 +67,7 @@ def draw(places: Places, path: Path, label: str, note: str = "") -> None:
         figure.savefig(path, format="png", facecolor="white")
 
 
-def _words(figure: Figure, places: Places, slot: dict[str, CellRelease], label: str, height: float) -> None:
+def _words(figure: Figure, places: Places, slot: dict[str, MapCell], label: str, height: float) -> None:
     """Write title, subtitle and legend."""
     released = sum(cell.released for cell in slot.values())
     facts = [f"slot that ends {moment(places.fullest)}", places.promise]
@@ -86,7 +86,7 @@ def _words(figure: Figure, places: Places, slot: dict[str, CellRelease], label: 
     legend.get_title().set(weight="bold", color=INK)
 
 
-def _hexagons(panel: Axes, plane: Plane, cells: list[str], slot: dict[str, CellRelease], kind: _Kind) -> PolyCollection:
+def _hexagons(panel: Axes, plane: Plane, cells: list[str], slot: dict[str, MapCell], kind: _Kind) -> PolyCollection:
     """Draw cells that are released, cells that are not, and cells without anything in this slot."""
     kinds: dict[str, list[Any]] = {"released": [], "not": [], "none": []}
     numbers = []

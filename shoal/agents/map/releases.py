@@ -17,7 +17,7 @@ from shoal.models.times import time_of_text
 
 
 @dataclass(frozen=True)
-class CellRelease:
+class MapCell:
     """One release: of a cell in a slot. A value of None: no release."""
 
     value: float | None
@@ -37,7 +37,7 @@ class Places:
 
     metric: str
     promise: str  # epsilon and whose
-    slots: dict[str, dict[str, CellRelease]]  # the end of a slot as its releases write it
+    slots: dict[str, dict[str, MapCell]]  # the end of a slot as its releases write it
 
     @property
     def cells(self) -> list[str]:
@@ -48,7 +48,7 @@ class Places:
         """The slot with the most numbers; of several the last."""
         return max(self.slots, key=lambda at: (sum(cell.released for cell in self.slots[at].values()), at))
 
-    def released(self) -> Iterator[CellRelease]:
+    def released(self) -> Iterator[MapCell]:
         return (cell for slot in self.slots.values() for cell in slot.values() if cell.released)
 
 
@@ -107,18 +107,18 @@ def _promise(fields: dict[str, Any]) -> str:
     return f"epsilon {epsilon}" + (f", delta {delta}" if delta else "") + (f" per {unit}" if unit else "")
 
 
-def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, CellRelease]]:
-    slots: dict[str, dict[str, CellRelease]] = {}
+def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, MapCell]]:
+    slots: dict[str, dict[str, MapCell]] = {}
     for fields in sorted(releases, key=lambda release: time_of_text(release["at"]) or 0):
         slots.setdefault(fields["at"], {})[fields["group"]] = _cell(fields, name)
     return slots
 
 
-def _cell(fields: dict[str, Any], name: str) -> CellRelease:
+def _cell(fields: dict[str, Any], name: str) -> MapCell:
     samples, users = map(fields.get, ("samples", "users"))
     value, low, high, error = (_number(fields, part, name) for part in ("value", "low", "high", "error"))
     margin = None if value is None or low is None or high is None else (high - low) / 2
-    return CellRelease(value, margin, error, _count(samples) or 0, _count(users))
+    return MapCell(value, margin, error, _count(samples) or 0, _count(users))
 
 
 def _count(number: Any) -> int | None:

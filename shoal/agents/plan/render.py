@@ -57,7 +57,7 @@ def fitting(table: Table, width: int) -> list[int]:
     return shown
 
 
-def _width(table: Table, place: int) -> int:
-    column = table.columns[place]
-    longest = max(len(text) for text in (column.head, *(line.cells[place] for line in table.lines)))
+def _width(table: Table, index: int) -> int:
+    column = table.columns[index]
+    longest = max(len(text) for text in (column.head, *(line.cells[index] for line in table.lines)))
     return PADDING + (min(longest, WRAPPED) if column.wraps else longest)

@@ -76,7 +76,7 @@ def build_roads(city: City, count: int, rng: np.random.Generator) -> Roads:
     crossings = _crossings(city, sorted({cell for path in paths for cell in path}), rng)
     lines = [_even(_bent(np.array([crossings[cell] for cell in path]))) for path in paths]
     lat, lon = city.place(*np.concatenate(lines).T)
-    texts = [h3.latlng_to_cell(*place, city.resolution) for place in zip(lat.tolist(), lon.tolist(), strict=True)]
+    texts = [h3.latlng_to_cell(*point, city.resolution) for point in zip(lat.tolist(), lon.tolist(), strict=True)]
     cells, numbers = np.unique(np.array(texts), return_inverse=True)
     return Roads(tuple(cells.tolist()), lat, lon, numbers.astype(np.int64), _starts([len(line) for line in lines]))
 
@@ -121,8 +121,8 @@ def _waypoints(city: City, count: int, rng: np.random.Generator) -> Iterator[lis
 def _path(city: City, points: list[tuple[float, float]]) -> list[str]:
     """Cells from point to point, without repeating one in a row."""
     east, north = np.array(points).T
-    places = zip(*(degrees.tolist() for degrees in city.place(east, north)), strict=True)
-    stops = [h3.latlng_to_cell(*place, city.resolution) for place in places]
+    visited = zip(*(degrees.tolist() for degrees in city.place(east, north)), strict=True)
+    stops = [h3.latlng_to_cell(*point, city.resolution) for point in visited]
     path = stops[:1]
     for here, there in zip(stops, stops[1:], strict=False):
         path += list(h3.grid_path_cells(here, there))[1:]

@@ -84,7 +84,7 @@ class Stages:
         }
         self._homes = heads_by_home(self._heads, self.plans.values())
         # Of file runs: the log of workers may have an activation before its release.
-        by_runs = [one for one in standing.activated if one[0][:2] in self._made_again.open]
+        by_runs = [(group, level) for group, level in standing.activated if group[:2] in self._made_again.open]
         self._levels = levels_by_home(by_runs, self.plans.values())
 
     def machine(self, place: Place) -> BoundMachine | ReleaseMachine:

@@ -17,7 +17,7 @@ from shoal.agents.map.colors import scales
 from shoal.agents.map.drawing import draw_map
 from shoal.agents.map.geometry import on_plane
 from shoal.agents.map.page import page
-from shoal.agents.map.releases import CellRelease, Places, read_places
+from shoal.agents.map.releases import MapCell, Places, read_places
 from shoal.models.errors import InputError
 
 CENTRE = h3.latlng_to_cell(51.5, -0.12, 8)
@@ -59,9 +59,9 @@ def test_slots_come_in_order_of_time_with_their_cells() -> None:
     places = read(release(CENTRE, HOURS[1], value=None), release(CENTRE), release(RING[0], users="x", error=None))
     # then slots are in theirs
     assert list(places.slots) == list(HOURS)
-    assert places.slots[HOURS[0]][CENTRE] == CellRelease(30.0, 4.0, 2.5, 70, 12)
-    assert places.slots[HOURS[0]][RING[0]] == CellRelease(30.0, 4.0, None, 70, None)
-    assert places.slots[HOURS[1]][CENTRE] == CellRelease(None, None, None, 70, 12)
+    assert places.slots[HOURS[0]][CENTRE] == MapCell(30.0, 4.0, 2.5, 70, 12)
+    assert places.slots[HOURS[0]][RING[0]] == MapCell(30.0, 4.0, None, 70, None)
+    assert places.slots[HOURS[1]][CENTRE] == MapCell(None, None, None, 70, 12)
     assert places.cells == sorted([CENTRE, RING[0]])
     assert (places.metric, places.promise) == ("speed", "epsilon 1.0 per user-slot")
 
@@ -77,7 +77,7 @@ def test_of_several_parts_the_mean_is_shown() -> None:
         "high": {"mean": 22.0, "variance": 9.0}, "delta": 1e-6,
     }  # fmt: skip
     places = read(release(CENTRE) | parts)
-    assert places.slots[HOURS[0]][CENTRE] == CellRelease(20.0, 1.5, 2.5, 70, 12)
+    assert places.slots[HOURS[0]][CENTRE] == MapCell(20.0, 1.5, 2.5, 70, 12)
     assert places.promise == "epsilon 1.0, delta 1e-06 per user-slot"
 
 
@@ -146,8 +146,8 @@ def test_cells_are_true_in_the_middle_also_on_the_date_line() -> None:
 
 
 def test_one_odd_cell_does_not_spoil_the_scale() -> None:
-    cells = {str(number): CellRelease(float(number), 1.0, None, 1, 1) for number in range(100)}
-    values, margins = scales(Places("m", "", {"t": cells | {"odd": CellRelease(1e9, 1e9, None, 1, 1)}}))
+    cells = {str(number): MapCell(float(number), 1.0, None, 1, 1) for number in range(100)}
+    values, margins = scales(Places("m", "", {"t": cells | {"odd": MapCell(1e9, 1e9, None, 1, 1)}}))
     assert (values.low, values.high) == (2.0, 98.0)
     assert (margins.low, margins.high) == (0.0, 1.1)
 
