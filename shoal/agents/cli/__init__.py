@@ -1,1 +1,1 @@
-"""The command line: a module for each command, thin over the agents."""
+"""The command line, thin over the agents: a module for each command, or for commands about one thing."""
