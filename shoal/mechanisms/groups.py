@@ -22,7 +22,7 @@ class Closed(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What became of a group's state besides its head."""
+    """The change of a group's state besides its head."""
 
     group: str
     written: Sequence[Contribution] = ()
@@ -33,7 +33,7 @@ class Groups(Protocol):
     """All groups of one metric in one contributions partition."""
 
     def due(self) -> int | None:
-        """The earliest tick in which a group is released though nothing may come; None: there is none."""
+        """The earliest tick in which a group is released though nothing may come; None if there is none."""
         ...
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
@@ -45,7 +45,7 @@ class Groups(Protocol):
         ...
 
     def changes(self) -> Iterator[Change]:
-        """Of the groups that were closed since the last call."""
+        """The changes of the groups that were closed since the last call."""
         ...
 
     def head(self, group: str) -> dict[str, Any]:
@@ -53,16 +53,16 @@ class Groups(Protocol):
         ...
 
     def level(self, group: str, level: int) -> dict[str, Any] | None:
-        """What one level of a group holds; None if it has no such level."""
+        """The state of one level of a group; None if it has no such level."""
         ...
 
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
-        """Let a group be the one that had this head and kept this."""
+        """Become the group that had this head and kept this."""
         ...
 
 
 class EachAlone:
-    """Groups that are computed each by itself."""
+    """Groups that are each computed alone."""
 
     def __init__(self, make: Callable[[bytes], Releaser]) -> None:
         self._make = make  # a fresh releaser of a group
@@ -70,18 +70,18 @@ class EachAlone:
         self._changed: dict[str, None] = {}
 
     def releaser(self, group: str) -> Releaser:
-        """A group's releaser, made on first sight."""
+        """The releaser of a group, made on first sight."""
         releaser = self._releasers.get(group)
         if releaser is None:
             releaser = self._releasers[group] = self._make(group.encode())
         return releaser
 
     def due(self) -> int | None:
-        """None: without contributions nothing is released."""
+        """Always None: without contributions nothing is released."""
         return None
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """The groups in which something came; those that were released are not among them again."""
+        """Close the groups in which something came; groups that were released are not among the rows again."""
         for group, contributions in rows:
             yield self._close(group, contributions)
 

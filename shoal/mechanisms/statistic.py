@@ -203,3 +203,18 @@ class Statistic(Protocol):
     def chosen(self) -> list[str] | None:
         """The choices made by floats, which the digest of the parameters covers besides the metric's keys."""
         return None
+
+
+class OnGrid(Statistic):
+    """A statistic of one value, or of none."""
+
+    grid: Grid
+
+    @property
+    def sample_grid(self) -> Grid:
+        """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
+        return self.grid
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return (self.sample_grid,)

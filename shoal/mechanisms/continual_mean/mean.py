@@ -11,12 +11,12 @@ from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expecte
 from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import EachAlone
-from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, Releaser, Statistic
+from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, OnGrid, Releaser
 from shoal.mechanisms.workload import Pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanParameters(Statistic):
+class MeanParameters(OnGrid):
     """All public parameters of a private mean; an algorithm is a subclass."""
 
     name: ClassVar[str]  # by which configurations know it
@@ -42,15 +42,6 @@ class MeanParameters(Statistic):
     def group_epsilon(self) -> Fraction:
         """The epsilon that each group may use; exact, so the shares never exceed the whole."""
         return Fraction(self.epsilon) / self.groups
-
-    @property
-    def sample_grid(self) -> Grid:
-        """The grid that samples are clipped to; wider than the range where the range bounds the mean alone."""
-        return self.grid
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        return (self.sample_grid,)
 
     @property
     def ends(self) -> tuple[float, float] | None:

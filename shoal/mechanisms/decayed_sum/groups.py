@@ -13,7 +13,7 @@ from shoal.mechanisms.statistic import Contribution, Releaser
 
 
 class StepGroups(EachAlone):
-    """Each group by itself, step after step."""
+    """Groups that are each computed alone, step after step."""
 
     def __init__(self, make: Callable[[bytes], Releaser], rest: int) -> None:
         super().__init__(make)
@@ -25,7 +25,7 @@ class StepGroups(EachAlone):
         return self._due[0][0] if self._due else None
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """The groups in which something came, and those that do not rest."""
+        """Close the groups in which something came, and those that do not rest."""
         for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
             if self._step(group)[0] != tick:  # else something came, and it is due as well
                 self._step_to(group, tick, active=bool(contributions))
@@ -52,12 +52,11 @@ class StepGroups(EachAlone):
             heappush(self._due, (tick + 1, group))
 
     def head(self, group: str) -> dict[str, Any]:
-        """That of the releaser, and the group's last steps."""
+        """The releaser's head, and the group's last steps."""
         tick, active = self._step(group)
         return super().head(group) | {"tick": tick, "active": active}
 
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
-        """Let the releaser take its state over, and be due again."""
         super().restore(group, head, kept)
         if head.get("tick") is not None:
             self._steps[group] = head["tick"], head["active"]

@@ -16,7 +16,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -39,7 +39,7 @@ from shoal.mechanisms.statistic import (
     Contribution,
     Estimate,
     OneByOne,
-    Statistic,
+    OnGrid,
     clamped,
 )
 from shoal.mechanisms.sums.decays import AnyWindow, Decay, Window
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepped(Statistic):
+class Stepped(OnGrid):
     """All public parameters of a sum, count or mean that is released at every step."""
 
     statistic: Name
@@ -113,17 +113,12 @@ class Stepped(Statistic):
     apart: ClassVar[bool] = False
     shared: ClassVar[bool] = False
 
+    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
+    is_clamped, clauses = staticmethod(keys.is_clamped), staticmethod(keys.clauses)
+
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
         return {"epsilon": 0} if statistic == "count" else {}
-
-    @staticmethod
-    def takes(spec: Spec) -> bool:
-        return keys.takes(spec)
-
-    @staticmethod
-    def check(spec: Spec) -> None:
-        keys.check(spec)
 
     @classmethod
     def of(cls, spec: Spec) -> "Stepped":
@@ -150,14 +145,6 @@ class Stepped(Statistic):
         rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)
         return UnitAccounts(rule, bounder.add, site)
 
-    @staticmethod
-    def is_clamped(spec: Spec) -> bool:
-        return keys.is_clamped(spec)
-
-    @staticmethod
-    def clauses(spec: Spec, loss: str) -> Iterator[str]:
-        return keys.clauses(spec, loss)
-
     # ---------------------------------------------------------------- what it is
 
     def chosen(self) -> list[str]:
@@ -166,14 +153,6 @@ class Stepped(Statistic):
         It is chosen by floats: another machine that chose another one would draw other noise under the same names.
         """
         return [self.mechanism, hashlib.sha256(self.sums.shape().encode()).hexdigest()]
-
-    @property
-    def sample_grid(self) -> Grid:
-        return self.grid
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        return (self.sample_grid,)
 
     @property
     def rest(self) -> int:

@@ -27,7 +27,7 @@ from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
-from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, Statistic
+from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, OnGrid
 
 Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
@@ -61,7 +61,7 @@ class CellRelease(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slotted(Statistic):
+class Slotted(OnGrid):
     """All public parameters of a statistic of places and slots."""
 
     statistic: Name
@@ -101,6 +101,8 @@ class Slotted(Statistic):
     apart: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 
+    check, is_clamped, clauses = staticmethod(keys.check), staticmethod(keys.is_clamped), staticmethod(keys.clauses)
+
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
         return {"unit": USER_SLOT, "algorithm": "best"}
@@ -108,10 +110,6 @@ class Slotted(Statistic):
     @staticmethod
     def takes(spec: Spec) -> bool:
         return spec.statistic in PER_SLOT
-
-    @staticmethod
-    def check(spec: Spec) -> None:
-        keys.check(spec)
 
     @classmethod
     def of(cls, spec: Spec) -> "Slotted":
@@ -147,23 +145,7 @@ class Slotted(Statistic):
         )
         return SlotAccounts(rule, site)
 
-    @staticmethod
-    def is_clamped(spec: Spec) -> bool:
-        return keys.is_clamped(spec)
-
-    @staticmethod
-    def clauses(spec: Spec, loss: str) -> Iterator[str]:
-        return keys.clauses(spec, loss)
-
     # ---------------------------------------------------------------- what it is
-
-    @property
-    def sample_grid(self) -> Grid:
-        return self.grid
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        return (self.sample_grid,)
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
@@ -254,19 +236,19 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
 class SlotGroups:
     """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
 
-    def __init__(self, of: Slotted, key: bytes) -> None:
-        self._of, self._key = of, key
+    def __init__(self, slotted: Slotted, key: bytes) -> None:
+        self._slotted, self._key = slotted, key
         self._changed: dict[str, None] = {}
 
     def due(self) -> int | None:
-        """A slot without samples releases nothing."""
+        """Always None: a slot without samples releases nothing."""
         return None
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
         """The cells of a slot, behind `after`; the slot is computed as a whole, from the contributions of all rows."""
         contributions = [contribution for _, those in rows for contribution in those]
         yield None
-        for release in self._of.cells(self._key, tick, contributions, after):
+        for release in self._slotted.cells(self._key, tick, contributions, after):
             if release is None:
                 yield None
             else:
@@ -281,7 +263,7 @@ class SlotGroups:
         return {"releaser": []}
 
     def level(self, group: str, level: int) -> None:
-        """A cell has no levels."""
+        """Always None: a cell has no levels."""
 
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
         """Do nothing: a cell keeps nothing."""
