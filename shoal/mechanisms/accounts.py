@@ -11,6 +11,7 @@ What is never closed is one period without end.
 Changelog keys: tag of the store, [period, 8 bytes], name.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -159,20 +160,20 @@ class Periods:
         return sorted(period for period in self._open if (period + 1) * length <= promise)
 
 
-class Accounts:
+class Accounts(ABC):
     """The accounts of one metric's units in one source partition; a rule is a subclass with `add`."""
 
     def __init__(self, *periods: Periods) -> None:
         self._periods = periods
 
+    @abstractmethod
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
         """Count a sample, a grid index, and send the block that it closes; or return why it does not count.
 
         A sample that does not count touches nothing. `time` is the event's own, `effective` that at which it counts.
         """
-        raise NotImplementedError
 
-    def flush(self, promise: int | None, *, idle: bool) -> None:
+    def flush(self, promise: int | None, *, idle: bool) -> None:  # noqa: B027 - most rules keep nothing for a tick
         """Send the blocks kept for ticks that end by the promise; if the partition is idle, all of them."""
 
     @property

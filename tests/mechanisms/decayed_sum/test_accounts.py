@@ -76,3 +76,16 @@ def test_every_event_counts_where_it_is_the_unit():
     assert [ledger.accounts.add(user, "x", 7, 0, 5) for user in (b"a", b"a", b"stranger")] == [None] * 3
     assert [(sent.effective, sent.block.total) for sent in ledger.sent] == [(5, 7)] * 3
     assert (ledger.accounts.sizes, ledger.accounts.count(b"a", None), ledger.commit(9)) == ([0, 0], None, [])
+
+
+def test_a_sample_that_closes_no_block_counts_and_sends_nothing():
+    def keep(account: int, value: int) -> tuple[int, None]:
+        return account + 1, None
+
+    def units(site: Site) -> Accounts:
+        return UnitAccounts(Rule(max_contributions=1, groups=1, period=None), keep, site)
+
+    for make, second in ((units, "over_cap"), (lambda site: EventAccounts(keep, site), None)):
+        ledger = Ledger(make)
+        assert [ledger.accounts.add(b"a", None, 1, 0, 0) for _ in range(2)] == [None, second]
+        assert not ledger.sent
