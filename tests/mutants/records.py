@@ -87,6 +87,15 @@ KEPT = (
         tests=("stream/test_guard.py::test_what_is_new_waits_until_all_partitions_have_made_again_what_is_published",),
     ),
     Mutant(
+        name="an activation that is not made again goes unnoticed",
+        family="state",
+        file="stream/guard.py",
+        old="for level in sorted(self._levels.get((label, group), ())):",
+        new="for level in ():",
+        breach="workers publish beside an activation of another input, which its users have spent their epsilon on",
+        tests=("stream/test_guard.py::test_an_activation_that_another_input_does_not_make_ends_the_worker",),
+    ),
+    Mutant(
         name="an older log registers a version again",
         family="state",
         file="agents/audit/key_file.py",
