@@ -1,6 +1,6 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,8 +70,10 @@ class GroupState:
         self.seq, self.chain = head["seq"], bytes.fromhex(head["chain"])
         self.groups.restore(self.group or "", head, kept)
 
-    def activated(self, activations: Iterable[Activation], at: int) -> list[Activated]:
+    def activated(self, activations: Sequence[Activation], at: int) -> list[Activated]:
         """The records of what a tick activated."""
+        if not activations:
+            return []
         key = record_key(self.metric.section.name, self.group).encode()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 

@@ -59,10 +59,12 @@ MUTANTS = (
         name="slots of a unit before the restart",
         family="places",
         file="mechanisms/accounts.py",
-        old="else self.forever[kind].held",
-        new="else dict[bytes, int]()",
+        old='held[key] = int.from_bytes(value, "big")',
+        new='held[key] = 0 if self.forever else int.from_bytes(value, "big")',
         breach="after a restart everybody has all slots again",
-        tests=(RULES,),
+        tests=(
+            "mechanisms/slot/test_accounts.py::test_a_unit_that_is_for_ever_keeps_its_slots_and_samples_through_restarts",
+        ),
     ),
     Mutant(
         name="all of epsilon in each slot",

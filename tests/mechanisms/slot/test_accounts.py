@@ -73,6 +73,17 @@ def test_a_units_first_slots_cells_and_samples_count_once_wherever_it_crashes(of
     assert samples(ledger) == sent
 
 
+def test_a_unit_that_is_for_ever_keeps_its_slots_and_samples_through_restarts():
+    ledger = Ledger(maker(rule(unit=None)))
+    for time, cell, expected in (
+        (1, "x", None), (11, "x", None), (12, "x", "over_cap"), (21, "y", "slots_left_out"), (31, "x", "over_cap"),
+    ):  # fmt: skip
+        assert ledger.accounts.add(b"a", cell, 1, time, time) == expected
+        ledger.accounts.flush(time, idle=True)
+        ledger.commit(time)
+        ledger.crash()
+
+
 def test_a_sample_whose_own_time_is_in_another_unit_is_late():
     accounts = Ledger(maker(rule())).accounts
     assert accounts.add(b"a", None, 1, time=29, effective=30) == "late"
