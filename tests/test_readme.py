@@ -127,7 +127,7 @@ def test_the_first_example_is_the_average_per_category_and_day() -> None:
     event = (ROOT / "examples" / "visits.jsonl").read_text("utf-8").splitlines()[0]
     assert block(README, "json", "kind") == event + "\n"
     # and a line of its own says what a mean with a cadence is
-    assert '**`statistic = "mean"` with `every` is another thing: the mean since the beginning**' in README
+    assert '**`statistic = "mean"` with `every` is different: it is the mean since the beginning**' in README
 
 
 def test_the_table_of_the_first_example_is_what_a_run_gives(checkout: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a plan says of groups: one of them is planned, and others fare worse.
+"""The part of a plan about groups: one of them is planned, and others fare worse.
 
 Noise and what is left out are those of a group, not of all users. Where groups are stated they are alike; in a file
 they are not, so the plan, made for the largest, tells what becomes of a typical one and of the worst.

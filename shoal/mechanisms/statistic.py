@@ -1,4 +1,4 @@
-"""What every statistic is: a bounder per (metric, unit, group) and a releaser per (metric, group), both pure.
+"""The interface of every statistic: a bounder per (metric, unit, group) and a releaser per (metric, group), both pure.
 
 The agents, the file runner and the auditor's replay drive the same objects. A bounder turns a unit's samples into
 contributions and enforces its cap; a releaser turns contributions, in canonical order, into estimates. Neither knows a

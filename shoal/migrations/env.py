@@ -1,4 +1,4 @@
-"""What alembic runs to migrate: always on the connection, and in the transaction, that its caller opened."""
+"""Alembic runs this module to migrate: always on the connection, and in the transaction, that its caller opened."""
 
 from alembic import context
 

@@ -1,1 +1,1 @@
-"""What crosses a boundary: configuration, events, wire records, SQL tables, errors."""
+"""The data that crosses a boundary: configuration, events, wire records, SQL tables, errors."""

@@ -1,4 +1,4 @@
-"""What a source partition sends: contributions by home, merged where the mechanism allows, and its clock.
+"""The messages of a source partition: contributions by home, merged where the mechanism allows, and its clock.
 
 In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions. How many
 messages there are, and where they are cut, is decided by pattern alone: a row or cell is reckoned with the most bytes

@@ -1,7 +1,8 @@
 """Progress: how far event time has got in one source partition, by one clock, and what that makes of a record's time.
 
-W is the largest event time before the record, less the lateness. An event earlier than W is late. Its effective time
-is W (it is folded), or it is refused under `late = "drop"`; every other event's effective time is its own.
+The horizon is the largest event time before the record, less the lateness. An event earlier than that is late: its
+effective time is the horizon (it is folded), or it is refused under `late = "drop"`. Every other event's effective time
+is its own.
 """
 
 from typing import Any

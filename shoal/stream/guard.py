@@ -1,14 +1,17 @@
-"""What a release partition may hand out: what is published already is made again first, and nothing new before it.
+"""Decides what a release partition may publish: it first reproduces all that is published, and only then anything new.
 
-A key meets one stream. Up to what the audit log had when the worker started, a release may only be computed again and
-must be the same bytes. What the log lacks is withheld, and with it all that the partition makes after it, until the
-partition has made again what the log has of its own groups, and the ledger says that so have all others: another input
-in other groups would meet no release that is published, and still cost its users more than they have.
+A key may be used for one stream only. Up to what the audit log had when the worker started, a release may only be
+computed again and must be the same bytes. What the log lacks is withheld, and with it all that the partition makes
+after it. It waits until the partition has made again what the log has of its own groups, and until the ledger says the
+same of all other partitions. Otherwise a second stream in other groups would meet no release that is published, and
+still cost its users more than they have.
 
 While a partition withholds something and has not yet made again what it must, it goes on, for what it must make may
 come after what is withheld. When it has, it waits for the others. Nothing withheld is committed: a crash leaves the
-last transaction, from which all of it is made again. What can fail: the input is another one; then other bytes are a
-fail-stop, and what is never made again is waited for.
+last transaction, from which all of it is made again. What can fail: the input is a second stream. Then other bytes are
+a fail-stop, or the partition waits for ever for a release that never comes.
+
+`shoal/agents/audit/continuation.py` does the same for file runs; `owners.py` there says who may add to a version.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What the Kafka layer and the stream's rules say to each other: records in, transactions out.
+"""The interface between the Kafka layer and the stream's rules: records in, transactions out.
 
 In come records of one partition, in order; out come outboxes, each of which becomes one Kafka transaction. A machine
 is pure and synchronous: it knows no Kafka, no event loop and no clock, and a host (`partition.py`) drives it. Nothing

@@ -1,6 +1,6 @@
-"""What a metric version is registered with: a text of all that can change one byte of its releases, or its epsilon.
+"""The canonical text a metric version is registered under: all that can change a byte of its releases, or its epsilon.
 
-Its digest names the version's key, hence its noise: what is agreed is spelled out here, by name, and stays.
+Its digest names the version's key, hence its noise: once registered, these names never change.
 """
 
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What waits for its tick: contributions by (metric, tick, group), and which of them is due next.
+"""Contributions that wait for their tick, by (metric, tick, group), and which of them is due next.
 
 Rows wait one by one; partials add up, cell by cell, whatever pieces they came in. Ticks come out in time order, their
 groups in the order of their names, and wait until they are dropped: a transaction may end before that.

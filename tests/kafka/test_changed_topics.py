@@ -60,7 +60,7 @@ def test_releases_made_anew_under_a_running_worker_are_refused(kafka: Kafka, tmp
         # when the topic of what was published is gone, and there is more to publish
         shoals.make_anew(releases)
         shoals.produce(events[500:], end=True)
-        # then the worker does not begin a second history, nor does the next worker
+        # then the worker does not begin a second stream, nor does the next worker
         refuses(worker, releases, "made anew")
         refuses(shoals.worker(), "release")
 

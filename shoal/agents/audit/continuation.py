@@ -6,6 +6,8 @@ groups than their cap. So nothing new is published until the input has reproduce
 and where workers read the topic, nothing new at all. The log is read after the run was registered, which made it the
 owner: from then on either nobody else adds to it, or this run may not. Fails if the input is another one, or if another
 run or a worker has taken the version over.
+
+`shoal/stream/guard.py` does the same for workers; `owners.py` says who owns a version.
 """
 
 from collections import Counter

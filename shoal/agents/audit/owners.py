@@ -7,6 +7,8 @@ over from an older one, and workers take it from both, for good; anyone else may
 Workers that take over first reproduce what the log has, in all partitions of the contributions; the row lists the
 partitions that have. It also counts the rows that the log must have, so that lost rows are not taken for releases that
 never were.
+
+`continuation.py` keeps a file run that owns a version to one stream, `shoal/stream/guard.py` workers.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What each demo has of its own: events, metrics, table and picture. All else the demos share."""
+"""A demo's scene: its own events, metrics, table and picture. The demos share all else."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """How workers share partitions: evenly in each topic and each stage, and with as few moves as that takes.
 
-Given the partitions of each topic, and the topics and claims of each member. Of a topic with n partitions each of its w
-members gets n // w or one more. Who gets one more is chosen so that the totals of a stage differ as little as possible,
-and among such choices so that most partitions stay where they are. The result is a function of the arguments alone, the
-same for every member that computes it. Nothing here can fail.
+The arguments are the partitions of each topic, and the topics and claims of each member. Each of the w members of a
+topic with n partitions gets n // w of them or one more. Who gets one more is chosen so that the totals of a stage
+differ as little as possible, and among such choices so that most partitions stay where they are. The result is a
+function of the arguments alone, the same for every member that computes it. Nothing here can fail.
 """
 
 from collections import Counter

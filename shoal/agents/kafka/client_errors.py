@@ -1,4 +1,4 @@
-"""What the errors of Kafka's client mean to an operator, each in one sentence with a remedy.
+"""Explains the errors of Kafka's client to an operator, each in one sentence with a remedy.
 
 `explain` reads an error that came while a client worked: a missing right, a wrong clock, a changed password; None
 where the error's own name must do. `why_not` finds out why no broker can be used: away, TLS, certificate, password, or

@@ -1,4 +1,4 @@
-"""What the Kafka layer is told: brokers, names and the numbers that were measured.
+"""The settings of the Kafka layer: brokers, names and the numbers that were measured.
 
 The layer gets plain values, which cannot fail. `settings_of` makes them of a configuration: a secret's file may be
 unreadable, and a configuration for file runs names no broker.

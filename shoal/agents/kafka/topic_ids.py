@@ -1,7 +1,7 @@
 """Detects topics that were deleted and created again: they keep their name, and Kafka gives them another id.
 
-Offsets alone do not tell: a topic that was filled again, further than before, looks like the sequel of the old one. A
-topic that has another id or more partitions, or is gone, is a fail-stop. `metadata.py` has the request.
+Offsets cannot show this: a topic that was filled again, further than before, looks like the sequel of the old one. A
+topic that has another id or more partitions, or is gone, causes a fail-stop. `metadata.py` has the request.
 """
 
 import asyncio

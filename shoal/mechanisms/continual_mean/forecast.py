@@ -1,4 +1,4 @@
-"""What the releases of a mean will be like, before it meets a value: noise and the samples that count, over time.
+"""Predicts the releases of a mean before it meets a value: noise and the samples that count, over time.
 
 Both are functions of the public parameters and of the pattern, who contributes when; so they cost nothing, and may be
 floats. The noise is not estimated: it is that of the very trees, at the counts that the pattern gives. Only `Sharp`

@@ -1,10 +1,11 @@
-"""What the algorithms on blocks share: their public constants, in exact arithmetic rounded outward.
+"""The public constants that the algorithms on blocks share, in exact arithmetic rounded outward.
 
 Spread       how far samples of one unit scatter, in grid steps: `steps`, the whole range, or for sigma-subgaussian data
              2 sigma + 1; a variable in [0, B] is B/2-subgaussian, so one formula serves both. The 1 pays for rounding
 Samples      of bounded data are clipped to the range. Of sigma-subgaussian data `range` is where the mean lies: samples
              are clipped to the range and 64 sigma on either side of it, on the same grid points
-Sensitivity  never of a spread: of the intervals that blocks are projected on, which are integers and as wide as claimed
+Sensitivity  computed from the intervals that blocks are projected on, integers and as wide as claimed; never from the
+             spread
 Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), equations (2), (4), (9) and section 4, with log2 for every log
 """

@@ -1,4 +1,4 @@
-"""What every algorithm of a mean without decay is: a class of public parameters, known to configurations by a name."""
+"""Every algorithm of a mean without decay is a class of public parameters, known to configurations by a name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

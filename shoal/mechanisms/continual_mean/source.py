@@ -1,4 +1,4 @@
-"""What the plans of a mean over stated users and over a file have in common."""
+"""The common part of the plans of a mean over a workload given by hand and over a file."""
 
 from fractions import Fraction
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A mean over users who are stated, under any of its settings: everything in closed form."""
+"""A mean over a workload given by hand, under any of its settings: everything in closed form."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The continual mean of a metric: what its keys say, and what is refused.
+"""The statistic `mean` without a decay: its class, which reads a metric's keys and refuses what does not fit.
 
 All algorithms are here by name; of several coordinates each has a mean of its own, with an equal part of epsilon.
 """

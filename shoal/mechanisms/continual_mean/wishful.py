@@ -7,8 +7,8 @@ Prior        given: its own privacy loss, if any, is charged where it was made
 Sensitivity  L1, exact: 2 D * h over the nodes of a group; a unit is one element; h = bit length of users
 Noise        discrete Laplace, scale b = 2 D * h * G / epsilon, on every node; a function of key, group and node
 Variance     after t units with m samples, in squared grid steps: nodes(t) * 2p / (1 - p)**2 / (m t)**2, p = exp(-1 / b)
-Otherwise    the paper has every unit give exactly m samples, one unit after the other. In any other order the releases
-             are the same and later; of a unit with fewer than m samples nothing is ever used
+Order        the paper assumes that each unit gives exactly m samples, one unit after the other. In any other order the
+             releases are the same, but later. The samples of a unit with fewer than m are never used
 Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 3, equations (2) and (3), appendix B
 """

@@ -1,4 +1,4 @@
-"""What every continual counter is: a public tree, frozen, and the keyed noise of its releases.
+"""The interface of every continual counter: a public tree, frozen, and the keyed noise of its releases.
 
 A counter releases every prefix sum of a stream of integers. Release t is the exact sum of the first t elements plus
 `noise(t)`, an integer that depends on key and t alone. Written out, release t is (A x + L z)_t, rounded: A holds the

@@ -1,4 +1,4 @@
-"""What the releases of a stepped statistic will be like, before it meets a value: noise and samples, step by step.
+"""Predicts the releases of a stepped statistic before it meets a value: noise and samples, step by step.
 
 Both are functions of the public parameters and of the pattern, who contributes when; so they cost nothing, and may be
 floats. The noise is not estimated: it is what a release states. Rates are constant within a class of users, so that the

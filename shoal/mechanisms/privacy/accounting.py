@@ -1,6 +1,6 @@
 """Accounting: what losses of privacy add up to, over mechanisms, events of one user, and units.
 
-Guarantee    anyone who keeps to the losses that go in loses no more than what comes out; every rounding is upwards, and
+Guarantee    if the losses that go in are upper bounds, so is the result; every rounding is upwards, and
              downwards where the result is what may be spent
 Relation     any; a loss is that of one unit: an event, a person and day, a person
 Composition  mechanisms on the same units add up, also if the later ones depend on releases of the earlier ones

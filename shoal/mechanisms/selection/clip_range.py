@@ -1,9 +1,9 @@
-"""Private centre and scale of numbers of which each unit gave one: where to clip, whatever the data look like.
+"""Private centre and scale of numbers, one number per unit: where to clip, whatever the data look like.
 
 Guarantee    each call is pure epsilon-DP; a call sees at most one number per unit
 Relation     values: two streams differ in the values of one unit; how many units gave a number is public
-Sensitivity  one unit moves each count by at most 1, hence each integer cost by at most `step` (below)
-Mechanism    exponential: P(i) proportional to exp(-epsilon * cost_i / (2 * step)), exactly
+Sensitivity  one unit moves each count by at most 1, hence each integer cost by at most s: 2 in `centre`, 1 in `scale`
+Mechanism    exponential: P(i) proportional to exp(-epsilon * cost_i / (2 s)), exactly
 Accuracy     a rank error above 2 / epsilon * ln(candidates / beta) has a probability of at most beta
 Proof        docs/proofs/sharp.md
 Source       McSherry and Talwar (2007); Smith (2011) for quantiles

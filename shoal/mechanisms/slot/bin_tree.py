@@ -1,4 +1,4 @@
-"""A tree over the bins of a histogram: who is noisy by how much, and the best estimate of every prefix from all nodes.
+"""A tree over the bins of a histogram: how noisy each node is, and the best estimate of every prefix from all nodes.
 
 Levels 1 .. h lie below a root that is known exactly; all nodes of a level have as many children, but for those at the
 right edge, where there are no more bins. Level i may use a part q_i of epsilon, so its noise has a scale proportional
@@ -7,9 +7,9 @@ is least for q_i proportional to (n_i - 1)**(1/3), where it is
 
     (sum of (n_i - 1)**(1/3))**3
 
-times the squared sensitivity. What is used is the best estimate from all nodes: for 64 bins a third of that variance.
+times the squared sensitivity. The best estimate from all nodes is used: for 64 bins it has a third of that variance.
 
-Floats   of what is noised already, and of public variances: sums and products in a fixed order, the same everywhere
+Floats   used only on noised numbers and on public variances: sums and products in a fixed order, the same everywhere
 Proof    docs/proofs/distribution.md
 Source   Hay, Rastogi, Miklau and Suciu (2010); Qardaji, Yang and Li (2013)
 """

@@ -2,7 +2,7 @@
 
 Guarantee    pure epsilon-DP per release
 Relation     values: two cells differ in the samples of one user; who is in the cell, and how often, is public
-Unit         all samples of a user that count: the first `cap`. Most of them, g of one user, move from bins to others
+Unit         all samples of a user that count: the first `cap`. g is the most of one user; they may move to other bins
 Sensitivity  L1, exact: 2 g on each level of a tree over the bins; their total, the root, is public
 Noise        discrete Laplace, scale 2 g / epsilon_i, on every node of level i; the epsilon_i sum to at most epsilon
 Afterwards   best linear unbiased estimate, isotonic regression, 0 .. 1: functions of what is noised (bin_tree.py)

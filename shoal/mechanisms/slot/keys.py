@@ -1,4 +1,4 @@
-"""What a metric's keys say of a statistic of places and slots, and what is refused."""
+"""Reads a metric's keys for a statistic of places and slots, and refuses what does not fit."""
 
 from collections.abc import Iterator
 from fractions import Fraction

@@ -1,7 +1,7 @@
 """Decays by name: how much a step weighs at each age, and the mechanism that releases such sums best.
 
 `sharp` is the mechanism of least mean variance, `patent` the one of Bolot et al. Both are functions of public
-parameters alone; the mechanism says what a release was made by. A public count is never noised: `counts` of a mechanism
+parameters alone; each release records which mechanism made it. A public count is never noised: `counts` of a mechanism
 gives it the same weights.
 
 =============== ====================================== ============================== ==================================

@@ -1,4 +1,4 @@
-"""What every decayed sum is: public parameters, frozen, and a summer that takes one step after the other.
+"""The interface of every decayed sum: public parameters, frozen, and a summer that takes one step after the other.
 
 Step t has an integer x_t, the sum of what came in it, in grid steps; most steps may hold 0. Release t is a weighted sum
 of x_1 .. x_t, the weight depending on the age t - s of step s alone, plus noise. All that is ever released is a

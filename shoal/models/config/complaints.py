@@ -1,4 +1,4 @@
-"""What is wrong with a configuration file, in one line: where it is, what it is, and what to write instead.
+"""Says in one line what is wrong with a configuration file: where it is, what it is, and what to write instead.
 
 The library that checks the file names its own types and patterns; people who write TOML know tables, text and numbers.
 """

@@ -2,7 +2,7 @@
 
     user           all of a person's values, for ever
     user-day, ...  those of one period of event time; the next period has a guarantee of its own
-    event          one event; weak, for a person has many
+    event          one event; weak, since a person has many
 
 Periods are half-open, of equal length, and begin at multiples of it since the Unix epoch (a week begins on a Thursday).
 

@@ -1,4 +1,4 @@
-"""What the ledger says of an app before a replay: partition counts, and the versions to replay.
+"""Reads from the ledger what the replay of an app needs: partition counts, and the versions to replay.
 
 Fails if there is nothing in Kafka to replay, or if the configuration lacks an active metric.
 """

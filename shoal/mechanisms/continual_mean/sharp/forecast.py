@@ -1,4 +1,4 @@
-"""What the releases of a sharp mean will be like: its decisions, predicted for an assumed law of values.
+"""Predicts the releases of a sharp mean, and its decisions, for an assumed law of values.
 
 The pattern decides when it begins, in which way and with which cap; there the mean itself is asked. Values decide how
 wide its private clip ranges will be, and noise is proportional to that: the median under the assumed law

@@ -1,10 +1,12 @@
 """The variance of weighted sums of steps that are measured by hats: for planning and error bars only.
 
-The variance of a sum that ends at t, in variances of a draw, is what its ends cost, which depends on their phases in
-each stride, and what lies between, which costs its energy (the sum of the squared weights) divided by the precision,
-1 + s_1 + s_2 + ... The first is a mean and two waves per stride, found at some phases with the solver of
-hat_least_squares.py. The ends of a window that is longer than a few of the largest strides do not know how far apart
-they are.
+    variance  =  energy / precision + ends(t)      of a sum that ends at t, long after the beginning
+    energy    =  the sum of the squared weights
+    precision =  1 + s_1 + s_2 + ...
+    ends(t)   =  a mean and two waves per stride: what the ends cost depends on their phases in each stride
+
+in variances of a draw. `ends` is found at some phases with the solver of hat_least_squares.py; in a window longer than
+a few of the largest strides, it does not depend on how far apart the ends are.
 
 Accuracy     3 % of the variance; 15 % until t is several times the largest stride
 Proof        docs/proofs/hats.md
