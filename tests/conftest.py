@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         places = [item.path, *item.path.parents]
         if BROKERS.intersection(getattr(item, "fixturenames", ())) or WITH_BROKERS[0] in places:
             item.add_marker("kafka")
-        if item.get_closest_marker("kafka") and not set(WITH_BROKERS).intersection(places):
+        if item.get_closest_marker("kafka") and not {*WITH_BROKERS, HERE / "long"}.intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
 
 
