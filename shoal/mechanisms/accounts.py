@@ -200,7 +200,10 @@ class Accounts(ABC):
 
     def changes(self) -> Changes:
         """The records that changed since the last call."""
-        return [change for periods in self._periods for change in periods.changes()]
+        changes: Changes = []
+        for periods in self._periods:
+            changes += periods.changes()
+        return changes
 
     def close(self, promise: int | None, most: int) -> Changes:
         """Close the periods in which no event can count any more, as none will be before the promise.

@@ -287,12 +287,16 @@ class BoundPartition:
         return bound
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
-        entries = [change for intake in self._intakes for change in intake.accounts.changes()]
-        most, tombstones = max(DROPPED, 2 * len(entries)), Changes()
+        entries, tombstones = Changes(), Changes()
+        for intake in self._intakes:
+            entries += intake.accounts.changes()
+        most = max(DROPPED, 2 * len(entries))
         for intake in self._intakes:
             promise = self._progress[intake.metric.clock].promise
             tombstones += intake.accounts.close(promise, most - len(tombstones))
-        return [*entries, *tombstones, (MARK, self._mark())]
+        entries += tombstones
+        entries.append((MARK, self._mark()))
+        return entries
 
     def _mark(self) -> bytes:
         return orjson.dumps(
