@@ -26,7 +26,7 @@ Changes = list[tuple[bytes, bytes | None]]  # changelog records; None: a tombsto
 
 
 # Why a sample does not count. Of the first four the reason is counted, of the others the record is a dead letter.
-Out = Literal["over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "wrong-partition", "late"]
+WhyNotCounted = Literal["over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "wrong-partition", "late"]
 COUNTED = frozenset({"over_cap", "groups_left_out", "slots_left_out", "cells_left_out"})
 
 
@@ -63,7 +63,7 @@ class Store:
             yield self.held.popitem()[0]
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """One kind of changelog records: a store in each period."""
 
     tag: bytes  # its keys begin with it
@@ -73,7 +73,7 @@ class Kind(NamedTuple):
 class Periods:
     """The stores of one metric in one source partition, by period."""
 
-    def __init__(self, length: int | None, *kinds: Kind, durable: bool) -> None:
+    def __init__(self, length: int | None, *kinds: RecordKind, durable: bool) -> None:
         self._length = length  # microseconds; None: one period without end
         self._durable = durable
         self._open: dict[int, tuple[Store, ...]] = {}
@@ -167,7 +167,7 @@ class Accounts(ABC):
         self._periods = periods
 
     @abstractmethod
-    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         """Count a sample, a grid index, and send the block that it closes; or return why it does not count.
 
         A sample that does not count touches nothing. `time` is the event's own, `effective` that at which it counts.

@@ -23,7 +23,7 @@ STATED = ("epsilon", "delta", "unit", "relation", "algorithm", "version")
 isclose = partial(close, rel_tol=1e-4)  # error bars have six digits
 
 
-class Seen(NamedTuple):
+class WindowRelease(NamedTuple):
     """What a window needs of a release."""
 
     at: int
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     agrees: bool  # it states the terms of the configuration
 
 
-Read = Callable[[int], Seen]  # by seq
+Read = Callable[[int], WindowRelease]  # by seq
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def stated(section: MetricSection, mechanism: Stepped) -> dict[str, Any]:
     return terms | {"mechanism": mechanism.mechanism}
 
 
-def seen(fields: dict[str, Any], terms: dict[str, Any]) -> Seen:
+def seen(fields: dict[str, Any], terms: dict[str, Any]) -> WindowRelease:
     """A release, read.
 
     Raises:
@@ -69,7 +69,7 @@ def seen(fields: dict[str, Any], terms: dict[str, Any]) -> Seen:
     value, sd = fields.get("value"), fields.get("noise_sd")
     if time is None or type(samples) is not int or not isinstance(nodes, list) or not _numbers(value, sd):
         raise ValueError("it is no release with nodes")
-    return Seen(time, Step(samples, tuple(map(_node, nodes))), value, sd, terms.items() <= fields.items())
+    return WindowRelease(time, Step(samples, tuple(map(_node, nodes))), value, sd, terms.items() <= fields.items())
 
 
 def _numbers(*found: Any) -> bool:

@@ -19,7 +19,7 @@ from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlet
-from shoal.stream.event_time import Progress
+from shoal.stream.event_time import EventClock
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
 from shoal.stream.topic import Metric, TopicPlan
@@ -87,7 +87,7 @@ class BoundPartition:
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int] = {}
         self._outgoing = Outgoing(plan, partition)
-        self._progress = [Progress(clock) for clock in plan.clocks]
+        self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         outlets = zip(plan.metrics, self._outgoing.outlets, strict=True)
         self._intakes = [Intake(metric, self._accounts(metric, outlet)) for metric, outlet in outlets]
@@ -129,8 +129,8 @@ class BoundPartition:
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
         self._starts = {metric.label: mark["starts"].get(metric.label, mark["offset"]) for metric in self.plan.metrics}
-        for progress in self._progress:
-            progress.latest = mark["watermarks"].get(progress.clock.label)
+        for event_clock in self._event_clocks:
+            event_clock.latest = mark["watermarks"].get(event_clock.clock.label)
         self._restore_accounts(items)
         self._check_accounts(mark.get("accounts", {}))
 
@@ -176,7 +176,7 @@ class BoundPartition:
 
     def watermark(self, clock: int) -> int | None:
         """The largest event time so far, of one clock."""
-        return self._progress[clock].latest
+        return self._event_clocks[clock].latest
 
     @property
     def users(self) -> int:
@@ -195,8 +195,8 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
-        everyone = [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._progress]
-        oldest = min(progress.clock.reading for progress in self._progress)
+        everyone = [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._event_clocks]
+        oldest = min(event_clock.clock.reading for event_clock in self._event_clocks)
         count = 0
         for record in records:
             count += 1
@@ -213,14 +213,14 @@ class BoundPartition:
                 event = self._parse_newer(raw, record, _reason(error), oldest)
             if event is None:
                 continue
-            for progress, intakes in readers:
+            for event_clock, intakes in readers:
                 try:
-                    effective = progress.effective(event, raw, record.timestamp)
+                    effective = event_clock.effective(event, raw, record.timestamp)
                 except Refused as refused:
                     self._refuse(intakes, refused.reason, record)
                     continue
                 for intake in intakes:
-                    reason = intake.take_in(event, raw, progress.time, effective)
+                    reason = intake.take_in(event, raw, event_clock.time, effective)
                     if reason is None:
                         continue
                     if reason in COUNTED:
@@ -247,8 +247,8 @@ class BoundPartition:
             if name == CLOCK_HEADER:
                 time = time_of_text(value.decode("ascii", "replace"))
                 if time is not None and valid(time) is not None:
-                    for progress in self._progress:
-                        progress.advance(time)
+                    for event_clock in self._event_clocks:
+                        event_clock.advance(time)
                     return
         self._refuse(self._intakes, "not-json", record)
 
@@ -279,8 +279,8 @@ class BoundPartition:
             return None
         idle = self._idle_wall is not None
         for intake in self._intakes:
-            intake.accounts.flush(self._progress[intake.metric.clock].promise, idle=idle or self._ended)
-        promises = [progress.promise for progress in self._progress]
+            intake.accounts.flush(self._event_clocks[intake.metric.clock].promise, idle=idle or self._ended)
+        promises = [event_clock.promise for event_clock in self._event_clocks]
         messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
         bound = Bound(messages, self._changelog(), self._dead, self.next_offset, self._events)
         self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0
@@ -292,7 +292,7 @@ class BoundPartition:
             entries += intake.accounts.changes()
         most = max(DROPPED, 2 * len(entries))
         for intake in self._intakes:
-            promise = self._progress[intake.metric.clock].promise
+            promise = self._event_clocks[intake.metric.clock].promise
             tombstones += intake.accounts.close(promise, most - len(tombstones))
         entries += tombstones
         entries.append((MARK, self._mark()))
@@ -307,7 +307,7 @@ class BoundPartition:
                 "numbers": self._outgoing.numbers,
                 "starts": self._starts,
                 "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._intakes},
-                "watermarks": {progress.clock.label: progress.latest for progress in self._progress},
+                "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
             }
         )
 

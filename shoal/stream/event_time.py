@@ -1,4 +1,4 @@
-"""Progress: how far event time has got in one source partition, by one clock, and what that makes of a record's time.
+"""An event clock: how far event time has got in one source partition, and what that makes of a record's time.
 
 The horizon is the largest event time before the record, less the lateness. An event earlier than that is late: its
 effective time is the horizon (it is folded), or it is refused under `late = "drop"`. Every other event's effective time
@@ -14,7 +14,7 @@ from shoal.stream.topic import Clock
 TEXTS_KEPT = 100_000
 
 
-class Progress:
+class EventClock:
     """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record."""
 
     __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, Estimate
-from shoal.models.chain import FIRST, chain
+from shoal.models.digests import FIRST, chain
 from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
 from shoal.models.times import iso
 from shoal.stream.topic import Metric

@@ -31,7 +31,7 @@ Published = Callable[[str, str, int], bytes | None]
 
 
 @dataclass(frozen=True)
-class Unmade:
+class PublishedBefore:
     """What the audit log had, when the worker started, of the groups of one partition; and what it says of others."""
 
     heads: dict[str, dict[str, int]]  # label -> group -> seq of its last release
@@ -44,11 +44,11 @@ class Unmade:
 class Guard:
     """The guard of one partition."""
 
-    def __init__(self, published: Published | None, unmade: Unmade | None) -> None:
+    def __init__(self, published: Published | None, before: PublishedBefore | None) -> None:
         self._published = published
-        self._unmade = unmade
-        self._heads = {label: dict(heads) for label, heads in unmade.heads.items() if heads} if unmade else {}
-        levels = unmade.levels if unmade else {}
+        self._before = before
+        self._heads = {label: dict(heads) for label, heads in before.heads.items() if heads} if before else {}
+        levels = before.levels if before else {}
         self._levels = {(label, group): set(due) for label, groups in levels.items() for group, due in groups.items()}
         self._new: set[str] = set()  # labels of what is new since the last transaction
 
@@ -63,9 +63,9 @@ class Guard:
     def _settle(self, label: str, group: str, seq: int) -> None:
         """What is published until a release that is committed was held against the log before its commit."""
         due = self._levels.get((label, group), set())
-        if due and self._published is not None and self._unmade is not None:
+        if due and self._published is not None and self._before is not None:
             until = _instant(self._published(label, group, seq))
-            due -= {level for level in due if _instant(self._unmade.activation(label, group, level)) <= until}
+            due -= {level for level in due if _instant(self._before.activation(label, group, level)) <= until}
 
     def _forget(self, label: str, group: str) -> None:
         self._levels.pop((label, group), None)
@@ -101,14 +101,14 @@ class Guard:
         for activated in activations:
             level = orjson.loads(activated.value)["level"]
             self._levels.get((label, group), set()).discard(level)
-            stored = self._unmade.activation(label, group, level) if self._unmade else None
+            stored = self._before.activation(label, group, level) if self._before else None
             if stored is not None and stored != activated.value:
                 _refuse(label, f"the activation of level {level}")
             if stored is None and not self._may_go_on(label):
                 self._new.add(label)  # the log of workers may lack it for a while, that of a file run does not
 
     def _may_go_on(self, label: str) -> bool:
-        return self._unmade is None or (label not in self._heads and self._unmade.is_clear(label))
+        return self._before is None or (label not in self._heads and self._before.is_clear(label))
 
     def has_made_again(self, label: str) -> bool:
         """Whether this partition has made again what the log has of a version in its groups."""

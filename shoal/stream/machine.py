@@ -13,7 +13,7 @@ Headers = list[tuple[str, bytes]]
 OutRecord = tuple[bytes | None, bytes, Headers]
 
 
-class Place(NamedTuple):
+class StagePartition(NamedTuple):
     """Where a machine works. Everything that belongs to a partition is keyed by all three."""
 
     stage: str
@@ -111,10 +111,10 @@ class Domain(Protocol):
     sources: Sequence[str]
     """The events' topics."""
 
-    def machine(self, place: Place) -> Machine:
+    def machine(self, place: StagePartition) -> Machine:
         """Make the machine of a partition."""
 
-    async def admit(self, place: Place, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(self, place: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
         """Judge a restored machine before it may process: raise FailStop to refuse.
 
         Called after the old owner is fenced. A `fresh` machine found no state in its changelog. `last_release` is, for
@@ -128,7 +128,7 @@ class Domain(Protocol):
     async def watch(self) -> None:
         """Run beside the machines for as long as the worker owns partitions; an exception ends the worker."""
 
-    def ahead(self) -> Set[Place]:
+    def ahead(self) -> Set[StagePartition]:
         """Source partitions that are not to be read for now, for others lag behind; asked every second."""
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:

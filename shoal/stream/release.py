@@ -19,13 +19,13 @@ import orjson
 
 from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.statistic import Contribution
-from shoal.models.chain import FIRST
+from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import Activated, GroupState, Release, Released
-from shoal.stream.guard import Guard, Published, Unmade, check_last
+from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
 from shoal.stream.release_state import Entry, ReleaseChangelog, Rereading, Restored, kept_name, reached_entry
 from shoal.stream.state_mark import lacks
@@ -47,7 +47,7 @@ class ReleasePartition:
         idle_after: int,
         log_id: str = "",
         published: Published | None = None,
-        unmade: Unmade | None = None,
+        published_before: PublishedBefore | None = None,
         durable: bool = True,
         former: Mapping[str, int] | None = None,  # partitions of topics whose metrics are all retired
     ) -> None:
@@ -58,7 +58,7 @@ class ReleasePartition:
         self.strays = Strays()
         self.published_count = 0  # releases of this partition so far, and their chain: in every record's header
         self.published_chain = FIRST
-        self._guard = Guard(published, unmade)
+        self._guard = Guard(published, published_before)
         self._durable = durable  # False: nobody asks for the changelog
         plans = tuple(plans)
         self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()

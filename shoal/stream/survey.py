@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shoal.models.events import Refused, parse, read_user, read_value
-from shoal.stream.event_time import Progress
+from shoal.stream.event_time import EventClock
 from shoal.stream.topic import Metric, TopicPlan
 
 KEPT = 3  # troubles
@@ -56,7 +56,9 @@ class Survey:
         self.max_ahead = max(clock.max_ahead for clock in plan.clocks)
         self.troubles: list[Trouble] = []
         self._needs = _needs_of(plan)
-        clocks = [(Progress(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks]
+        clocks = [
+            (EventClock(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks
+        ]
         readings = sorted({clock.reading for clock in plan.clocks})
         self._readings = [
             (reading, [pair for pair in clocks if pair[0].clock.reading == reading]) for reading in readings
@@ -112,15 +114,15 @@ class Survey:
             except Exception as error:
                 trouble = trouble or (error, clocks[0][1][0])
                 continue
-            for progress, needs in clocks:
+            for event_clock, needs in clocks:
                 try:
-                    effective: int | None = progress.effective(event, raw, -1)
+                    effective: int | None = event_clock.effective(event, raw, -1)
                 except Refused as refused:
                     if refused.reason != "late":
                         trouble = trouble or (refused, needs[0])
                         continue
                     effective = None
-                time = progress.time
+                time = event_clock.time
                 if self._first is None or not self._first <= time <= self._last:
                     self._stretch(time)
                 self._years.setdefault(time // YEAR, number)
@@ -137,7 +139,7 @@ class Survey:
                     is_usable = True
                     if effective != time and need.displaces(time, effective):
                         is_late, is_unmeant = True, is_unmeant or need.is_unmeant
-                        lag = max(lag, (progress.latest or time) - time)
+                        lag = max(lag, (event_clock.latest or time) - time)
         self.usable += is_usable
         if is_late:
             self.late += 1

@@ -19,15 +19,15 @@ from shoal.stream.contributions import add_samples, most_cells
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
 CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
 
-Place = tuple[str, int]  # a group's key in messages, and a tick
+GroupTick = tuple[str, int]  # a group's key in messages, and a tick
 ROW, CHUNK = b"w", b"p"  # first bytes of their names in the changelog
 
 
-def _row_name(place: Place, row: Row) -> bytes:
+def _row_name(place: GroupTick, row: Row) -> bytes:
     return ROW + orjson.dumps([*place, *row[:4]])
 
 
-def _chunk_name(place: Place, chunk: int) -> bytes:
+def _chunk_name(place: GroupTick, chunk: int) -> bytes:
     return CHUNK + orjson.dumps([*place, chunk])
 
 
@@ -96,10 +96,10 @@ class Waiting:
         self.count = 0  # rows that wait, and cells: as many as the pattern allows, for values must not pace a source
         self.dropped: list[bytes] = []  # names of what waited in the changelog and waits no more
         self._parts = parts
-        self._rows: dict[Place, list[Row]] = {}
-        self._cells: dict[Place, Cells] = {}
-        self._unwritten: dict[Place, int] = {}  # index of the first row that the changelog lacks
-        self._changed: dict[Place, Cells] = {}
+        self._rows: dict[GroupTick, list[Row]] = {}
+        self._cells: dict[GroupTick, Cells] = {}
+        self._unwritten: dict[GroupTick, int] = {}  # index of the first row that the changelog lacks
+        self._changed: dict[GroupTick, Cells] = {}
         self._ticks: dict[str, list[int]] = {label: [] for label in parts}  # heaps
         self._keys: dict[tuple[str, int], set[str]] = {}  # by label and tick
 
@@ -140,7 +140,7 @@ class Waiting:
             cells = self._cells[place] = Cells()
         return cells
 
-    def _open(self, label: str, place: Place) -> list[Row]:
+    def _open(self, label: str, place: GroupTick) -> list[Row]:
         rows = self._rows.get(place)
         if rows is not None:
             return rows
@@ -192,7 +192,7 @@ class Waiting:
             heapq.heappop(self._ticks[label])  # ticks are used up in their order
         return len(used)
 
-    def _forget(self, label: str, place: Place) -> list[bytes]:
+    def _forget(self, label: str, place: GroupTick) -> list[bytes]:
         rows, cells = self._rows.pop(place), self._cells.pop(place, None) or Cells()
         self._changed.pop(place, None)
         self.count -= len(rows) + most_cells(cells.samples, self._parts[label])

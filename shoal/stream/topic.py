@@ -13,10 +13,10 @@ from shoal.mechanisms.kinds import Mechanism, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.statistic import Bounder
 from shoal.models.cells import Reader, cell_reader
-from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
+from shoal.models.digests import parameters_digest
 from shoal.models.events import getter, read_value
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS

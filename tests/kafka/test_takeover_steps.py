@@ -19,7 +19,7 @@ from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
 from shoal.agents.worker.takeover import Overtaken, Taken, Takeover
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Outbox, OutRecord, Place
+from shoal.stream.machine import Outbox, OutRecord, StagePartition
 from tests.kafka.kafka_tools import make_topics, run
 from tests.kafka.toy_machine import MARK, ONE, PAIR, ToyDomain
 from tests.support.kafka import Kafka, Record
@@ -55,7 +55,7 @@ class App:
         self.kafka = kafka
         name = kafka.name("steps")
         self.source, self.settings = f"{name}-clicks", KafkaSettings(kafka.bootstrap, name, partitions=1)
-        self.places = [Place(BOUND, self.source, 0), Place(RELEASE, self.settings.contributions, 0)]
+        self.places = [StagePartition(BOUND, self.source, 0), StagePartition(RELEASE, self.settings.contributions, 0)]
         self.logs = [self.settings.changelog(place.stage, place.topic) for place in self.places]
         own = (self.settings.contributions, self.settings.releases, self.settings.activations)
         run(make_topics(kafka.bootstrap, dict.fromkeys((self.source, *own, *self.logs), 1)))
@@ -197,7 +197,7 @@ async def cut(app: App) -> None:
 async def leave_open(app: App) -> None:
     """Somebody else writes to a changelog, in a transaction that has no end."""
     await app.work(5, published=1)
-    stranger = Writer(app.settings, Place(BOUND, "another", 0), Reach(app.settings))
+    stranger = Writer(app.settings, StagePartition(BOUND, "another", 0), Reach(app.settings))
     app.writers.append(stranger)
     await stranger.fence()
     await stranger._started.begin_transaction()

@@ -15,7 +15,7 @@ from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.machine import Outbox, OutRecord, Place
+from shoal.stream.machine import Outbox, OutRecord, StagePartition
 from tests.kafka.kafka_tools import make_topics, read_all
 from tests.support.kafka import Kafka
 
@@ -38,7 +38,7 @@ class Bench:
     def __init__(self, kafka: Kafka, **settings: Any) -> None:
         self.app = kafka.name("writer")
         self.settings = KafkaSettings(kafka.bootstrap, self.app, **settings)
-        self.place = Place("bound", "in", 0)
+        self.place = StagePartition("bound", "in", 0)
         self.out, self.log = f"{self.app}.out", self.settings.changelog("bound", "in")
         run(make_topics(kafka.bootstrap, {self.out: 2, self.log: 1}))
 

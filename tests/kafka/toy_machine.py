@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Outbox, OutRecord, Place, Record
+from shoal.stream.machine import Outbox, OutRecord, Record, StagePartition
 
 MARK = b"\x00mark"
 PAIR, ONE = struct.Struct(">qq"), struct.Struct(">q")
@@ -21,7 +21,7 @@ class ToyBound:
 
     counted = False
 
-    def __init__(self, place: Place, contributions: str, partitions: int) -> None:
+    def __init__(self, place: StagePartition, contributions: str, partitions: int) -> None:
         self.place, self.contributions, self.partitions = place, contributions, partitions
         self.next_offset: int | None = None
         self.backlog = 0
@@ -90,7 +90,7 @@ class ToyRelease:
 
     counted = False
 
-    def __init__(self, place: Place, releases: str) -> None:
+    def __init__(self, place: StagePartition, releases: str) -> None:
         self.place, self.releases = place, releases
         self.next_offset: int | None = None
         self.backlog = 0
@@ -146,14 +146,14 @@ class ToyDomain:
         self.app, self.partitions, self.folder = app, partitions, folder
         self.bounds: list[ToyBound] = []
 
-    def machine(self, place: Place) -> ToyBound | ToyRelease:
+    def machine(self, place: StagePartition) -> ToyBound | ToyRelease:
         if place.stage == "release":
             return ToyRelease(place, f"{self.app}.releases")
         machine = ToyBound(place, f"{self.app}.contributions", self.partitions)
         self.bounds.append(machine)
         return machine
 
-    async def admit(self, place: Place, machine: object, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(self, place: StagePartition, machine: object, last_release: Record | None, *, fresh: bool) -> None:
         if isinstance(machine, ToyRelease):
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             if last != machine.number:
@@ -165,7 +165,7 @@ class ToyDomain:
     async def watch(self) -> None:
         """Nothing to watch."""
 
-    def ahead(self) -> set[Place]:
+    def ahead(self) -> set[StagePartition]:
         return set()
 
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from shoal.models.chain import FIRST, chain
+from shoal.models.digests import FIRST, chain
 from shoal.models.exact import exact_text
 from shoal.models.tables import Exact, Label, Table, escape, unescape
 

@@ -112,10 +112,10 @@ PRIORS = (
         name="several numbers of a user in one median",
         family="prior",
         file="mechanisms/continual_mean/full.py",
-        old="yield Unit(samples, first[pseudonym][0], pseudonym, total)",
+        old="yield UnitSamples(samples, first[pseudonym][0], pseudonym, total)",
         new="""for below in range(samples.bit_length()):
                     weight = blocks.weight(below)
-                    yield Unit(weight, first[pseudonym][0], pseudonym, self._kept[below][pseudonym][1])""",
+                    yield UnitSamples(weight, first[pseudonym][0], pseudonym, self._kept[below][pseudonym][1])""",
         breach="a user's blocks lie in several arrays, and each moves every cost",
         tests=(SENSITIVITY + "test_each_prior_sees_each_user_in_one_array",),
         quick=True,

@@ -81,7 +81,7 @@ KEPT = (
         name="workers do not wait for one another",
         family="state",
         file="stream/guard.py",
-        old="(label not in self._heads and self._unmade.is_clear(label))",
+        old="(label not in self._heads and self._before.is_clear(label))",
         new="label not in self._heads",
         breach="a user of the file's groups is published in the topic's groups, too",
         tests=("stream/test_guard.py::test_what_is_new_waits_until_all_partitions_have_made_again_what_is_published",),
@@ -255,7 +255,7 @@ LOGS = (
     Mutant(
         name="a chain of single links",
         family="audit",
-        file="models/chain.py",
+        file="models/digests.py",
         old="return sha256(previous + release).digest()",
         new="return sha256(release).digest()",
         breach="a release may be taken out or moved without a trace",

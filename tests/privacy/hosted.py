@@ -30,7 +30,7 @@ from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.file_run import Line
-from shoal.stream.machine import Machine, Outbox, Place
+from shoal.stream.machine import Machine, Outbox, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply
@@ -53,7 +53,7 @@ class Hosted:
         self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
         self.health = Health()
         self.health.running = True
-        self.machines: dict[Place, Any] = {}
+        self.machines: dict[StagePartition, Any] = {}
         self.seen: list[Any] = []
         self.logs: list[list[Line]] = [[] for _ in range(homes)]  # of contributions
         self.releases: list[bytes] = []
@@ -61,7 +61,7 @@ class Hosted:
         self.dead_letters: list[bytes] = []
         self._domain = cast(Stages, self)
         self._host = cast(Host, self._as_host())
-        self._changelogs: dict[Place, dict[bytes, bytes]] = {}
+        self._changelogs: dict[StagePartition, dict[bytes, bytes]] = {}
         self._wall = 0
         self._events: list[list[Line]] = [[] for _ in range(sources)]
         self._metrics = CollectorRegistry()
@@ -90,10 +90,10 @@ class Hosted:
         machines = [machine for place, machine in self.machines.items() if place.stage == RELEASE]
         return {label for machine in machines for label in machine.withheld}
 
-    def _place(self, stage: str, partition: int) -> Place:
-        return Place(stage, "events" if stage == BOUND else self.settings.contributions, partition)
+    def _place(self, stage: str, partition: int) -> StagePartition:
+        return StagePartition(stage, "events" if stage == BOUND else self.settings.contributions, partition)
 
-    def _take_over(self, place: Place) -> None:
+    def _take_over(self, place: StagePartition) -> None:
         machine: BoundMachine | ReleaseMachine
         if place.stage == BOUND:
             machine = BoundMachine(self.settings, self.plan, place.partition)
@@ -166,14 +166,14 @@ class Hosted:
         for partition in range(len(self.logs)):
             self.release(partition, 10**9)
 
-    def _commit(self, place: Place) -> None:
+    def _commit(self, place: StagePartition) -> None:
         self.look()
         clock = SimpleNamespace(time=lambda: self._wall / 1000, perf_counter=time.perf_counter)
         with patch.object(machines, "time", clock):
             _at_once(self._host.partitions[place]._commit_all())
         self.look()
 
-    async def _write(self, place: Place, outbox: Outbox) -> None:
+    async def _write(self, place: StagePartition, outbox: Outbox) -> None:
         apply(self._changelogs[place], outbox.changelog)
         self.seen.append((str(place), outbox.next_offset, outbox.events))
         kept = {self.settings.releases: self.releases, self.settings.activations: self.activations}
@@ -190,7 +190,7 @@ class Hosted:
 
     # ---------------------------------------------------------------- what is seen
 
-    def ahead(self) -> set[Place]:
+    def ahead(self) -> set[StagePartition]:
         """As a worker's domain says it."""
         return Stages.ahead(self._domain)
 

@@ -136,7 +136,7 @@ def test_the_worker_of_these_tests_shows_what_a_worker_shows():
     seen = [hosted(cfg, rows, [("bound", 0, 60), ("release", 0, 9)], sources=3) for cfg in CONFIGS[:3] + CONFIGS[-1:]]
     shown = [str(worker.seen) for worker in seen]
     assert all("shoal_contribution_messages_total" in one and "shoal_backlog" in one for one in shown)
-    assert any("Place(stage='bound'" in one for one in shown)  # held back
+    assert any("StagePartition(stage='bound'" in one for one in shown)  # held back
     assert all("begins again at its first message" in one for one in shown)
     assert any("a message is lost" in one for one in shown)
     assert any("repeated: 1" in one for one in shown)

@@ -7,7 +7,7 @@ import pytest
 
 from shoal.models.errors import FailStop
 from shoal.stream import guard
-from shoal.stream.guard import Unmade
+from shoal.stream.guard import PublishedBefore
 from shoal.stream.release import ReleasePartition
 from tests.stream.simulation import Cluster, config, event
 
@@ -53,7 +53,7 @@ class Log:
         levels: dict[str, set[int]] = {}
         for group, level in self.activations if self.of_runs else ():
             levels.setdefault(group, set()).add(level)
-        unmade = Unmade(
+        published_before = PublishedBefore(
             {"m0/1": heads},
             lambda _: self.is_clear,
             lambda _, group, level: self.activations.get((group, level)),
@@ -64,7 +64,7 @@ class Log:
             0,
             idle_after=1,
             published=lambda _, group, seq: self.releases.get(f"{group}/{seq}"),
-            unmade=unmade,
+            published_before=published_before,
         )
         machine.restore(state or {})
         if machine.next_offset is None:

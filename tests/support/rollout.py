@@ -34,7 +34,7 @@ from shoal.models.records import CLOCK_HEADER, Message
 from shoal.models.tables import ACTIVE, RETIRED
 from shoal.models.times import iso
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.machine import Outbox, Place
+from shoal.stream.machine import Outbox, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import plan_topic
@@ -58,7 +58,7 @@ class Worker:
     deployment: Deployment
     looked: int
     blind: bool  # it gets no answer from the ledger once it runs
-    machines: dict[Place, BoundMachine | ReleaseMachine] = field(default_factory=dict)
+    machines: dict[StagePartition, BoundMachine | ReleaseMachine] = field(default_factory=dict)
     claim: Claim = field(default_factory=Claim)
 
     @property
@@ -76,7 +76,7 @@ class World:
         self.key = key_file.new(folder / "shoal.key")
         self.ledger = Ledger.open(f"sqlite:///{folder}/shoal.db")
         self.logs: dict[tuple[str, int], list[Line]] = {}
-        self.changelogs: dict[Place, dict[bytes, bytes]] = {}
+        self.changelogs: dict[StagePartition, dict[bytes, bytes]] = {}
         self.last_release: dict[int, dict[str, bytes]] = {}
         self.released: list[tuple[int, bool, bytes]] = []  # when, by one that could look, what
         self.starts: dict[tuple[str, str, int], int] = {}  # label, topic, partition -> where the metric began
@@ -208,13 +208,13 @@ class World:
         for worker in self.workers.values():
             mine = shares[worker.name]
             worker.claim = Claim(self.generation, mine)
-            places = {Place(s.stage(topic), topic, one) for topic, numbers in mine.items() for one in numbers}
+            places = {StagePartition(s.stage(topic), topic, one) for topic, numbers in mine.items() for one in numbers}
             worker.machines = {place: one for place, one in worker.machines.items() if place in places}
 
-    def owned(self) -> list[tuple[int, Place]]:
+    def owned(self) -> list[tuple[int, StagePartition]]:
         s = SETTINGS
         return [
-            (host, Place(s.stage(topic), topic, number))
+            (host, StagePartition(s.stage(topic), topic, number))
             for host, worker in sorted(self.workers.items())
             for topic, numbers in sorted(worker.claim.owned.items())
             for number in numbers
@@ -227,7 +227,7 @@ class World:
             host, place = self.choice.choice(places)
             self.step(host, place, self.choice.randint(1, 9), commits=self.choice.random() < 0.8)
 
-    def step(self, host: int, place: Place, count: int, *, commits: bool = True) -> bool:
+    def step(self, host: int, place: StagePartition, count: int, *, commits: bool = True) -> bool:
         """Process some records of a partition; whether there was something to do. A fail-stop ends the worker."""
         worker = self.workers[host]
         try:
@@ -246,7 +246,7 @@ class World:
             self.commit(worker, place, outbox)
         return bool(records)
 
-    def machine(self, worker: Worker, place: Place) -> BoundMachine | ReleaseMachine:
+    def machine(self, worker: Worker, place: StagePartition) -> BoundMachine | ReleaseMachine:
         """Its state, restored if the partition is new to the worker."""
         if place not in worker.machines:
             machine = worker.domain.machine(place)
@@ -258,7 +258,7 @@ class World:
             worker.machines[place] = machine
         return worker.machines[place]
 
-    def commit(self, worker: Worker, place: Place, outbox: Outbox) -> None:
+    def commit(self, worker: Worker, place: StagePartition, outbox: Outbox) -> None:
         """One transaction."""
         apply(self.changelogs.setdefault(place, {}), outbox.changelog)
         if place.stage == BOUND:

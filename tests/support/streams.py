@@ -27,7 +27,7 @@ from shoal.mechanisms.noise.keyed import derive
 from shoal.models.records import record_key
 from shoal.models.times import iso
 from shoal.stream.file_run import FileRun, Line, Output
-from shoal.stream.machine import Outbox, Place
+from shoal.stream.machine import Outbox, StagePartition
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.topic import TopicPlan, plan_topic
 
@@ -84,7 +84,7 @@ class Topics:
     contributions: list[list[Record]]
     releases: list[list[Record]]
     activations: list[list[Record]]
-    states: dict[Place, dict[bytes, bytes]] = field(default_factory=dict)
+    states: dict[StagePartition, dict[bytes, bytes]] = field(default_factory=dict)
     audited: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
@@ -233,9 +233,9 @@ class Worker:
         self.domain.agree(self.verified)
         self.homes = list(range(app.homes)) if homes is None else list(homes)
         self._has_bound = bound
-        self._machines: dict[Place, BoundMachine | ReleaseMachine] = {}
+        self._machines: dict[StagePartition, BoundMachine | ReleaseMachine] = {}
 
-    def _machine(self, place: Place) -> BoundMachine | ReleaseMachine:
+    def _machine(self, place: StagePartition) -> BoundMachine | ReleaseMachine:
         machine = self._machines.get(place)
         if machine is None:
             machine = self.domain.machine(place)
@@ -257,16 +257,16 @@ class Worker:
         """One transaction of the bound stage, of so many events at most."""
         if not self._has_bound:
             return
-        machine = self._machine(Place(BOUND, "events", 0))
+        machine = self._machine(StagePartition(BOUND, "events", 0))
         first = machine.next_offset or 0
         records = self._topics.events[first : first + count]
         if records:
             machine.process(records, records[-1].offset + 1)
-            self._commit(Place(BOUND, "events", 0), machine.outbox())
+            self._commit(StagePartition(BOUND, "events", 0), machine.outbox())
 
     def release(self, home: int, count: int) -> None:
         """One transaction of the release stage, of so many messages at most, if it makes one."""
-        place = Place(RELEASE, self._settings.contributions, home)
+        place = StagePartition(RELEASE, self._settings.contributions, home)
         machine = self._machine(place)
         assert isinstance(machine, ReleaseMachine)
         first = machine.next_offset or 0  # also of what is withheld: it was read
@@ -277,7 +277,7 @@ class Worker:
             machine.work()
         self._commit(place, machine.outbox())
 
-    def _commit(self, place: Place, outbox: Outbox | None) -> None:
+    def _commit(self, place: StagePartition, outbox: Outbox | None) -> None:
         """All of a transaction becomes visible."""
         if outbox is None:
             return

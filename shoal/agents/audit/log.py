@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert,
 
 from shoal.agents.audit import owners
 from shoal.agents.audit.owners import Version
-from shoal.models.chain import FIRST, chain
+from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
 from shoal.models.tables import ENDED, Activation, Label, Release, escape
 

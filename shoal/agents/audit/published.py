@@ -18,7 +18,7 @@ from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError, LedgerError
 from shoal.models.tables import Release
-from shoal.stream.any_window import History, Seen, seen, stated
+from shoal.stream.any_window import History, WindowRelease, seen, stated
 
 NAMED = 5  # groups in an error
 
@@ -35,7 +35,7 @@ class Wanted:
     def key(self) -> Group:
         return Group(self.section.name, self.section.version, self.group)
 
-    def seen(self, fields: dict[str, Any]) -> Seen:
+    def seen(self, fields: dict[str, Any]) -> WindowRelease:
         return seen(fields, self.terms)
 
     @cached_property
@@ -43,7 +43,7 @@ class Wanted:
         """The fields that all of these releases state alike."""
         return stated(self.section, self.mechanism)
 
-    def history(self, where: str, count: int, read: Callable[[int], Seen]) -> History:
+    def history(self, where: str, count: int, read: Callable[[int], WindowRelease]) -> History:
         return History(self.section, self.mechanism, f"{where}: {self.key}", count, read)
 
     def nothing(self, where: str, versions: Iterable[int], groups: Iterable[str]) -> InputError:
@@ -82,7 +82,7 @@ def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
         database.close()
 
 
-def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> Seen:
+def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> WindowRelease:
     metric, version, group = wanted.key
     same = (Release.metric == metric, Release.version == version, Release.group == group, Release.seq == seq)
     body = connection.execute(select(Release.body).where(Release.app == app, *same)).scalar_one_or_none()
@@ -124,7 +124,7 @@ def filed(path: str, wanted: Wanted, on_bytes: Callable[[int], None] = lambda _:
 class _FileReleases:
     path: str
     wanted: Wanted
-    releases: dict[int, Seen] = field(default_factory=dict)  # by seq
+    releases: dict[int, WindowRelease] = field(default_factory=dict)  # by seq
     versions: set[int] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
 

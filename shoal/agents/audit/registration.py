@@ -12,8 +12,8 @@ from shoal.agents.audit.budget import check_budget, write_budget
 from shoal.agents.audit.completeness import check_whole
 from shoal.agents.audit.database import now
 from shoal.agents.audit.owners import take_over
-from shoal.models.chain import parameters_digest
 from shoal.models.config.unit import parse_unit
+from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import ACTIVE, ENDED, RETIRED, Budget, Log, MetricVersion, PartitionCount

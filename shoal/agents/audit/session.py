@@ -12,10 +12,10 @@ from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
 from shoal.mechanisms.kinds import statistic_of
-from shoal.models.chain import parameters_digest
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST, NEWEST
+from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
 from shoal.stream.parameters import parameters_of
 

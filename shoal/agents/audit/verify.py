@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, select
 from shoal.agents.audit import budget, registration
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, bodies, group_of, read_records
-from shoal.models.chain import FIRST, chain, parameters_digest
+from shoal.models.digests import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
 from shoal.models.records import release_id
 from shoal.models.tables import ENDED, Activation, Budget, BudgetChange, MetricVersion, Release

@@ -21,7 +21,7 @@ from shoal.agents.kafka.client_errors import refusal_of
 from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Headers, Outbox, Place
+from shoal.stream.machine import Headers, Outbox, StagePartition
 from shoal.stream.state_mark import REMEDY
 
 MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
@@ -38,7 +38,7 @@ class TransactionGivenUp(FailStop):
 class Writer:
     """The transactional producer of one partition."""
 
-    def __init__(self, settings: KafkaSettings, place: Place, reach: Reach) -> None:
+    def __init__(self, settings: KafkaSettings, place: StagePartition, reach: Reach) -> None:
         self.place = place
         self.changelog = (settings.changelog(place.stage, place.topic), place.partition)
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to

@@ -21,7 +21,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
 from shoal.models.events import Refused, getter, parse, read_user, read_value
-from shoal.stream.event_time import Progress
+from shoal.stream.event_time import EventClock
 from shoal.stream.survey import KEPT, Trouble
 from shoal.stream.topic import Metric, TopicPlan, clocks_of, plan_topic
 
@@ -67,7 +67,7 @@ class _Reader:
 
     def __init__(self, section: MetricSection) -> None:
         (clock,) = clocks_of((section,))
-        self._section, self._progress = section, Progress(clock)
+        self._section, self._event_clock = section, EventClock(clock)
         self._get_user, self._get_values = getter(section.user), [getter(path) for path in section.values]
         self._place_of = None
         if section.cell is not None or section.group is not None:
@@ -82,12 +82,12 @@ class _Reader:
         """
         reading = self._section.reading
         event = parse(raw, reading)
-        effective = self._progress.effective(event, raw, -1)
+        effective = self._event_clock.effective(event, raw, -1)
         user = read_user(self._get_user(event), raw, self._section.user, reading)
         group = None if self._place_of is None else self._place_of(event, raw)
         values = tuple(read_value(get(event)) for get in self._get_values)
         once = self._same.setdefault
-        return Sample(once(user, user), once(group, group), values, self._progress.time, effective)
+        return Sample(once(user, user), once(group, group), values, self._event_clock.time, effective)
 
 
 class _Sink:

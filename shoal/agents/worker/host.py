@@ -24,7 +24,7 @@ from shoal.agents.worker.idle_records import Idling
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import Overtaken, Takeover
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Domain, Place
+from shoal.stream.machine import Domain, StagePartition
 
 log = structlog.get_logger("shoal.worker")
 
@@ -39,7 +39,7 @@ class Host:
 
     def __init__(self, settings: KafkaSettings, domain: Domain) -> None:
         self.settings, self.domain = settings, domain
-        self.partitions: dict[Place, Partition] = {}
+        self.partitions: dict[StagePartition, Partition] = {}
         self.reach = Reach(settings)
         read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
         self.topic_ids = TopicIds(settings, read)
@@ -59,8 +59,8 @@ class Host:
 
     # -- where things are
 
-    def place(self, tp: TP) -> Place:
-        return Place(self.settings.stage(tp.topic), tp.topic, tp.partition)
+    def place(self, tp: TP) -> StagePartition:
+        return StagePartition(self.settings.stage(tp.topic), tp.topic, tp.partition)
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
         """Offsets from which hosted partitions are read on."""
@@ -228,7 +228,7 @@ class Host:
         for tell in self.on_owned:
             tell()
 
-    def _adopt(self, partitions: dict[Place, Partition]) -> None:
+    def _adopt(self, partitions: dict[StagePartition, Partition]) -> None:
         for place, part in partitions.items():
             tp = TP(place.topic, place.partition)
             part.on_low = partial(self.let_go, tp, INBOX)

@@ -24,7 +24,7 @@ from faust.types.tuples import TP
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.worker.partition import Partition
 from shoal.stream.clock import STEPS
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 
 LOOKS = 8  # in a time of idle_after
 LEAST_PAUSE = 0.05  # seconds between two looks
@@ -78,11 +78,11 @@ class Hosting(Protocol):
     """The part of the worker's host that is needed here."""
 
     settings: KafkaSettings
-    partitions: dict[Place, Partition]
+    partitions: dict[StagePartition, Partition]
     app: Any
     accepting: bool
 
-    def place(self, tp: TP) -> Place: ...
+    def place(self, tp: TP) -> StagePartition: ...
 
 
 class Idling:

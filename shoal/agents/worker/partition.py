@@ -17,7 +17,7 @@ from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
 from shoal.agents.kafka.transport import Batch
-from shoal.stream.machine import Machine, Outbox, Place
+from shoal.stream.machine import Machine, Outbox, StagePartition
 
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
 WORK_SECONDS = 0.01  # between two breaths, too
@@ -28,7 +28,7 @@ DUTY = 4  # a new flush starts at the earliest after 4 times the last one's dura
 class Partition:
     """One machine, its producer, and their offsets."""
 
-    def __init__(self, settings: KafkaSettings, place: Place, machine: Machine, writer: Writer) -> None:
+    def __init__(self, settings: KafkaSettings, place: StagePartition, machine: Machine, writer: Writer) -> None:
         self.settings, self.place, self.machine, self.writer = settings, place, machine, writer
         self.position = 0  # up to where the machine was given records
         self.committed = 0  # up to where a transaction covers them

@@ -11,7 +11,7 @@ from shoal.agents.kafka.settings import BOUND, RELEASE
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.stages import Stages
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 from shoal.stream.open_ticks import OpenTick, open_ticks
 
 STUCK_AFTER = 60.0  # seconds, or four times idle_after: an idle partition lets a tick pass after little more than one
@@ -24,8 +24,9 @@ class Readiness:
     def __init__(self, host: Host, domain: Stages, now: Callable[[], float] = time.monotonic) -> None:
         self.host, self.domain, self._now = host, domain, now
         self.settings = host.settings
-        self._since: dict[tuple[Place, str], tuple[Any, float]] = {}  # of each metric's tick: state, and when it began
-        self._closed: dict[tuple[Place, str], tuple[int | None, float]] = {}
+        # Of each metric's tick: its state, and when that began.
+        self._since: dict[tuple[StagePartition, str], tuple[Any, float]] = {}
+        self._closed: dict[tuple[StagePartition, str], tuple[int | None, float]] = {}
 
     # -- why not
 
@@ -83,12 +84,12 @@ class Readiness:
 
     # -- looking
 
-    def ticks(self) -> Iterator[tuple[Place, OpenTick]]:
+    def ticks(self) -> Iterator[tuple[StagePartition, OpenTick]]:
         """The open ticks of all contributions partitions here."""
         for place, machine in self._releases():
             yield from ((place, tick) for tick in open_ticks(machine))
 
-    def _releases(self) -> Iterator[tuple[Place, ReleaseMachine]]:
+    def _releases(self) -> Iterator[tuple[StagePartition, ReleaseMachine]]:
         for place, part in sorted(self.host.partitions.items()):
             if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
                 yield place, part.machine
@@ -107,7 +108,7 @@ class Readiness:
         for place, machine in self._releases():
             self._judge(place, machine)
 
-    def _judge(self, place: Place, machine: ReleaseMachine) -> None:
+    def _judge(self, place: StagePartition, machine: ReleaseMachine) -> None:
         """Raise an alarm for repeats and strays among the contributions."""
         strays = machine.strays
         if machine.counters["repeated_messages"]:

@@ -23,8 +23,8 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop
-from shoal.stream.guard import Unmade
-from shoal.stream.machine import Machine, Place, Record
+from shoal.stream.guard import PublishedBefore
+from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import ANEW
 from shoal.stream.topic import TopicPlan, plan_topic
@@ -42,7 +42,7 @@ class Stages:
         self.health = health
         self.plans: dict[str, TopicPlan] = {}
         # Weak: a partition that is given up takes its state with it.
-        self.machines: WeakValueDictionary[Place, BoundMachine | ReleaseMachine] = WeakValueDictionary()
+        self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
         self._session = session
         self._settings = settings
         self._heads: dict[Group, Head] = {}
@@ -87,7 +87,7 @@ class Stages:
         by_runs = [(group, level) for group, level in standing.activated if group[:2] in self._made_again.open]
         self._levels = levels_by_home(by_runs, self.plans.values())
 
-    def machine(self, place: Place) -> BoundMachine | ReleaseMachine:
+    def machine(self, place: StagePartition) -> BoundMachine | ReleaseMachine:
         log_id = self._session.ledger.log_id
         machine: BoundMachine | ReleaseMachine
         if place.stage == BOUND:
@@ -105,7 +105,7 @@ class Stages:
                 log_id=log_id,
                 published=self._published,
                 former=self._former,
-                unmade=Unmade(
+                published_before=PublishedBefore(
                     self._homes.get(place.partition, {}),
                     self._is_clear,
                     self._activation,
@@ -115,7 +115,7 @@ class Stages:
         self.machines[place] = machine
         return machine
 
-    def _check_count(self, place: Place, partitions: int) -> None:
+    def _check_count(self, place: StagePartition, partitions: int) -> None:
         if place.partition >= partitions:
             raise FailStop(
                 f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed "
@@ -181,7 +181,7 @@ class Stages:
             self._said.add((event, label))
             log.warning(event, metric=label, reason=reason)
 
-    async def admit(self, place: Place, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(self, place: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
         """Judge a restored machine: nothing may be missing, and what was published must be what its state says."""
         if fresh:
             await self._refuse_lost_state(place)
@@ -189,7 +189,7 @@ class Stages:
             machine.check_last(None if last_release is None else dict(last_release.headers))
             self._compare_heads(machine)
 
-    async def _refuse_lost_state(self, place: Place) -> None:
+    async def _refuse_lost_state(self, place: StagePartition) -> None:
         """Refuse a partition without state that ever committed: its users would start again at count 0."""
         tp = TopicPartition(place.topic, place.partition)
         offset = (await group_offsets(self._settings, [tp]))[tp]
@@ -212,10 +212,10 @@ class Stages:
         """End the worker when another configuration is in use."""
         await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
 
-    def ahead(self) -> set[Place]:
+    def ahead(self) -> set[StagePartition]:
         """Source partitions to hold back: what they send would only wait. Pacing changes no byte."""
         return {
-            Place(BOUND, topic, partition)
+            StagePartition(BOUND, topic, partition)
             for machine in list(self.machines.values())
             if isinstance(machine, ReleaseMachine)
             for topic, partition in machine.ahead()

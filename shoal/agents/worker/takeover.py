@@ -29,7 +29,7 @@ from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_sta
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.partition import Partition
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.machine import Domain, Place, Record
+from shoal.stream.machine import Domain, Record, StagePartition
 from shoal.stream.state_mark import REMEDY
 
 log = structlog.get_logger("shoal.worker")
@@ -44,7 +44,7 @@ class Overtaken(Exception):
 class Taken(NamedTuple):
     """The result of a takeover: partitions that may run, and offsets at which the audit log goes on."""
 
-    partitions: dict[Place, Partition]
+    partitions: dict[StagePartition, Partition]
     audit: dict[TP, int]
 
 
@@ -66,9 +66,9 @@ class Takeover:
     ) -> None:
         self._settings, self._domain, self._topic_ids = settings, domain, topic_ids
         self._reach, self._group = reach, group
-        self._writers: dict[Place, Writer] = {}
+        self._writers: dict[StagePartition, Writer] = {}
 
-    async def take(self, places: Collection[Place], audit: set[TP]) -> Taken:
+    async def take(self, places: Collection[StagePartition], audit: set[TP]) -> Taken:
         """Take them over; brokers that are away or not ready are waited for.
 
         Raises:
@@ -132,7 +132,7 @@ class Takeover:
             names = ", ".join(str(place) for place, lost in zip(self._writers, fenced, strict=True) if lost)
             raise Overtaken(f"another worker owns {names} now")
 
-    async def _restore(self, reader: Reader) -> dict[Place, Partition]:
+    async def _restore(self, reader: Reader) -> dict[StagePartition, Partition]:
         topic_ids = await self._topic_ids.learn()  # 2
         logs = {place: TopicPartition(*writer.changelog) for place, writer in self._writers.items()}
         outputs = {
@@ -155,7 +155,7 @@ class Takeover:
 
     async def _admit(
         self,
-        place: Place,
+        place: StagePartition,
         state: dict[bytes, bytes],
         topic_ids: Mapping[str, TopicId],
         source: tuple[int, int],

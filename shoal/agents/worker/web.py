@@ -30,7 +30,7 @@ from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.readiness import REPEATED, Readiness
 from shoal.agents.worker.stages import Stages
 from shoal.models.errors import ShoalError
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 
 CONTENT_TYPE = {"Content-Type": CONTENT_TYPE_LATEST}
 COUNTERS = {
@@ -58,7 +58,7 @@ class Totals:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._gone: Counter[str] = Counter()
-        self._held: dict[Place, Partition] = {}
+        self._held: dict[StagePartition, Partition] = {}
         host.on_owned.append(self.look)
 
     def look(self) -> None:
@@ -77,7 +77,7 @@ class Totals:
         return sum((_counts(place, part) for place, part in self._held.items()), self._gone)
 
 
-def _counts(place: Place, part: Partition) -> Counter[str]:
+def _counts(place: StagePartition, part: Partition) -> Counter[str]:
     counts: Counter[str] = Counter()
     if isinstance(part.machine, BoundMachine | ReleaseMachine):
         counts += part.machine.counters

@@ -7,7 +7,7 @@ Proof: docs/proofs/continual-mean.md
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shoal.mechanisms.accounts import Accounts, Kind, Out, Periods, Site
+from shoal.mechanisms.accounts import Accounts, Periods, RecordKind, Site, WhyNotCounted
 from shoal.mechanisms.statistic import COUNT_MASK, Block
 
 GROUPS_BYTES = 4
@@ -31,7 +31,7 @@ class MeanAccounts(Accounts):
     """Accounts by user, and by group where there are groups."""
 
     def __init__(self, rule: Rule, add: Callable[[int, int], tuple[int, Block | None]], site: Site) -> None:
-        kinds = Kind(site.tag(b"a"), rule.account_bytes), Kind(site.tag(b"g"), GROUPS_BYTES)
+        kinds = RecordKind(site.tag(b"a"), rule.account_bytes), RecordKind(site.tag(b"g"), GROUPS_BYTES)
         periods = Periods(None, *kinds, durable=site.durable)
         super().__init__(periods)
         accounts, self._groups = periods.of(0)
@@ -41,7 +41,7 @@ class MeanAccounts(Accounts):
         self._cap = rule.max_contributions
         self._sum, self._send = add, site.send
 
-    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         key = user if group is None else len(user).to_bytes(2, "big") + user + group.encode()
         account = self._get(key)
         if account is None:
@@ -57,7 +57,7 @@ class MeanAccounts(Accounts):
             self._send(group, effective, user, block)
         return None
 
-    def _open(self, user: bytes, group: str | None) -> Out | None:
+    def _open(self, user: bytes, group: str | None) -> WhyNotCounted | None:
         """The reason why no account may be opened; None if one was."""
         if not self._is_home(user):
             return "wrong-partition"

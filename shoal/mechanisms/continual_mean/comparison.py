@@ -89,7 +89,7 @@ def _halved(best: Outlook, source: Source, what: str) -> Cost | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MeanComparison:
     """The outcome of every setting that was tried for one coordinate of a mean."""
 
     spec: Spec

@@ -26,7 +26,7 @@ from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import Scales, estimate
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.selection.median import Unit, bins, median_bin, midpoint, pack
+from shoal.mechanisms.selection.median import UnitSamples, bins, median_bin, midpoint, pack
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
 from shoal.mechanisms.workload import Pattern
 
@@ -217,14 +217,14 @@ class FullReleaser:
         self._bins.append(chosen)
         self._active = self._next = level.index + 1
 
-    def _offers(self, level: int) -> Iterator[Unit]:
+    def _offers(self, level: int) -> Iterator[UnitSamples]:
         """Each unit's offer to the prior of a level: its samples in blocks below it, without gaps."""
         first = self._kept[0]
         for pseudonym, mask in self._units.items():
             samples = _offer(mask, level)
             if samples:
                 total = sum(self._kept[below][pseudonym][1] for below in range(samples.bit_length()))
-                yield Unit(samples, first[pseudonym][0], pseudonym, total)
+                yield UnitSamples(samples, first[pseudonym][0], pseudonym, total)
 
     def _drop_kept(self) -> None:
         unseen = {(contribution.level, contribution.pseudonym) for contribution in self._written}

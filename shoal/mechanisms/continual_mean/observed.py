@@ -30,7 +30,7 @@ FACTORS = (2.0, 4.0, 8.0)  # of epsilon that are tried for half the error: each 
 UNTIMED = 1  # microseconds of a tick, where each contribution has a release
 
 
-class Seen(NamedTuple):
+class ClosedTick(NamedTuple):
     """The samples that had come when a tick was complete."""
 
     events: int
@@ -108,7 +108,7 @@ class ObservedMean:
         looks = tuple(self._look(spec, mean, releaser, seen) for seen in self._closed(spec, mean, releaser))
         return Outlook(spec, looks, useful=next((look for look in looks if is_useful(look, width)), None))
 
-    def _closed(self, spec: Spec, mean: MeanParameters, releaser: Releaser) -> Iterator[Seen]:
+    def _closed(self, spec: Spec, mean: MeanParameters, releaser: Releaser) -> Iterator[ClosedTick]:
         """Feed the releaser tick by tick, and yield what has come when a tick that is looked at is complete."""
         every = spec.every if isinstance(spec.every, int) else None
         length = every or UNTIMED
@@ -128,7 +128,7 @@ class ObservedMean:
             count += len(samples)
             total += math.fsum(self._value(sample, spec) for sample in samples)
             if index in chosen:
-                yield Seen(count, (tick + (every is not None)) * length - begin, total / count)
+                yield ClosedTick(count, (tick + (every is not None)) * length - begin, total / count)
 
     def _contributions(self, spec: Spec, length: int, *, merges: bool) -> dict[int, list[Contribution]]:
         """The blocks that the accounts send, by tick, as release takes them: merged, and in canonical order."""
@@ -153,7 +153,7 @@ class ObservedMean:
         rows = [Contribution(start, "", part, level, *held) for (level, part), held in sorted(merged.items())]
         return rows + sorted(alone, key=lambda row: row[:4])
 
-    def _look(self, spec: Spec, mean: MeanParameters, releaser: Releaser, seen: Seen) -> Look:
+    def _look(self, spec: Spec, mean: MeanParameters, releaser: Releaser, seen: ClosedTick) -> Look:
         estimate = releaser.estimate()
         samples, total = exact(mean, releaser.head())
         sd = half = None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from shoal.mechanisms.continual_mean import WITH_PRIOR
-from shoal.mechanisms.continual_mean.comparison import Comparison, Source
+from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.source import USEFUL, width_of
 from shoal.mechanisms.continual_mean.stated import StatedMean
@@ -28,7 +28,7 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
     """
     count = len(spec.values)
     of = [lambda part, done=done: advance((done + part) / count) for done in range(count)]
-    return [Report.of(spec, at, _source(spec, at, workload), of[at]).plan(workload) for at in range(count)]
+    return [MeanReport.of(spec, at, _source(spec, at, workload), of[at]).plan(workload) for at in range(count)]
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
@@ -50,7 +50,7 @@ def _source(spec: Spec, coordinate: int, workload: Stated | Observed) -> Source:
     return StatedMean.of(spec, coordinate, workload)
 
 
-class Report(Comparison):
+class MeanReport(MeanComparison):
     """The words, tables and pictures of a comparison."""
 
     def plan(self, workload: Stated | Observed) -> Plan:

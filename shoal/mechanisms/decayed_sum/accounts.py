@@ -17,7 +17,7 @@ Proof: docs/proofs/units.md
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shoal.mechanisms.accounts import ACCOUNT_BYTES, ONE_MEMBER, Accounts, Kind, Out, Periods, Site
+from shoal.mechanisms.accounts import ACCOUNT_BYTES, ONE_MEMBER, Accounts, Periods, RecordKind, Site, WhyNotCounted
 from shoal.mechanisms.statistic import COUNT_MASK, Block
 
 MEMBER_BYTES = 1
@@ -42,7 +42,9 @@ class EventAccounts(Accounts):
 
     def __init__(self, add: Add, site: Site) -> None:
         # Nothing stands in its stores, which the mark counts all the same.
-        super().__init__(Periods(None, Kind(site.tag(b"a"), 1), Kind(site.tag(b"g"), 1), durable=site.durable))
+        super().__init__(
+            Periods(None, RecordKind(site.tag(b"a"), 1), RecordKind(site.tag(b"g"), 1), durable=site.durable)
+        )
         self._sum, self._send = add, site.send
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> None:
@@ -55,14 +57,14 @@ class UnitAccounts(Accounts):
     """Accounts of the units user and user-<period>."""
 
     def __init__(self, rule: Rule, add: Add, site: Site) -> None:
-        kinds = Kind(site.tag(b"a"), ACCOUNT_BYTES), Kind(site.tag(b"g"), MEMBER_BYTES)
+        kinds = RecordKind(site.tag(b"a"), ACCOUNT_BYTES), RecordKind(site.tag(b"g"), MEMBER_BYTES)
         self._units = Periods(rule.period, *kinds, durable=site.durable)
         self._forever = self._units.forever
         super().__init__(self._units)
         self._period, self._groups, self._cap = rule.period, rule.groups, rule.max_contributions
         self._sum, self._send, self._is_home = add, site.send, site.is_home
 
-    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         period = self._period
         if period is not None and time // period != effective // period:
             return "late"

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from shoal.mechanisms.selection.exponential import choose
 
 
-class Unit(NamedTuple):
+class UnitSamples(NamedTuple):
     """The samples that one privacy unit offers to the arrays."""
 
     samples: int  # a power of two, at most an array's size
@@ -29,17 +29,18 @@ class Unit(NamedTuple):
     total: int  # grid steps
 
 
-def pack(units: Iterable[Unit], size: int, arrays: int) -> list[list[Unit]]:
+def pack(units: Iterable[UnitSamples], size: int, arrays: int) -> list[list[UnitSamples]]:
     """The first `arrays` arrays of `size` samples, filled by units with many samples first.
 
     Decreasing powers of two fill an array whose size is a power of two without splitting a unit. Ties go by the time of
     the first block, then by pseudonym; the values have no say.
 
-    >>> units = [Unit(1, 0, "a", 5), Unit(1, 1, "b", 5), Unit(2, 9, "c", 9), Unit(1, 2, "d", 5)]
+    >>> offered = (1, 0, "a", 5), (1, 1, "b", 5), (2, 9, "c", 9), (1, 2, "d", 5)
+    >>> units = [UnitSamples(*offer) for offer in offered]
     >>> [[unit.pseudonym for unit in array] for array in pack(units, size=2, arrays=2)]
     [['c'], ['a', 'b']]
     """
-    packed: list[list[Unit]] = []
+    packed: list[list[UnitSamples]] = []
     room = 0
     for unit in sorted(units, key=lambda unit: (-unit.samples, unit.effective, unit.pseudonym)):
         if not room:

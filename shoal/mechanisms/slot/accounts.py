@@ -27,10 +27,10 @@ from shoal.mechanisms.accounts import (
     PERIOD_BYTES,
     Accounts,
     Changes,
-    Kind,
-    Out,
     Periods,
+    RecordKind,
     Site,
+    WhyNotCounted,
 )
 from shoal.mechanisms.statistic import COUNT_MASK, new_block
 
@@ -77,17 +77,17 @@ class SlotAccounts(Accounts):
 
     def __init__(self, rule: Rule, site: Site) -> None:
         self._rule, self._site, self._most_cells = rule, site, rule.most_cells
-        self._slots = Periods(rule.slot, Kind(site.tag(b"a"), ACCOUNT_BYTES), durable=site.durable)
+        self._slots = Periods(rule.slot, RecordKind(site.tag(b"a"), ACCOUNT_BYTES), durable=site.durable)
         self._units = None
         if rule.unit != rule.slot:
-            self._units = Periods(rule.unit, Kind(site.tag(b"g"), ACCOUNT_BYTES), durable=site.durable)
+            self._units = Periods(rule.unit, RecordKind(site.tag(b"g"), ACCOUNT_BYTES), durable=site.durable)
         super().__init__(self._slots, *([] if self._units is None else [self._units]))
         self._samples_tag = site.tag(b"s")
         self._restored: dict[bytes, bytes] = {}  # records of samples
         self._kept: dict[int, Kept] = {}
         self._tombstones: Changes = []
 
-    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> Out | None:
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         rule, cell = self._rule, group or ANYWHERE
         if rule.unit is not None and time // rule.unit != effective // rule.unit:
             return "late"
@@ -100,7 +100,7 @@ class SlotAccounts(Accounts):
             self._keep(effective // rule.slot, user, accounts.held[name] & COUNT_MASK, cell, value)
         return out
 
-    def _admit(self, effective: int, name: bytes, place: bytes) -> Out | None:
+    def _admit(self, effective: int, name: bytes, place: bytes) -> WhyNotCounted | None:
         """Count a user's sample in a cell, whose names `place` joins, or return why it does not count."""
         rule, (slot,) = self._rule, self._slots.of(effective)
         unit = None if self._units is None else self._units.of(effective)[0]

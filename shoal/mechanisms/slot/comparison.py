@@ -208,7 +208,7 @@ def _group(cell: Cell, error: float, *, private: bool) -> GroupOutlook:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SlotComparison:
     """The outcome of every setting that was tried for a metric."""
 
     spec: Spec

@@ -15,7 +15,7 @@ from shoal.mechanisms.slot.comparison import (
     NEEDING_DELTA,
     Cell,
     CellsOutlook,
-    Comparison,
+    SlotComparison,
     configured,
     first_noise,
     made_of,
@@ -45,7 +45,7 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
     work = observed_slots(spec, workload) if isinstance(workload, Observed) else stated_slot(spec, workload)
-    return [Report.of(spec, work, Slotted.of(spec), advance).plan()]
+    return [SlotReport.of(spec, work, Slotted.of(spec), advance).plan()]
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
@@ -67,7 +67,7 @@ def _beside(spec: Spec) -> float:
     return 1.0 if spec.statistic == "slot-distribution" else high - low
 
 
-class Report(Comparison):
+class SlotReport(SlotComparison):
     """The words and tables of a comparison."""
 
     def plan(self) -> Plan:

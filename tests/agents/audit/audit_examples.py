@@ -7,7 +7,7 @@ import orjson
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request
-from shoal.models.chain import parameters_digest
+from shoal.models.digests import parameters_digest
 from shoal.models.records import activation_bytes, release_id
 
 APP = "shoal"

@@ -19,7 +19,7 @@ from shoal.agents.audit.replay.scan import Scan
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.cli.main import app
 from shoal.agents.kafka.settings import settings_of
-from shoal.models.chain import chain
+from shoal.models.digests import chain
 from shoal.models.errors import AuditError, ConfigError, KafkaError, KeyFileError, LedgerError
 from tests.support import tampering
 from tests.support.audit import audit, replay

@@ -12,7 +12,7 @@ import pytest
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.registration import Registration, Request
 from shoal.agents.audit.session import registration_of
-from shoal.models.chain import parameters_digest
+from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
 from tests.agents.audit.audit_examples import APP, amounts, register, release, version
 from tests.stream.simulation import config

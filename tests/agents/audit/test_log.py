@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq, StreamEnded
-from shoal.models.chain import FIRST, chain
+from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
 from tests.support.effort import tries

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.verify import compare_topic, verify
-from shoal.models.chain import chain
+from shoal.models.digests import chain
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
 
 TOPIC = [release(1), release(1, "BE"), release(2), release(2, "BE"), release(3), release(4)]

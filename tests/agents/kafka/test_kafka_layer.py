@@ -22,7 +22,7 @@ from shoal.agents.worker.app import make_app
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import check_position
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 from tests.kafka.toy_machine import PAIR, ToyBound, ToyDomain
 
 TP0 = TopicPartition("events", 0)
@@ -130,7 +130,7 @@ def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
     s = KafkaSettings("b:1", "app")
     counts = {"events": 4, "app.contributions": 8, "app.releases": 8, "app.activations": 8}
     app = make_app(s, ToyDomain(["events"], "app", 8), counts)
-    place = Place("bound", "events", 2)
+    place = StagePartition("bound", "events", 2)
     machine = ToyBound(place, "app.contributions", 8)
     machine.restore({b"ann": PAIR.pack(3, 30)})
 

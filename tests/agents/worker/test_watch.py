@@ -16,7 +16,7 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.watch import Watching
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 from tests.kafka.kafka_tools import run
 from tests.stream.simulation import Cluster, config, event
 from tests.support.kafka import Kafka
@@ -40,7 +40,7 @@ class Stage:
         self.readiness = Readiness(self.host, self.domain)
 
     def owns(self, machine: ReleaseMachine) -> None:
-        place = Place(RELEASE, self.host.settings.contributions, 0)
+        place = StagePartition(RELEASE, self.host.settings.contributions, 0)
         self.host.partitions = {place: SimpleNamespace(machine=machine, committed=3)}
 
 

@@ -18,7 +18,7 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
-from shoal.stream.machine import Place
+from shoal.stream.machine import StagePartition
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
@@ -165,7 +165,7 @@ def test_counts_never_go_back_when_partitions_come_and_go() -> None:
     # given a worker that has processed five events of a partition
     hosting: Host = SimpleNamespace(partitions={}, on_owned=[])  # type: ignore[assignment]
     totals = Totals(hosting)
-    place = Place(BOUND, "events", 0)
+    place = StagePartition(BOUND, "events", 0)
     hosting.partitions = {place: SimpleNamespace(machine=None, events=5)}  # type: ignore[dict-item]
     assert totals.counts() == Counter(events=5, recoveries=1)
     # when it loses it, and gets it back later

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection import median
-from shoal.mechanisms.selection.median import Unit, bins, costs, midpoint, pack
+from shoal.mechanisms.selection.median import UnitSamples, bins, costs, midpoint, pack
 from tests.mechanisms.mechanism_cases import KEY
 
 UNITS = st.lists(
     st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(0, 3), st.integers(0, 8)), min_size=8, max_size=40
-).map(lambda rows: [Unit(samples, at, f"{i:032x}", samples * value) for i, (samples, at, value) in enumerate(rows)])
+).map(
+    lambda rows: [UnitSamples(samples, at, f"{i:032x}", samples * value) for i, (samples, at, value) in enumerate(rows)]
+)
 
 
-def law(units: list[Unit], level: int, arrays: int, steps: int, epsilon: Fraction) -> list[float]:
+def law(units: list[UnitSamples], level: int, arrays: int, steps: int, epsilon: Fraction) -> list[float]:
     """The output law, from packing, costs and the definition of the exponential mechanism alone."""
     totals = [sum(unit.total for unit in array) for array in pack(units, 1 << (level - 1), arrays)]
     weights = [math.exp(-float(epsilon) * cost / 4) for cost in costs(totals, (1 << (level - 1)) * steps, bins(level))]
@@ -28,7 +30,7 @@ def law(units: list[Unit], level: int, arrays: int, steps: int, epsilon: Fractio
 
 
 @given(UNITS)
-def test_each_unit_lies_in_one_array_and_each_array_is_full(units: list[Unit]) -> None:
+def test_each_unit_lies_in_one_array_and_each_array_is_full(units: list[UnitSamples]) -> None:
     arrays = pack(units, 8, sum(unit.samples for unit in units) // 8)
     assert all(sum(unit.samples for unit in array) == 8 for array in arrays)
     assert max(Counter(unit.pseudonym for array in arrays for unit in array).values()) == 1
@@ -39,7 +41,7 @@ def test_each_unit_lies_in_one_array_and_each_array_is_full(units: list[Unit]) -
 
 @given(UNITS, st.randoms(use_true_random=False), st.integers(0, 8))
 def test_who_lies_where_is_decided_without_values_and_without_arrival(
-    units: list[Unit], shuffle: random.Random, value: int
+    units: list[UnitSamples], shuffle: random.Random, value: int
 ) -> None:
     count = sum(unit.samples for unit in units) // 8
     others = [unit._replace(total=value * unit.samples) for unit in units]
@@ -50,11 +52,11 @@ def test_who_lies_where_is_decided_without_values_and_without_arrival(
 
 def test_units_that_cannot_be_packed_stop() -> None:
     with pytest.raises(ValueError, match="do not fill the arrays"):
-        pack([Unit(2, 0, "a", 0)], 4, 1)
+        pack([UnitSamples(2, 0, "a", 0)], 4, 1)
     with pytest.raises(ValueError, match="do not fill the arrays"):
         pack([], 4, 1)
     with pytest.raises(ValueError, match="would lie in two arrays"):
-        pack([Unit(3, 0, "a", 0), Unit(2, 0, "b", 0)], 4, 1)
+        pack([UnitSamples(3, 0, "a", 0), UnitSamples(2, 0, "b", 0)], 4, 1)
 
 
 def test_bins_are_half_the_root_rounded_up() -> None:
@@ -92,7 +94,7 @@ def test_one_array_moves_each_cost_by_at_most_one(level: int, arrays: int) -> No
 def test_one_unit_with_several_blocks_stays_within_epsilon(level: int) -> None:
     """A unit's samples all go from low to high: the law of the prior changes by at most a factor e**(epsilon / 2)."""
     size, steps, epsilon = 1 << (level - 1), 4, Fraction(1)
-    units = [Unit(size >> (i % 3), i, f"{i:032x}", (i % 5) * (size >> (i % 3))) for i in range(12)]
+    units = [UnitSamples(size >> (i % 3), i, f"{i:032x}", (i % 5) * (size >> (i % 3))) for i in range(12)]
     for changed, low, high in itertools.product(range(12), (0, 2), (1, 4)):
         one, other = (
             law(

@@ -15,7 +15,7 @@ import orjson
 
 from shoal.agents.audit.log import Group
 from shoal.agents.audit.verify import Finding
-from shoal.models.chain import FIRST
+from shoal.models.digests import FIRST
 
 AHEAD = 20_000  # how many expected records a found one is looked for in, before nobody is said to expect it
 KEPT = 50  # findings of one kind that are told one by one

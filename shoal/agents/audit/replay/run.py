@@ -28,8 +28,8 @@ from shoal.agents.audit.verify import Finding
 from shoal.agents.kafka.changelog import Reader, group_offsets
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings, need_kafka
 from shoal.agents.kafka.topics import kafka_errors
-from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
+from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop, KafkaError
 from shoal.models.records import Message
 from shoal.stream.foreign_records import read_message

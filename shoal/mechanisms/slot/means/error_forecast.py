@@ -98,7 +98,7 @@ def mismatch(counts: Counts, kept: Sequence[int], shares: Sequence[float], withi
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ArraysOutlook:
     """The public numbers of arrays, known before their values are."""
 
     count: int
@@ -106,7 +106,7 @@ class Outlook:
     spread: float  # standard deviation of an array mean, on average over the arrays
 
 
-def outlook(counts: Counts, arrays: Arrays, cell: CellParameters) -> Outlook:
+def outlook(counts: Counts, arrays: Arrays, cell: CellParameters) -> ArraysOutlook:
     """The outlook for these arrays, all weighed alike, and within an array all samples.
 
     >>> from fractions import Fraction
@@ -125,7 +125,7 @@ def outlook(counts: Counts, arrays: Arrays, cell: CellParameters) -> Outlook:
             shares[user] = 1 / (len(arrays.arrays) * array.fill)
             square += (BETWEEN * kept[user] / array.fill) ** 2
     mismatched = mismatch(counts, kept, shares, within)
-    return Outlook(len(arrays.arrays), mismatched, math.sqrt(square / len(arrays.arrays)))
+    return ArraysOutlook(len(arrays.arrays), mismatched, math.sqrt(square / len(arrays.arrays)))
 
 
 @lru_cache(maxsize=1024)
@@ -143,7 +143,7 @@ def linear(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
     return size(normal, scale and scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
 
 
-def levy(expected: Outlook, half: float, bins: int, epsilon: Fraction) -> float:
+def levy(expected: ArraysOutlook, half: float, bins: int, epsilon: Fraction) -> float:
     """The expected error of Levy.
 
     All array means are taken to lie in the middle bin, so that the cost of any other bin is their number.
@@ -161,7 +161,7 @@ def _levy(count: int, half: float, bins: int, epsilon: Fraction) -> float:
     return float((law * errors).sum() / law.sum())
 
 
-def quantile(expected: Outlook, q: Fraction, epsilon: Fraction) -> float:
+def quantile(expected: ArraysOutlook, q: Fraction, epsilon: Fraction) -> float:
     """The expected error of a mean clipped between two private quantiles.
 
     Array means are taken to lie where normal ones are expected: the law of the lower quantile follows, and that of

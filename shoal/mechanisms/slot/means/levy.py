@@ -27,7 +27,7 @@ from shoal.mechanisms.selection.median import median_bin
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.means import clipping, error_forecast
 from shoal.mechanisms.slot.means.clipping import BITS, Arrays, arranged
-from shoal.mechanisms.slot.means.error_forecast import Outlook, outlook
+from shoal.mechanisms.slot.means.error_forecast import ArraysOutlook, outlook
 from shoal.mechanisms.statistic import Estimate
 
 
@@ -74,7 +74,7 @@ def tau(spread: Fraction, count: int, cap: int, failure: Fraction) -> int:
         return ceiling(decimal(spread) * ((decimal(2 * count / failure)).ln() / (2 * cap)).sqrt())
 
 
-def likely_error(expected: Outlook, arrays: Arrays, cell: CellParameters) -> float:
+def likely_error(expected: ArraysOutlook, arrays: Arrays, cell: CellParameters) -> float:
     """The likely error for these arrays, in parts of the range."""
     chosen_from = bins(arrays, cell)
     return error_forecast.levy(expected, 2 * chosen_from.tau / chosen_from.full, chosen_from.count, cell.epsilon)

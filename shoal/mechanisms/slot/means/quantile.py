@@ -24,7 +24,7 @@ from shoal.mechanisms.selection.exact_quantile import choose
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.means import clipping, error_forecast
 from shoal.mechanisms.slot.means.clipping import BITS, arranged
-from shoal.mechanisms.slot.means.error_forecast import Outlook, outlook
+from shoal.mechanisms.slot.means.error_forecast import ArraysOutlook, outlook
 from shoal.mechanisms.statistic import Estimate
 
 TENTH, HALF = Fraction(1, 10), Fraction(1, 2)
@@ -66,7 +66,7 @@ class Quantile:
         low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)
         return clipping.release(means, low, high, cell.epsilon / 2, arrays, cell, draws, self.name)
 
-    def likely_error(self, expected: Outlook, cell: CellParameters) -> float:
+    def likely_error(self, expected: ArraysOutlook, cell: CellParameters) -> float:
         """The likely error for these arrays, in parts of the range."""
         return error_forecast.quantile(expected, self.lower(expected.count, cell.epsilon), cell.epsilon)
 

@@ -25,8 +25,8 @@ from shoal.agents.audit.replay.matching import (
 )
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import kafka_errors
-from shoal.models.chain import FIRST
 from shoal.models.config.file import Config
+from shoal.models.digests import FIRST
 from shoal.models.errors import KafkaError
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
