@@ -78,6 +78,7 @@ class Noise(NamedTuple):
 
     noise_sd: float | None  # None: there is no release, or the mechanism has no noise that could be told
     beside: float
+    what: str = "range"  # that quantity
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
 from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_sum.workload import MOST_STEPS
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.plan import NOT_PRIVATE
 from shoal.mechanisms.statistic import Contribution
+from shoal.mechanisms.stepped.workload import MOST_STEPS
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line

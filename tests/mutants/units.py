@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         name="late events in the account of another period",
         family="units",
-        file="mechanisms/decayed_sum/accounts.py",
+        file="mechanisms/stepped/accounts.py",
         old="time // period != effective // period:",
         new="time // period > effective // period:",
         breach="values of one day move sums through the accounts of all days that they are folded into",
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         name="the account of the event's own time",
         family="units",
-        file="mechanisms/decayed_sum/accounts.py",
+        file="mechanisms/stepped/accounts.py",
         old="""            return "late"
         accounts, members = self._forever or self._units.of(effective)
 """,
@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         name="accounts of periods not written",
         family="units",
-        file="mechanisms/decayed_sum/accounts.py",
+        file="mechanisms/stepped/accounts.py",
         old="accounts.held[user] = accounts.changed[user] = account + 1",
         new="accounts.held[user] = account + 1",
         breach="after a restart everybody has the cap of the open periods again",
@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(
         name="a cap for each group",
         family="units",
-        file="mechanisms/decayed_sum/accounts.py",
+        file="mechanisms/stepped/accounts.py",
         old="accounts.held[user] = accounts.changed[user] = account + 1",
         new="accounts.held[user] = accounts.changed[user] = account + (group is None)",
         breach="the total over groups is not counted, and the noise is made for one cap over all of them",
@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(
         name="a cap for each step",
         family="units",
-        file="mechanisms/decayed_sum/statistic.py",
+        file="mechanisms/stepped/statistic.py",
         old="rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)",
         new="rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period and spec.step)",
         breach="the period is that of the releases: a unit of several steps has its cap in each",
@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         name="groups of a sum without limit",
         family="units",
-        file="mechanisms/decayed_sum/accounts.py",
+        file="mechanisms/stepped/accounts.py",
         old="if account // ONE_MEMBER >= self._groups:",
         new="if account // ONE_MEMBER > self._groups:",
         breach="a user counts in a group more than was said",
@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         name="users as events",
         family="units",
-        file="mechanisms/decayed_sum/statistic.py",
+        file="mechanisms/stepped/statistic.py",
         old="if unit.is_event:",
         new="if unit.period is None:",
         breach="the cap of a person is not kept, though the noise is made for it",

@@ -38,12 +38,11 @@ def _of_epsilon(metric: MetricSection) -> Iterator[str]:
 
 
 def _of_noise(metric: MetricSection, noise: Noise, users: str) -> Iterator[str]:
-    noise_sd, beside = noise
+    noise_sd, beside, what = noise
     if noise_sd is not None and noise_sd > beside > 0:
-        what = f"sum itself ({number(beside)})" if metric.statistic == "sum" else f"range ({number(beside)})"
         yield (
-            f'metric "{metric.name}": {users} the noise (noise_sd {number(noise_sd)}) is wider than the {what}, so '
-            "that its releases say nothing; it needs more users, or more epsilon"
+            f'metric "{metric.name}": {users} the noise (noise_sd {number(noise_sd)}) is wider than the {what} '
+            f"({number(beside)}), so that its releases say nothing; it needs more users, or more epsilon"
         )
 
 

@@ -5,13 +5,13 @@ from typing import Protocol
 
 from shoal.mechanisms.continual_mean import plan as means
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.decayed_sum import plan as sums
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import Kind
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.plan import Noise, Plan
 from shoal.mechanisms.slot import plan as slots
 from shoal.mechanisms.slot.statistic import Slotted
+from shoal.mechanisms.stepped.plan import Planner as Steps
 from shoal.mechanisms.workload import Spec, Stated
 
 
@@ -27,4 +27,6 @@ class Planner(Protocol):
         ...
 
 
-PLANNERS: Mapping[Kind, Planner] = {ContinualMean: means, Stepped: sums, Slotted: slots}
+PLANNERS: Mapping[Kind, Planner] = {
+    ContinualMean: means, Stepped: Steps(Stepped.of), Slotted: slots,
+}  # fmt: skip

@@ -1,3 +1,1 @@
 """Sums, counts and means that may forget, released at every step."""
-
-SUMS = ("sharp", "patent")  # their algorithms

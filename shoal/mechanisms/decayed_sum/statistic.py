@@ -14,41 +14,29 @@ Proof        docs/proofs/decay.md
 Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"
 """
 
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
-from shoal.mechanisms.accounts import Site
-from shoal.mechanisms.decayed_sum import SUMS, keys
-from shoal.mechanisms.decayed_sum.accounts import EventAccounts, Rule, UnitAccounts
-from shoal.mechanisms.decayed_sum.groups import StepGroups
+from shoal.mechanisms.decayed_sum import keys
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
-from shoal.mechanisms.statistic import (
-    LEAST_EPSILON,
-    NO_ESTIMATE,
-    Activation,
-    Bounder,
-    Contribution,
-    Estimate,
-    OneByOne,
-    OnGrid,
-    clamped,
-)
-from shoal.mechanisms.sums.decays import AnyWindow, Decay, Window
+from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
+from shoal.mechanisms.stepped.keys import decay_of
+from shoal.mechanisms.stepped.releaser import StepSums
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.sums.decays import AnyWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
 from shoal.mechanisms.sums.running import Last, RunningSum
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
 
 Name = Literal["sum", "count", "mean"]
-BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
 EXACT = (0.0, 0.0)  # error bars
 
@@ -61,60 +49,51 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepped(OnGrid):
+class Stepped(SteppedStatistic):
     """All public parameters of a sum, count or mean that is released at every step."""
 
     statistic: Name
-    decay: Decay
-    algorithm: str = "sharp"
     grid: Grid = ONE
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
-    delta: Fraction = Fraction(0)
-    max_contributions: int = 1  # m: of a unit, in all groups together
-    clamps: bool = False  # a mean that is published lies in the range
-    max_gap: int = 1  # steps without a sample in which a group is released all the same
-    _bars: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check.positive(max_contributions=self.max_contributions)
-        if self.statistic != "count":
-            check.positive(epsilon=self.epsilon)
-            if self.epsilon < LEAST_EPSILON:
-                raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
+        if self.statistic == "count":
+            check.positive(max_contributions=self.max_contributions)
+        else:
+            super().__post_init__()
 
     @cached_property
     def sums(self) -> DecayedSum:
         """The decayed sum of a group; for a count its weights alone are used."""
         width = self.max_contributions * self.grid.steps
         epsilon = Fraction(self.epsilon) if self.epsilon else Fraction(1)
-        if self.algorithm == "patent":
-            return self.decay.patent(width, epsilon)
-        return self.decay.sharp(width, epsilon, Fraction(self.delta))
+        return self.made(width, epsilon)
 
-    def bars(self, t: int) -> tuple[float, float]:
-        """Standard deviation of the noise of release t and the 95 % quantile of its size, in units of the range."""
-        bars = self._bars.get(t)
-        if bars is None:
-            if len(self._bars) >= BARS_KEPT:
-                self._bars.clear()
-            sd, half = self.sums.noise_sd(t), self.sums.noise_quantile(t)
-            bars = self._bars[t] = self.grid.width_value(sd), self.grid.width_value(half)
-        return bars
+    @property
+    def decayed(self) -> tuple[DecayedSum, ...]:
+        return (self.sums,)
 
     @property
     def mechanism(self) -> str:
-        """The name that a release gives the mechanism that made it."""
         return "exact" if self.statistic == "count" else self.sums.mechanism
+
+    @property
+    def is_exact(self) -> bool:
+        return self.statistic == "count"
+
+    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
+        return float((self.grid.high - self.grid.low) * spread) if self.statistic == "mean" else None
+
+    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
+        if self.statistic == "sum":
+            return sd, half
+        return (sd / n, None if half is None else half / n) if n else (None, None)
 
     # ---------------------------------------------------------------- of a metric's keys
 
     statistics: ClassVar[tuple[str, ...]] = ("mean", "sum", "count")
-    algorithms: ClassVar[tuple[str, ...]] = SUMS
-    apart: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
 
-    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
-    is_clamped, clauses = staticmethod(keys.is_clamped), staticmethod(keys.clauses)
+    takes, check, is_clamped = staticmethod(keys.takes), staticmethod(keys.check), staticmethod(keys.is_clamped)
 
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
@@ -125,7 +104,7 @@ class Stepped(OnGrid):
         count = spec.statistic == "count"
         made = cls(
             statistic=spec.statistic,  # type: ignore[arg-type]  # one of the three: the keys were checked
-            decay=keys.decay_of(spec),
+            decay=decay_of(spec),
             algorithm=spec.algorithm,
             epsilon=spec.epsilon,
             delta=spec.delta,
@@ -137,34 +116,6 @@ class Stepped(OnGrid):
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
 
-    @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:
-        unit = spec.privacy_unit
-        if unit.is_event:
-            return EventAccounts(bounder.add, site)
-        rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)
-        return UnitAccounts(rule, bounder.add, site)
-
-    # ---------------------------------------------------------------- what it is
-
-    def chosen(self) -> list[str]:
-        """The decayed sum that was chosen, as the digest of the parameters has it.
-
-        It is chosen by floats: another machine that chose another one would draw other noise under the same names.
-        """
-        return [self.mechanism, hashlib.sha256(self.sums.shape().encode()).hexdigest()]
-
-    @property
-    def rest(self) -> int:
-        """Steps of silence after which a group rests: `max_gap`, but never while a window still holds anything."""
-        return max(self.max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
-
-    def bounder(self) -> OneByOne:
-        return OneByOne(self.max_contributions)
-
-    def in_groups(self, key: bytes) -> StepGroups:
-        return StepGroups(partial(self.releaser, key), self.rest)
-
     def releaser(self, key: bytes, group: bytes) -> "StepReleaser":
         return StepReleaser(self, key, group)
 
@@ -174,7 +125,7 @@ class Stepped(OnGrid):
         return self.sums if isinstance(self.sums, RunningSum | AllWindowSum) else None
 
     def estimate(
-        self, noisy: int, samples: int, bars: tuple[float, float], details: Mapping[str, Any] | None = None
+        self, noisy: int, samples: int, bars: tuple[float, ...], details: Mapping[str, Any] | None = None
     ) -> Estimate | None:
         """The estimate from a noisy sum of grid indices and the number of samples; None for a mean without samples.
 
@@ -217,8 +168,8 @@ class Stepped(OnGrid):
         return self.estimate(noisy, ends[0] - ends[1], bars)
 
 
-class StepReleaser:
-    """One group's sums, step by step: `add` within a step, `close` at its end, `skip` over steps that release nothing.
+class StepReleaser(StepSums):
+    """One group's sums, step by step.
 
     >>> from shoal.mechanisms.sums.decays import Window
     >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
@@ -230,81 +181,27 @@ class StepReleaser:
     4
     """
 
-    __slots__ = ("_counts", "_noisy", "_public", "_samples", "_stepped", "_sums", "_total")
+    __slots__ = ("_stepped",)
 
     def __init__(self, stepped: Stepped, key: bytes, group: bytes) -> None:
-        self._stepped = stepped
-        self._counts: Summer = stepped.sums.counts()
-        self._sums: Summer | None = None
+        noised: tuple[Summer, ...] = ()
         if stepped.statistic != "count":
-            self._sums = stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number))
-        self._samples = self._total = 0  # of the open step
-        self._noisy = self._public = 0  # the last step's release, and decayed number of samples
-
-    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        self._samples += contribution.samples
-        self._total += contribution.total
-        return ()
-
-    def close(self) -> tuple[Activation, ...]:
-        self._public = self._counts.add(self._samples)
-        if self._sums is not None:
-            self._noisy = self._sums.add(self._total)
-        self._samples = self._total = 0
-        return ()
-
-    def skip(self, steps: int) -> None:
-        """Pass `steps` steps that publicly hold nothing, and release nothing."""
-        for summer in self._summers:
-            summer.skip(steps)
-
-    @property
-    def _summers(self) -> tuple[Summer, ...]:
-        return (self._counts,) if self._sums is None else (self._sums, self._counts)
-
-    # ---------------------------------------------------------------- out
+            noised = (stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number)),)
+        super().__init__(stepped.sums.counts(), noised)
+        self._stepped = stepped
 
     def estimate(self) -> Estimate:
         """The release of the last complete step; without a value for a mean without samples."""
         stepped = self._stepped
-        bars = EXACT if self._sums is None else stepped.bars(self._sums.t)
+        bars = stepped.bars(self.t) if self.noisy else EXACT
         mechanism = {"mechanism": stepped.mechanism}
-        estimate = stepped.estimate(self._noisy, self._public, bars, mechanism | self._nodes())
+        estimate = stepped.estimate(sum(self.noisy), self.public, bars, mechanism | self._nodes())
         return replace(NO_ESTIMATE, details=mechanism) if estimate is None else estimate
 
     def _nodes(self) -> dict[str, Any]:
         """The noised sums, in grid steps, from which the sum over any window is added up."""
-        nodes: tuple[int, ...] | None = getattr(self._summers[0], "released", None)
+        nodes: tuple[int, ...] | None = getattr(self.summers[-1], "released", None)
         return {} if nodes is None else {"nodes": [node_text(node) for node in nodes]}
-
-    # ---------------------------------------------------------------- state
-
-    @property
-    def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """The steps of a window in which anything came, with the number and sum of their samples."""
-        sums = {} if self._sums is None else self._sums.kept
-        rows = (_row(step, n, sums.get(step, 0)) for step, n in self._counts.kept.items())
-        return {(row.level, row.pseudonym): row for row in rows}
-
-    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """The steps added to `kept` and those dropped, since the last call or restore.
-
-        Which steps there are goes by their samples: whether a sum is 0 would tell of values.
-        """
-        added, dropped = self._counts.take_changes()
-        sums = {} if self._sums is None else self._sums.take_changes()[0]
-        return [_row(step, n, sums.get(step, 0)) for step, n in added.items()], [(0, str(step)) for step in dropped]
-
-    def head(self) -> list[Any]:
-        """[counts, sums]."""
-        return [self._counts.head(), None if self._sums is None else self._sums.head()]
-
-    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        rows = list(kept)
-        counts, sums = head
-        self._counts.restore(counts, {row.effective: row.samples for row in rows})
-        if self._sums is not None:
-            self._sums.restore(sums, {row.effective: row.total for row in rows if row.total})
 
 
 def node_text(node: int) -> int | str:
@@ -314,8 +211,3 @@ def node_text(node: int) -> int | str:
     (-5, '9223372036854775808')
     """
     return node if -(1 << 63) <= node < 1 << 63 else str(node)
-
-
-def _row(step: int, samples: int, total: int) -> Contribution:
-    """A step as a contribution that is kept; its effective time is its number."""
-    return Contribution(step, str(step), 0, 0, samples, total)

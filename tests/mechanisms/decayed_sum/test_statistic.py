@@ -68,7 +68,7 @@ def releases_of(make: Any, stream: list[list[int]]) -> list[int]:
     found = []
     for values in stream:
         step(machine, values)
-        found.append(machine._noisy)
+        found.append(machine.noisy[0])
     return found
 
 

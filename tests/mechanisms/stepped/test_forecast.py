@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from shoal.mechanisms.decayed_sum.forecast import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.decayed_sum.statistic import Name, Stepped
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.stepped.forecast import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern
 

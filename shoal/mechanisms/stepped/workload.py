@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from shoal.mechanisms.decayed_sum.forecast import Counted, Flow
 from shoal.mechanisms.group_outlook import by_size, some
 from shoal.mechanisms.observed import NOT_THERE, Observed, Sample, TooMuch
 from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.stepped.forecast import Counted, Flow
 from shoal.mechanisms.workload import YEAR, Stated
 
 REACH = 4  # windows or half-lives that the time has at least, where nothing says how long it will last

@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from shoal.mechanisms.decayed_sum import SUMS
-from shoal.mechanisms.decayed_sum.forecast import Expected, StepProspect, by_hand, prospect
-from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_sum.workload import Source, Steady
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -27,6 +23,10 @@ from shoal.mechanisms.outlook import (
     spaced,
 )
 from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.stepped import ALGORITHMS
+from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, prospect
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.workload import Source, Steady
 from shoal.mechanisms.workload import bias
 
 LENGTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))  # times the configured one
@@ -39,7 +39,7 @@ MOST_WINDOWS = 9  # lengths of any window that are shown
 def candidates(spec: Spec) -> Iterator[Spec]:
     """The metric under every algorithm that could be configured for it; a count has none."""
     exponent = spec.decay_or_none.exponent
-    for name in SUMS:
+    for name in ALGORITHMS:
         if spec.statistic == "count":
             if name == spec.algorithm:
                 yield spec
@@ -98,12 +98,13 @@ class Forecasts:
     """The outlooks of a metric under any settings, over one workload."""
 
     source: Source
+    of: Callable[[Spec], SteppedStatistic]  # the statistic that a metric's keys ask for
 
     def prospect(self, spec: Spec) -> StepProspect:
-        return prospect(Stepped.of(spec), self.source.flow(spec))
+        return prospect(self.of(spec), self.source.flow(spec))
 
     def by_hand(self, spec: Spec) -> StepProspect:
-        return by_hand(Stepped.of(spec), self.source.flow(spec))
+        return by_hand(self.of(spec), self.source.flow(spec))
 
     def outlook(self, spec: Spec) -> Outlook:
         try:
@@ -136,12 +137,12 @@ class Forecasts:
         return Look(part, at, expected.samples, expected.noise_sd, expected.half_interval, left_out, moved)
 
     def _bias(self, spec: Spec, expected: Expected) -> float:
-        """The bias of what is left out: a sum lacks it, a mean moves as users who differ have shown."""
+        """The bias of what is left out: a sum lacks it, others move as users who differ have shown."""
         spread = self.source.work.spread
-        if spec.statistic != "mean":
+        breadth = self.of(spec).breadth(spread)
+        if breadth is None:
             return -expected.left_out * expected.total * typical(spec, spread)
-        low, high = spec.ranges[0]
-        return bias(expected.left_out, float((high - low) * spread))
+        return bias(expected.left_out, breadth)
 
 
 def _noise_of(outlook: Outlook) -> float:
@@ -150,7 +151,7 @@ def _noise_of(outlook: Outlook) -> float:
     return math.inf if noise is None else noise
 
 
-def _windows(outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> Iterator[tuple[int, dict[str, float]]]:
+def _windows(outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> Iterator[tuple[int, dict[str, float | None]]]:
     spec, steps = outlooks[0].spec, forecasts.source.work.steps
     if spec.decay_or_none.kind != "all-windows" or spec.statistic == "count":
         return
@@ -185,9 +186,9 @@ def _groups(spec: Spec, outlooks: tuple[Outlook, ...], forecasts: Forecasts) -> 
         )
     looked_at = []
     for name, group in source.others.items():
-        last = Forecasts(group).final(spec)
+        last = Forecasts(group, forecasts.of).final(spec)
         looked_at.append(GroupOutlook(name, group.work.users, group.work.samples, last.left_out, last.error))
-    if spec.statistic == "mean":
+    if forecasts.of(spec).breadth() is not None:
         return GroupsOutlook.of(looked_at, *work.of_groups, work.group)
     # A sum's error is as large as it is beside the sum.
     return GroupsOutlook.of(
@@ -200,13 +201,14 @@ class Comparison:
     """The outcome of every setting that was tried for a metric."""
 
     spec: Spec
+    statistic: SteppedStatistic  # with the best algorithm
     source: Source
     outlooks: tuple[Outlook, ...]  # an algorithm each
     by_hand: Outlook | None  # a draw of noise for each step; None: there is no noise
     best: Outlook
     caps: tuple[tuple[int, Look], ...]
     lengths: tuple[tuple[Fraction, Spec, str, Look], ...]  # factor, settings, mechanism and the long run
-    windows: tuple[tuple[int, dict[str, float]], ...]  # of all-windows: length in steps, noise by algorithm
+    windows: tuple[tuple[int, dict[str, float | None]], ...]  # of all-windows: length in steps, noise by algorithm
     advised: Spec
     outcome: Look
     halving: Cost | None  # epsilon
@@ -232,9 +234,9 @@ class Comparison:
         advance(3 / 4)
         outcome = forecasts.final(advised)
         halving = _halved(advised, outcome, [cap for cap, _ in tried], forecasts)
+        statistic = forecasts.of(best.spec)
+        by_hand = None if statistic.is_exact else forecasts.over_time(spec, forecasts.by_hand(spec))
         return cls(
-            spec, forecasts.source, outlooks, None if spec.statistic == "count" else forecasts.over_time(
-                spec, forecasts.by_hand(spec)
-            ), best, tried, other_lengths, tuple(_windows(outlooks, forecasts)), advised, outcome, halving,
-            _groups(spec, outlooks, forecasts),
+            spec, statistic, forecasts.source, outlooks, by_hand, best, tried, other_lengths,
+            tuple(_windows(outlooks, forecasts)), advised, outcome, halving, _groups(spec, outlooks, forecasts),
         )  # fmt: skip

@@ -6,9 +6,9 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.groups import StepGroups
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.statistic import Contribution
+from shoal.mechanisms.stepped.groups import StepGroups
 from shoal.mechanisms.sums.decays import Window
 
 KEY = b"k" * 32

@@ -1,19 +1,21 @@
-"""The plan of a sum, count or decayed mean: algorithms, caps and lengths compared, and what half the error would cost.
+"""The plan of what is released at every step: algorithms, caps and lengths compared, and the cost of half the error.
 
 Noise is that of the very mechanism, to the digits that a release states; what is left out follows from the workload.
 """
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shoal.mechanisms.decayed_sum.comparison import Comparison, Forecasts, typical
-from shoal.mechanisms.decayed_sum.workload import Source, Steady, Steps
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Marks, Noise, Panel, Plan, Spec, Table, head
+from shoal.mechanisms.stepped.comparison import Comparison, Forecasts, typical
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.workload import Source, Steady, Steps
 from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated
 
@@ -23,32 +25,42 @@ MUCH = 0.05  # of the samples: leaving out more is worth a word
 ASKED_OFTEN = "a window that is asked for often is better released by a metric of its own"
 
 
-def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
-    """The plan of the metric; `advance` is told what part of the work is done.
+@dataclass(frozen=True)
+class Planner:
+    """The planner of one such statistic."""
 
-    Raises:
-        ValueError: the mechanism refuses the settings, or a file has too many steps.
-    """
-    source: Source = Steps.of(spec, workload) if isinstance(workload, Observed) else Steady.of(spec, workload)
-    return [Report.of(spec, Forecasts(source), advance).plan(workload)]
+    of: Callable[[Spec], SteppedStatistic]  # what a metric's keys ask for
+
+    def plans(
+        self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
+    ) -> list[Plan]:
+        """The plan of the metric; `advance` is told what part of the work is done.
+
+        Raises:
+            ValueError: the mechanism refuses the settings, or a file has too many steps.
+        """
+        source: Source = Steps.of(spec, workload) if isinstance(workload, Observed) else Steady.of(spec, workload)
+        return [Report.of(spec, Forecasts(source, self.of), advance).plan(workload)]
+
+    def final_noise(self, spec: Spec, users: int) -> Noise:
+        """The noise of the last release as configured; a count has none.
+
+        Raises:
+            ValueError: the mechanism refuses the settings.
+        """
+        last = Forecasts(Steady.of(spec, Stated(users, None, None)), self.of).final(spec)
+        return _noise(self.of(spec), last, typical(spec, Fraction(1)))
 
 
-def final_noise(spec: Spec, users: int) -> Noise:
-    """The noise of the last release as configured; a count has none.
-
-    Raises:
-        ValueError: the mechanism refuses the settings.
-    """
-    last = Forecasts(Steady.of(spec, Stated(users, None, None))).final(spec)
-    return _noise(spec, last, typical(spec, Fraction(1)))
-
-
-def _noise(spec: Spec, last: Look | None, size: float) -> Noise:
-    """The noise beside a mean's range, or beside a sum's expected size, which is one value at least."""
-    if last is None or spec.statistic == "count":
+def _noise(statistic: SteppedStatistic, last: Look | None, size: float) -> Noise:
+    """The noise beside what values lie in, or beside a sum's expected size, which is one value at least."""
+    if last is None or statistic.is_exact:
         return Noise(None, 0.0)
-    low, high = map(float, spec.ranges[0])
-    return Noise(last.noise_sd, max(high - low, last.samples * size) if spec.statistic == "sum" else high - low)
+    breadth = statistic.breadth()
+    if breadth is None:
+        beside = max(float(statistic.grid.high - statistic.grid.low), last.samples * size)
+        return Noise(last.noise_sd, beside, "sum itself")
+    return Noise(last.noise_sd, breadth, statistic.ends)
 
 
 class Report(Comparison):
@@ -61,7 +73,7 @@ class Report(Comparison):
             self.spec, self._title(), self._workload(private=private), self.source.work.users,
             list(self._tables(private=private)), self._recommended(), list(self._advice()),
             self._fields(private=private),
-            _noise(self.spec, configured.looks[-1] if configured.looks else None, self._size), private,
+            _noise(self.statistic, configured.looks[-1] if configured.looks else None, self._size), private,
             list(self._panels()),
         )  # fmt: skip
 
@@ -117,7 +129,7 @@ class Report(Comparison):
         else:
             decayed = ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial") else ""
             yield (
-                f"Noise is in units of {spec.values[0]}; the last release is a {spec.statistic} of "
+                f"Noise is {self.statistic.noise_words(spec.values[0])}; the last release is a {spec.statistic} of "
                 f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within. Error: its noise, and the bias "
                 "expected of what is left out."
             )
@@ -229,8 +241,8 @@ class Report(Comparison):
     # ---------------------------------------------------------------- pictures
 
     def _panels(self) -> Iterator[Panel]:
-        low, high = self.spec.ranges[0] if self.spec.statistic == "mean" else (0.0, math.inf)
-        width = float(high - low)
+        breadth = self.statistic.breadth()
+        width = math.inf if breadth is None else breadth
         if self.by_hand is None:
             yield self._counts()
             return
@@ -264,7 +276,7 @@ class Report(Comparison):
     def _noise_of_windows(self, width: float) -> Panel:
         curves = []
         for name in self.windows[0][1]:
-            points = [(steps * self.spec.cadence, noise[name]) for steps, noise in self.windows]
+            points = [(steps * self.spec.cadence, noise[name] or 0.0) for steps, noise in self.windows]
             is_hand = name == "per-step"
             shown = HAND if is_hand else name
             curves.append(Curve(shown, points, shown, name == self.best.spec.algorithm, is_hand))

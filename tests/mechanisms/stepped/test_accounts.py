@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Accounts, Site
-from shoal.mechanisms.decayed_sum.accounts import EventAccounts, Rule, UnitAccounts
 from shoal.mechanisms.statistic import OneByOne
+from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts
 from tests.mechanisms.account_cases import Ledger
 
 LENGTH = 10  # of a period

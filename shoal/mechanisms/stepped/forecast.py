@@ -11,13 +11,12 @@ By hand      what a decayed sum would have with one draw of Laplace noise for ea
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.noise.keyed import MAX_INDEX
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.decays import AllWindows, AnyWindow, Exponential, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.exponentials import Exponentials
@@ -49,8 +48,9 @@ class Expected(NamedTuple):
 class Flow:
     """Samples at constant rates over `steps` steps, and which of them count.
 
+    >>> from fractions import Fraction
     >>> flow = Flow(Pattern.even(100, samples=8), steps=40, cap=4)  # a user's fourth sample comes after 20 steps
-    >>> running = Stepped(statistic="count", decay=Undecayed()).sums
+    >>> running = Undecayed().sharp(1, Fraction(1))
     >>> [(counts, there) for counts, there in (flow.samples(running, Undecayed(), t) for t in (10, 20, 40))]
     [(200.0, 200.0), (400.0, 400.0), (400.0, 800.0)]
     """
@@ -95,8 +95,8 @@ class Flow:
 class Counted:
     """Samples that were counted: for each step, those that count and all.
 
-    >>> running = Stepped(statistic="count", decay=Window(2)).sums
-    >>> Counted([3, 1, 0], [3, 4, 5]).samples(running, Window(2), 3)
+    >>> from fractions import Fraction
+    >>> Counted([3, 1, 0], [3, 4, 5]).samples(Window(2).sharp(1, Fraction(1)), Window(2), 3)
     (1.0, 9.0)
     """
 
@@ -124,28 +124,24 @@ class Counted:
 class StepProspect:
     """A stepped statistic over a flow of samples."""
 
-    statistic: Stepped
+    statistic: SteppedStatistic
     sums: DecayedSum
     flow: Flow | Counted
 
     @property
     def mechanism(self) -> str:
-        return "exact" if self.statistic.statistic == "count" else self.sums.mechanism
+        return self.statistic.mechanism if self.statistic.is_exact else self.sums.mechanism
 
     def at(self, t: int) -> Expected:
         """Release t, with the bars that it will state."""
         counts, there = self.flow.samples(self.sums, self.statistic.decay, t)
-        if self.statistic.statistic == "count":
+        if self.statistic.is_exact:
             return Expected(counts, there, 0.0, 0.0)
         sd, half = (self.statistic.grid.width_value(bar(t)) for bar in (self.sums.noise_sd, self.sums.noise_quantile))
         return self._expected(counts, there, sd, half)
 
     def _expected(self, counts: float, there: float, sd: float, half: float | None) -> Expected:
-        if self.statistic.statistic == "sum":
-            return Expected(counts, there, sd, half)
-        if not counts:
-            return Expected(counts, there, None, None)
-        return Expected(counts, there, sd / counts, None if half is None else half / counts)
+        return Expected(counts, there, *self.statistic.noise_of(sd, half, counts))
 
     def long_run(self) -> Expected | None:
         """The mean over all releases long after the beginning, if users stay as many; None if noise grows."""
@@ -153,17 +149,17 @@ class StepProspect:
             return None
         weight = weights(self.sums, self.statistic.decay, FOREVER)
         counts, there = (rate * weight for rate in self.flow.rates())
-        if self.statistic.statistic == "count":
+        if self.statistic.is_exact:
             return Expected(counts, there, 0.0, 0.0)
         return self._expected(counts, there, self.statistic.grid.width_value(math.sqrt(mean_variance(self.sums))), None)
 
-    def window(self, length: int) -> float:
+    def window(self, length: int) -> float | None:
         """The mean noise of the sum, or mean, over the last `length` steps, over ends in the second half."""
         first = max(length, self.flow.steps // 2)
         ends = {first + (self.flow.steps - first) * i // ENDS for i in range(ENDS + 1)}
         variance = sum(self._window_variance(end, length) for end in ends) / len(ends)
         sd = self.statistic.grid.width_value(math.sqrt(variance))
-        return sd if self.statistic.statistic == "sum" else sd / (self.flow.rates()[0] * length)
+        return self.statistic.noise_of(sd, None, self.flow.rates()[0] * length)[0]
 
     def _window_variance(self, end: int, length: int) -> float:
         if isinstance(self.sums, WindowSum):  # by hand
@@ -172,26 +168,18 @@ class StepProspect:
         return sums.window_variance(end, length)
 
 
-def prospect(statistic: Stepped, flow: Flow | Counted) -> StepProspect:
+def prospect(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
     """The releases to come of a statistic.
 
     Raises:
         ValueError: its algorithm refuses the settings.
     """
-    return StepProspect(statistic, statistic.sums, flow)
+    return StepProspect(statistic, statistic.decayed[0], flow)
 
 
-def by_hand(statistic: Stepped, flow: Flow | Counted) -> StepProspect:
-    """The releases to come with one draw of noise for each step.
-
-    >>> from shoal.mechanisms.grid import Grid
-    >>> grid = Grid(Fraction(0), Fraction(8), 1024)
-    >>> sum_of_100 = Stepped(statistic="sum", decay=Window(100), grid=grid, epsilon=Fraction(1))
-    >>> release = by_hand(sum_of_100, Flow(Pattern.even(10, samples=4), 1000)).at(200)
-    >>> round(release.noise_sd), round(8 * (2 * 100)**0.5)
-    (113, 113)
-    """
-    steps = LaplaceSteps(statistic.max_contributions * statistic.grid.steps, Fraction(statistic.epsilon))
+def by_hand(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
+    """The releases to come with one draw of noise for each step."""
+    steps = LaplaceSteps(statistic.decayed[0].width, statistic.decayed[0].epsilon)
     sums: DecayedSum
     match statistic.decay:
         case Window(length):
@@ -208,6 +196,7 @@ def by_hand(statistic: Stepped, flow: Flow | Counted) -> StepProspect:
 def weights(sums: DecayedSum, decay: object, ages: int) -> float:
     """The weight of the youngest `ages` steps together.
 
+    >>> from fractions import Fraction
     >>> round(weights(Exponential(Fraction(1, 2)).sharp(1, Fraction(1)), Exponential(Fraction(1, 2)), 3), 9)
     1.75
     """

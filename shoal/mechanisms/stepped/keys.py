@@ -1,0 +1,91 @@
+"""What a metric's keys say where it is released at every step, and what is refused."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from shoal.mechanisms.spec import (
+    PATTERN,
+    Spec,
+    check_horizon,
+    check_limits,
+    check_relation,
+    check_values,
+    many,
+    refuse_delta,
+    refuse_few_users,
+    refuse_given,
+    refuse_slot_keys,
+)
+from shoal.mechanisms.stepped import ALGORITHMS
+from shoal.mechanisms.sums import decays
+
+
+def check(spec: Spec) -> None:
+    """Refuse keys that are missing, not for what has a step, or contradict one another."""
+    check_relation(spec)
+    refuse_slot_keys(spec)
+    check_limits(spec)
+    if spec.every is not None:
+        raise ValueError(f"every is for means without a decay; a {spec.statistic} is released at every step")
+    if spec.step is None:
+        raise ValueError("step is missing; add it")
+    if spec.algorithm not in ALGORITHMS:
+        raise ValueError(f"{spec.algorithm} is not for what has a step; use one of: {', '.join(ALGORITHMS)}")
+    _check_decay(spec, spec.step)
+    check_values(spec)
+    refuse_few_users(spec)
+    if spec.algorithm != "sharp":
+        refuse_delta(spec)
+    refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
+    if len(spec.values) > 1:
+        raise ValueError("several values are for means without a decay; use a metric for each")
+    check_horizon(spec)
+
+
+def _check_decay(spec: Spec, step: int) -> None:
+    decay = spec.decay_or_none
+    if spec.algorithm == "patent" and decay.kind == "none":
+        raise ValueError("the patent has no mechanism without a decay; use sharp")
+    if spec.algorithm == "patent" and decay.exponent is not None and decay.exponent <= 1:
+        raise ValueError("the patent's bound needs an exponent above 1; use sharp, or a larger exponent")
+    if decay.length is not None and decay.length % step:
+        raise ValueError("decay length is not a multiple of step; choose one that is")
+
+
+def decay_of(spec: Spec) -> decays.Decay:
+    """The decay that the keys ask for, its lengths counted in steps."""
+    decay, step = spec.decay_or_none, spec.step or 1
+    match decay.kind:
+        case "window":
+            return decays.Window((decay.length or step) // step)
+        case "all-windows":
+            return decays.AllWindows(spec.expected_releases)
+        case "exponential":
+            if decay.half_life is not None:
+                return decays.Exponential.half_life(Fraction(decay.half_life, step))
+            return decays.Exponential(decay.alpha or Fraction(1, 2))
+        case "polynomial":
+            return decays.Polynomial(decay.exponent or Fraction(1))
+        case _:
+            return decays.Undecayed(spec.expected_releases)
+
+
+def clamps(spec: Spec) -> bool:
+    """Whether a value that has known ends is clamped to them."""
+    return spec.algorithm == "sharp" if spec.clamp is None else spec.clamp
+
+
+def clauses(spec: Spec, loss: str) -> Iterator[str]:
+    """The guarantee in words: what is protected, and where a unit counts."""
+    if spec.statistic == "count":
+        yield f"a count is exact, public and for free: {PATTERN}"
+    else:
+        yield loss
+        yield PATTERN
+    unit = spec.privacy_unit
+    if spec.group is not None and not unit.is_event:
+        split = "" if spec.statistic == "count" else ", so that epsilon is not split"
+        yield (
+            f"a {unit.words()} counts in at most {many(spec.max_groups_per_user, 'group')}, with at most "
+            f"{spec.contribution_limit} samples in all together{split}"
+        )
