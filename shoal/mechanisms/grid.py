@@ -7,6 +7,7 @@ Source       Mironov (2012) for what happens without one
 import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from shoal.mechanisms import check
 
@@ -62,6 +63,15 @@ class Grid:
             return self.steps
         return int(y + 0.5)
 
+    @property
+    def squares(self) -> "Grid":
+        """The grid of squared differences.
+
+        >>> Grid(Fraction(-1), Fraction(4), 100).squares
+        Grid(low=Fraction(0, 1), high=Fraction(25, 1), steps=10000)
+        """
+        return _squares(self)
+
     def mean_value(self, total: Fraction | int, samples: int) -> float:
         """The mean of samples whose grid indices sum to `total`; exact, rounded once.
 
@@ -89,6 +99,11 @@ class Grid:
         """
         exact, parts = steps.as_integer_ratio()
         return _rounded(self._affine[1] * exact, self._affine[2] * parts)
+
+
+@lru_cache(maxsize=1 << 8)
+def _squares(grid: Grid) -> Grid:
+    return Grid(Fraction(0), (grid.high - grid.low) ** 2, grid.steps**2)
 
 
 def _rounded(numerator: int, denominator: int) -> float:

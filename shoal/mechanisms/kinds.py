@@ -12,11 +12,12 @@ from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import Bounder
 
-Mechanism = MeanParameters | Coordinates | Stepped | Slotted
+Mechanism = MeanParameters | Coordinates | Stepped | DecayedVariance | Slotted
 
 
 class Kind(Protocol):
@@ -77,7 +78,7 @@ class Kind(Protocol):
         ...
 
 
-KINDS: tuple[Kind, ...] = (Slotted, Stepped, ContinualMean)
+KINDS: tuple[Kind, ...] = (DecayedVariance, Slotted, Stepped, ContinualMean)
 # Their names, the oldest kind's first.
 STATISTICS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.statistics))
 ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.algorithms))

@@ -147,6 +147,12 @@ SUMS = (
         stepped("week", "sum", WINDOW, unit="user-week", max_contributions=3, group="g", max_groups_per_user=2),
         stepped("day", "count", unit="user-day", max_contributions=2),
     ), LONG),
+    Case("variance", (
+        stepped("window", "variance", WINDOW, group="g", max_groups_per_user=2),
+        stepped("fading", "variance", {"kind": "exponential", "half_life": "10h"}, epsilon=9, clamp=False),
+        stepped("week", "variance", unit="user-week", max_contributions=3, grid=1 << 16),
+        stepped("patent", "variance", {"kind": "window", "length": "2d"}, algorithm="patent", late="drop"),
+    ), QUIET, in_full=True),
     Case("a unit of an event", (
         stepped("event", "mean", {"kind": "window", "length": "2d"}, unit="event", max_contributions=None, group="g"),
     )),

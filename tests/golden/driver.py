@@ -23,8 +23,8 @@ from shoal.agents.audit.replay.matching import (
     name_of,
 )
 from shoal.agents.cli.main import app
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
 from shoal.models.records import Message
@@ -67,8 +67,8 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     for metric in config.metric:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
         mechanism = statistic_of(metric)
-        if isinstance(mechanism, Stepped):
-            found[metric.name]["sums"] = mechanism.sums.shape()
+        if isinstance(mechanism, SteppedStatistic):
+            found[metric.name]["sums"] = ", ".join(sums.shape() for sums in mechanism.decayed)
     return found
 
 

@@ -17,12 +17,13 @@ def test_every_metric_is_of_one_kind(statistic, step, decay):
 
 
 def test_names_are_listed_once_and_the_oldest_come_first():
-    assert STATISTICS == ("mean", "sum", "count", "slot-mean", "slot-mean-variance", "slot-distribution")
+    assert STATISTICS == ("mean", "sum", "count", "slot-mean", "slot-mean-variance", "slot-distribution", "variance")
     assert len(set(ALGORITHMS)) == len(ALGORITHMS)
     assert set(ALGORITHMS) == {name for kind in KINDS for name in kind.algorithms}
 
 
 def test_a_key_has_another_default_where_its_statistic_says_so():
     assert defaults_of("count") == {"epsilon": 0}
+    assert defaults_of("variance") == {"grid": 65536}
     assert defaults_of("slot-mean") == {"unit": "user-slot", "algorithm": "best"}
     assert defaults_of("mean") == defaults_of("sum") == defaults_of("median") == defaults_of(["mean"]) == {}

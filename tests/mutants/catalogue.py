@@ -18,6 +18,7 @@ from tests.mutants import (
     sharps,
     slots,
     units,
+    variances,
 )
 from tests.mutants.mutant import Mutant
 
@@ -26,6 +27,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *counters.MUTANTS,
     *gaussians.MUTANTS,
     *decays.MUTANTS,
+    *variances.MUTANTS,
     *sharps.MUTANTS,
     *means.MUTANTS,
     *people.MUTANTS,

@@ -29,6 +29,8 @@ CHARGED = {
     "prior",
     "nodes",
 }  # the fields of what is published that a value may move, through noise
+# Its error bars are a function of the noisy mean.
+VARIANCE = {"name": "variance", "statistic": "variance", "step": "5s", "max_gap": 2}
 
 
 @dataclasses.dataclass
@@ -56,8 +58,9 @@ class Watched:
 
 def without_charged(published: bytes) -> list[tuple[str, Any]]:
     """Names and values in their order; of charged fields the name and whether it is null."""
-    fields = orjson.loads(published).items()
-    return [(name, value is None if name in CHARGED else value) for name, value in fields]
+    fields = orjson.loads(published)
+    charged = CHARGED | {"noise_sd"} if fields["metric"] == VARIANCE["name"] else CHARGED
+    return [(name, value is None if name in charged else value) for name, value in fields.items()]
 
 
 def without_record(letter: bytes) -> dict[str, Any]:
@@ -292,6 +295,9 @@ CONFIGS: list[Config] = [
         },
         {"statistic": "count", "step": "5s", "max_gap": 2},
     ),
+    config(VARIANCE | {"decay": WINDOW, "group": "g", "max_groups_per_user": 2}),
+    config(VARIANCE | {"decay": {"kind": "exponential", "half_life": "20s"}, "late": "drop", "clamp": False}),
+    config(VARIANCE | {"lateness": "3s", "unit": "user-10s"}),
     config(
         SLOT | {"algorithm": "baseline", "max_cells": 2},
         SLOT | {"algorithm": "array-averaging", "across_cells": "split", "lateness": "3s"},

@@ -63,17 +63,25 @@ rows = st.lists(
 
 
 @examples(15)
-@given(rows, st.sampled_from(DECAYS[:4] + DECAYS[5:]), st.sampled_from(["sum", "count", "mean"]))
-def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, decay, statistic):
+@given(
+    rows,
+    st.tuples(st.sampled_from(DECAYS[:4] + DECAYS[5:]), st.sampled_from(["sum", "count", "mean", "variance"])).filter(
+        lambda pair: pair != (ALL, "variance")
+    ),
+)
+def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, pair):
+    decay, statistic = pair
     # given events in two groups, and so much epsilon that noise is nothing
     events = []
     sums: dict[tuple[str, int], float] = defaultdict(float)
+    squares: dict[tuple[str, int], float] = defaultdict(float)
     counts: dict[tuple[str, int], float] = defaultdict(float)
     now = 100
     for user, x, pause, group in rows:
         now += pause
         events.append(event(user, x, now, g=group))
         sums[group, now // 5] += x
+        squares[group, now // 5] += x * x
         counts[group, now // 5] += 1
     cfg = config(
         summed(decay, statistic=statistic, epsilon=SURE, max_contributions=99, group="g", max_groups_per_user=2)
@@ -88,14 +96,16 @@ def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, d
         # and it is the weighted sum of all steps so far
         for step, one in zip(range(first, last + 1), mine, strict=True):
             weigh = WEIGHTS[decay["kind"]]
-            total, n = (
-                math.fsum(weigh(step - s) * held[group, s] for s in range(first, step + 1)) for held in (sums, counts)
+            total, square, n = (
+                math.fsum(weigh(step - s) * held[group, s] for s in range(first, step + 1))
+                for held in (sums, squares, counts)
             )
             assert one["samples"] == pytest.approx(n, rel=1e-5)
-            if statistic == "mean" and not n:
+            if statistic in ("mean", "variance") and not n:
                 assert one["value"] is None
                 continue
-            expected = {"sum": total, "count": n, "mean": total / (n or 1)}[statistic]
+            mean = total / (n or 1)
+            expected = {"sum": total, "count": n, "mean": mean, "variance": square / (n or 1) - mean**2}[statistic]
             assert one["value"] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
@@ -163,6 +173,16 @@ CONFIGS = [
     ),
     config(summed(WINDOW, max_gap=1), summed(SLOW, max_gap=2, late="drop"), summed(ALL, algorithm="patent", max_gap=2)),
     config(summed({"kind": "window", "length": "320s"}, delta="0.01")),
+    *(
+        config(summed(decay, statistic="variance", group="g", max_groups_per_user=2))
+        for decay in DECAYS
+        if decay != ALL
+    ),
+    config(
+        summed(WINDOW, statistic="variance", lateness="3s", max_gap=1, algorithm="patent"),
+        summed(SLOW, statistic="variance", step="2s", unit="event", max_contributions=None),
+        summed(WINDOW),
+    ),
 ]
 
 

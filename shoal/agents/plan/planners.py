@@ -6,6 +6,7 @@ from typing import Protocol
 from shoal.mechanisms.continual_mean import plan as means
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.kinds import Kind
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.plan import Noise, Plan
@@ -28,5 +29,5 @@ class Planner(Protocol):
 
 
 PLANNERS: Mapping[Kind, Planner] = {
-    ContinualMean: means, Stepped: Steps(Stepped.of), Slotted: slots,
+    ContinualMean: means, Stepped: Steps(Stepped.of), DecayedVariance: Steps(DecayedVariance.of), Slotted: slots,
 }  # fmt: skip

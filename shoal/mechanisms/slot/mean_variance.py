@@ -16,11 +16,10 @@ Source       Rameshwar and Tandon (2024), which has the user-level sensitivity o
 """
 
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from operator import mul
 from typing import Any
 
-from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means.linear import noised
@@ -34,7 +33,7 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     most = cap(counts, cell)
     values = [user[:most] for user in users]
     kept = sum(map(len, values))
-    grid, squares = cell.grid, squared(cell.grid)
+    grid, squares = cell.grid, cell.grid.squares
     (first, second), (narrow, wide) = sums(values), scales(kept, most, cell)
     first += draws.laplace("mean", narrow)
     second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
@@ -82,19 +81,9 @@ def scales(kept: int, most: int, cell: CellParameters) -> tuple[Fraction, Fracti
 
 def errors(kept: int, most: int, samples: int, cell: CellParameters) -> tuple[float, float]:
     """The worst expected errors of mean and variance, in units of the range and of its square."""
-    half, grid, squares = cell.epsilon / 2, cell.grid, squared(cell.grid)
+    half, grid, squares = cell.epsilon / 2, cell.grid, cell.grid.squares
     mean, variance = mean_error(kept, most, samples, half), variance_error(kept, most, samples, half)
     return grid.width_value(grid.steps * mean), squares.width_value(squares.steps * variance)
-
-
-@lru_cache(maxsize=1 << 8)
-def squared(grid: Grid) -> Grid:
-    """The grid of squared differences.
-
-    >>> squared(Grid(Fraction(-1), Fraction(4), 100))
-    Grid(low=Fraction(0, 1), high=Fraction(25, 1), steps=10000)
-    """
-    return Grid(Fraction(0), (grid.high - grid.low) ** 2, grid.steps**2)
 
 
 def _pair(mean: Any, variance: Any) -> Any:

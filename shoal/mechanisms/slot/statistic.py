@@ -21,7 +21,7 @@ from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import Change, Closed, Rows
-from shoal.mechanisms.slot import algorithms, keys, mean_variance
+from shoal.mechanisms.slot import algorithms, keys
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
@@ -90,7 +90,7 @@ class Slotted(OnGrid):
                 f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
             )
         if self.statistic == "slot-mean-variance":
-            mean_variance.squared(self.grid)  # what it refuses, it refuses now
+            _ = self.grid.squares  # what it refuses, it refuses now
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
         object.__setattr__(self, "_algorithm", algorithms.algorithm_of(self.statistic, name))
 

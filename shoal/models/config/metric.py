@@ -43,7 +43,8 @@ class MetricSection(Section):
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
     statistic: str = Field(
         ...,
-        description="what is released: mean, sum, count, or per slot slot-mean, slot-mean-variance, slot-distribution",
+        description="what is released: mean, sum, count, variance, or per slot slot-mean, slot-mean-variance, "
+        "slot-distribution",
     )
     range: Ranges = Field(
         None, description="values are clipped to it; public; a list: one for each coordinate; a count needs none"
@@ -75,9 +76,10 @@ class MetricSection(Section):
         None, description="for a mean without decay: how often it is released, in event time"
     )
     step: Duration | None = Field(
-        None, description="for sums, counts and means with a decay, which are released at the end of every step"
+        None,
+        description="for sums, counts, variances and decayed means, which are released at the end of every step",
     )
-    decay: DecaySection | None = Field(None, description="how sums, counts and means forget; none: not at all")
+    decay: DecaySection | None = Field(None, description="how sums, counts, means and variances forget; none: not")
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field(
         "user",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.slot import mean_variance
 from shoal.mechanisms.slot.cell import Cap
-from shoal.mechanisms.slot.mean_variance import squared, sums
+from shoal.mechanisms.slot.mean_variance import sums
 from shoal.mechanisms.slot.worst_error import mean_and_variance_error, mean_error, variance_error
 from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.slot.cell_cases import (
@@ -84,7 +84,7 @@ def test_a_release_has_one_draw_of_noise_for_each(
     numbers = sums([user[:most] for user in users])
     highest = {"mean": 65.0, "variance": 65**2 / 4}
     for name, grid, number, scale, weight in zip(
-        ("mean", "variance"), (of.grid, squared(of.grid)), numbers,
+        ("mean", "variance"), (of.grid, of.grid.squares), numbers,
         mean_variance.scales(kept, most, of), (kept, kept**2), strict=True,
     ):  # fmt: skip
         noise = draws().laplace(name, scale) if scale else 0

@@ -131,4 +131,4 @@ def test_noise_of_a_window_is_the_mean_over_where_it_ends(algorithm: str) -> Non
     hand = by_hand(of, flow)
     assert hand.window(4) == pytest.approx(GRID.width_value(math.sqrt(4 * hand.sums.variance(1))))
     mean = prospect(stepped(AllWindows(STEPS), "mean", algorithm), flow)
-    assert mean.window(4) == pytest.approx(ahead.window(4) / (100 * 4 / STEPS))
+    assert mean.window(4) == pytest.approx((ahead.window(4) or 0) / (100 * 4 / STEPS))

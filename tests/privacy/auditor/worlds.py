@@ -2,13 +2,17 @@
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import orjson
 from structlog.testing import capture_logs
 
+from shoal.mechanisms.decayed_variance.statistic import VarianceReleaser
+from shoal.mechanisms.statistic import Estimate
 from shoal.models.times import iso
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import Choice, Choices
@@ -33,10 +37,25 @@ class Seen:
     woke_late: int = 0
 
 
+@contextmanager
+def sums_of_variances() -> Iterator[None]:
+    """A variance is no linear function of its noise; so both sums that it is made of are published in its place."""
+    estimate = VarianceReleaser.estimate
+
+    def told(releaser: VarianceReleaser) -> Estimate:
+        made = estimate(releaser)
+        if made.value is None:
+            return made
+        return replace(made, value=[noisy / releaser.public for noisy in releaser.noisy], noise_sd=0.0)
+
+    with patch.object(VarianceReleaser, "estimate", told):
+        yield
+
+
 def file_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
     """A run over a file; the `whole` pattern, or that of the releases."""
     choices = Choices(seed)
-    with unknowns.installed(), choices.installed():
+    with unknowns.installed(), choices.installed(), sums_of_variances():
         seen = watch_run(plan, [event.raw() for event in events])
     pattern, numbers = _split(seen.releases)
     return Seen((pattern, seen.pattern() if whole else None), numbers, choices.made, len(seen.releases))
@@ -45,7 +64,7 @@ def file_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed:
 def worker_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
     """A worker with partitions that come late, fall idle, are lost and taken over, in an order that the seed gives."""
     choices, drawn = Choices(seed), random.Random(f"worker/{seed}")
-    with unknowns.installed(), choices.installed(), capture_logs() as said:
+    with unknowns.installed(), choices.installed(), sums_of_variances(), capture_logs() as said:
         worker = Hosted(plan, looks=whole)
         for user, raw in _arrivals(plan, events, drawn):
             worker.produce(user, raw)

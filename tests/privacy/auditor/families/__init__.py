@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from tests.privacy.auditor.families import full, means, restarts, sharp, slots, sums
+from tests.privacy.auditor.families import full, means, restarts, sharp, slots, sums, variances
 from tests.privacy.auditor.streams import Case
 
 FAMILIES: dict[str, Callable[[random.Random], Case]] = {
@@ -13,6 +13,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "full": full.draw,
     "slots": slots.draw,
     "restarts": restarts.draw,
+    "variances": variances.draw,
 }
 
 

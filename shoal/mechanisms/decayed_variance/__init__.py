@@ -1,0 +1,1 @@
+"""The variance of samples that may be forgotten, released at every step."""
