@@ -271,6 +271,11 @@ def test_values_beyond_all_numbers_count_as_the_end_of_the_range(folder: Path) -
     (folder / "events.jsonl").write_bytes(b"\n".join(lines))
     (plan,) = planned(folder / "shoal.toml", "--values", folder / "events.jsonl")
     assert of(plan, "naive")["over_time"][-1]["bias"] == pytest.approx(0, abs=1e-4)
+    # and in a table, which has whole numbers of any length
+    rows = ["who,amount,at", *(f"a,{value},1e9" for value in ("1" + "0" * 400, "-1" + "0" * 400))]
+    (folder / "events.csv").write_text("\n".join(rows))
+    (plan,) = planned(folder / "shoal.toml", "--values", folder / "events.csv")
+    assert of(plan, "naive")["over_time"][-1]["bias"] == pytest.approx(0, abs=1e-4)
 
 
 def test_a_picture(folder: Path) -> None:

@@ -34,6 +34,7 @@ max_contributions = 4
 """
 MEAN = 'statistic = "mean"\nalgorithm = "naive"\nusers = 20\nevery = "1d"\nclamp = false\n'
 SUM = 'statistic = "sum"\nstep = "1d"\n'
+DECAYED = 'statistic = "mean"\nstep = "1d"\ndecay = { kind = "exponential", half_life = "9d" }\nclamp = false\n'
 SLOT = 'statistic = "slot-mean"\nslot = "1d"\nalgorithm = "baseline"\nclamp = false\n'
 
 
@@ -143,7 +144,7 @@ def test_the_error_of_a_slot_in_a_group_is_that_foretold(tmp_path: Path) -> None
 SIZES = [40, 3, 10, 10, 10]
 
 
-@pytest.mark.parametrize("metric", [MEAN, SUM + 'unit = "user-day"\n', SLOT])
+@pytest.mark.parametrize("metric", [MEAN, SUM + 'unit = "user-day"\n', DECAYED, SLOT])
 def test_a_file_tells_which_group_is_typical_and_which_fares_worst(tmp_path: Path, metric: str) -> None:
     # given groups of many sizes
     config, file = written(tmp_path, metric), tmp_path / "events.jsonl"
@@ -162,6 +163,15 @@ def test_a_file_tells_which_group_is_typical_and_which_fares_worst(tmp_path: Pat
         assert '40 users in group "c0", the largest of 5, with 4 samples each' in text
     assert f'in the typical group, "{groups["typical"]["group"]}" (10 users, ' in text
     assert 'in the worst, "c1" (3 users, ' in text
+
+
+def test_users_in_too_many_groups_are_in_the_first_ones(tmp_path: Path) -> None:
+    # given users who go from one group to the next, where one group is all that counts
+    config, file = written(tmp_path, MEAN + "max_groups_per_user = 1\n"), tmp_path / "events.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, events([20, 10, 10], of_a_user=2))))
+    # then each is in the group of the first sample alone
+    groups = planned(config, "--values", file)["groups"]
+    assert (groups["count"], groups["users"], groups["worst"]["users"]) == (3, 40, 10)
 
 
 def test_the_error_of_the_worst_group_is_what_its_releases_have(tmp_path: Path) -> None:

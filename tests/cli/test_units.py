@@ -97,6 +97,10 @@ CAP = "max_contributions = 64\n"
             "; a person counts in at most 2 groups, each with epsilon / 2, with at most 64 samples in each\n",
         ),
         (
+            'statistic = "slot-mean"\nslot = "1h"\nepsilon = 1\nunit = "user-day"\nmax_slots = 3\n' + CAP,
+            "counts in at most 3 slots, each with epsilon / 3",
+        ),
+        (
             'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\n' + CAP,
             "; a person counts in at most 1 group, with at most 64 samples in each\n",
         ),

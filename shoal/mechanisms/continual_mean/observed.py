@@ -168,11 +168,7 @@ class ObservedMean:
 
     def _value(self, sample: Sample, spec: Spec) -> float:
         """The value as a float; the end of the range if it is beyond all floats."""
-        value = sample.values[self.coordinate]
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.copysign(math.inf, value)
+        number = float(sample.values[self.coordinate])  # an integer has 64 bits at most
         low, high = map(float, spec.ranges[self.coordinate])
         return min(max(number, low), high) if math.isinf(number) else number
 

@@ -122,8 +122,7 @@ class MeanReport(MeanComparison):
         yield "-: nothing is released, or the middle of the range, which says nothing."
         if self.spec.group is not None and self.groups is None:
             yield SPREAD
-        if any(outlook.spec.algorithm in WITH_PRIOR for outlook in self.outlooks):
-            yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
+        yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
         for outlook in self.outlooks:
             if outlook.likely is not None and outlook.likely[1] > SAME * outlook.likely[0]:
                 low, high = map(number, outlook.likely)

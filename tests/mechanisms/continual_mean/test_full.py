@@ -39,6 +39,17 @@ def test_the_noise_of_the_literal_algorithm_where_two_levels_are_active(size: in
     assert estimate.noise_sd == pytest.approx(sd, rel=2e-3)
 
 
+def test_a_level_says_what_it_holds_and_how_much_of_it_waits() -> None:
+    parameters = Full(grid=Grid(Fraction(0), Fraction(1), STEPS), epsilon=Fraction(1), max_contributions=4, users=UNITS)
+    releaser = parameters.releaser(KEY, b"")
+    # given blocks of the first level, and one of a higher level, whose prior is not there yet
+    for at, (level, total) in enumerate([(0, 3), (0, STEPS), (2, 5)]):
+        releaser.add(Contribution(at, f"{at:032x}", at + 1, level, 1 << max(0, level - 1), total))
+    # then the first counter has taken its blocks, and the other one waits
+    assert releaser.levels[0][:2] == (2, 3 + STEPS)
+    assert (releaser.levels[2].elements, releaser.levels[2].waiting) == (0, 1)
+
+
 @pytest.mark.parametrize(("n", "m", "epsilon"), [(1000, 100, 1), (7, 1000, 3), (10**6, 2, 1), (10**6, 4, 1)])
 def test_constants_are_those_of_the_paper(n: int, m: int, epsilon: int) -> None:
     parameters = Full(

@@ -29,6 +29,15 @@ def over_unit(cls: Given, n: int, m: int, **more: Any) -> Any:
     return cls(grid=grid, epsilon=Fraction(2), max_contributions=m, users=n, prior=Fraction(1, 3), **more)
 
 
+@pytest.mark.parametrize("cls", ALL)
+def test_a_level_says_what_it_holds(cls: Given) -> None:
+    releaser = over_unit(cls, 10, 4).releaser(KEY, b"")
+    for at, total in enumerate([3, STEPS, 5]):
+        releaser.add(Contribution(at, f"{at:032x}", 1, 0, 1, total))
+    assert releaser.levels[0].elements == sum(level.elements for level in releaser.levels) == 3
+    assert releaser.levels[0].waiting == 0
+
+
 @pytest.mark.parametrize(("n", "m"), [(1000, 100), (7, 1000), (10**6, 2), (10**6, 1)])
 @pytest.mark.parametrize("sigma", [None, Fraction(1, 50)])
 def test_constants_are_those_of_the_paper(n: int, m: int, sigma: Fraction | None) -> None:
