@@ -32,6 +32,7 @@ FAMILIES = {
     "coordinates": 'statistic = "mean"\nevery = "1d"\n',
     "sum": 'statistic = "sum"\nstep = "1d"\ndecay = { kind = "window", length = "7d" }\n',
     "decayed mean": 'statistic = "mean"\nstep = "1d"\ndecay = { kind = "exponential", half_life = "7d" }\n',
+    "variance": 'statistic = "variance"\nstep = "1d"\ndecay = { kind = "window", length = "7d" }\n',
     "slot-mean": 'statistic = "slot-mean"\nslot = "1d"\n',
     "slot-mean-variance": 'statistic = "slot-mean-variance"\nslot = "1d"\n',
     "slot-distribution": 'statistic = "slot-distribution"\nslot = "1d"\n',
@@ -77,7 +78,8 @@ def test_noise_that_is_wider_than_the_range_is_told(folder: Path, family: str) -
     assert checked.startswith(f'metric "delay": {whom} the noise (noise_sd ')
     assert planned.startswith('metric "delay": with 2,000 users the noise (noise_sd ')
     for text in (checked, planned):
-        assert "is wider than the " + ("sum itself (" if family == "sum" else "range (") in text
+        beside = {"sum": "sum itself (", "variance": "largest possible variance (3,600)"}.get(family, "range (")
+        assert f"is wider than the {beside}" in text
         assert text.endswith("so that its releases say nothing; it needs more users, or more epsilon")
     # and so do the lines for people
     assert f"shoal: warning: {checked}\n" in shoal("check").stderr

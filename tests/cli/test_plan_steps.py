@@ -145,6 +145,32 @@ def test_the_noise_measured_over_many_keys_is_that_foretold(
     assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(foretold["noise_sd"], rel=0.1)
 
 
+@pytest.mark.parametrize("algorithm", ["", PATENT])
+@pytest.mark.parametrize("decay", [WINDOW, HALF])
+def test_the_noise_of_a_variance_is_foretold_for_a_mean_half_way_to_an_end(
+    tmp_path: Path, decay: str, algorithm: str
+) -> None:
+    # given values around the middle of the range, where both sums have half of the noise's variance, not all
+    config = said(tmp_path, decay + algorithm, ('"sum"', '"variance"'), ("epsilon = 1\n", "epsilon = 1e4\n"))
+    (plan,) = planned(config, *STATED)
+    foretold = of(plan, "patent" if algorithm else "sharp")["over_time"][-1]
+    last = run(config)[-1]
+    assert foretold["samples"] == pytest.approx(last["samples"], rel=1e-5)
+    assert foretold["noise_sd"] == pytest.approx(last["noise_sd"] * math.sqrt(2), rel=0.05)
+    # and what the plan says is in square units
+    text = shoal(config, *STATED).stdout
+    assert "variance of amount in 0 .. 10" in text
+    assert "Noise is in units of amount squared, for a mean half way from the middle of the range" in text
+
+
+def test_what_a_lifetime_cap_leaves_out_of_a_variance_is_part_of_its_range(tmp_path: Path) -> None:
+    config = said(tmp_path, WINDOW, ('"sum"', '"variance"'))
+    (plan,) = planned(config, "--users", USERS, "--over", f"{HOURS}h", "--samples", 6, "--spread", 0.5)
+    last = of(plan, "sharp")["over_time"][-4]
+    assert last["bias"] == pytest.approx(last["left_out"] ** 2 * (10 * 0.5) ** 2 / 4 / 30)
+    assert plan["recommended"]["algorithm"] == "sharp"
+
+
 def test_what_a_lifetime_cap_leaves_out_is_told_with_the_bias_and_what_to_do(tmp_path: Path) -> None:
     # given users with 8 samples in 32 hours, of which the first 4 count: none of the last 16 hours
     config = said(tmp_path, WINDOW)
