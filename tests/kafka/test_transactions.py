@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.client import AIOKafkaClient
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.changelog import Reader, last_committed_record
@@ -64,6 +65,21 @@ class Bench:
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
+
+
+def test_a_broker_that_names_no_broker_yet_is_waited_for(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a broker that has just woken up: the first answer about the cluster is empty
+    known, empty = AIOKafkaClient.get_random_node, [True]
+
+    def random_node(self: AIOKafkaClient) -> int | None:
+        return None if empty and empty.pop() else known(self)
+
+    monkeypatch.setattr(AIOKafkaClient, "get_random_node", random_node)
+    # when a partition is taken over, then it is asked again, and written to
+    bench = Bench(kafka)
+    empty[:] = [True]
+    run(bench.write(Outbox(1, [(b"key", b"value")])))
+    assert not empty
 
 
 def test_an_outbox_of_several_megabytes_is_one_transaction(kafka: Kafka) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import IllegalOperation, KafkaTimeoutError, ProducerFenced
+from aiokafka.errors import IllegalOperation, KafkaTimeoutError, NodeNotReadyError, ProducerFenced
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
@@ -35,6 +35,20 @@ class TransactionGivenUp(FailStop):
     """A transaction did not commit in time: its partition's state is not to be used any more."""
 
 
+async def _start(producer: AIOKafkaProducer) -> None:
+    """Start a producer, in time.
+
+    Raises:
+        ClientError: brokers refuse, or are not ready.
+    """
+    try:
+        await asyncio.wait_for(producer.start(), START_LIMIT)
+    except (
+        AssertionError
+    ) as error:  # the client's way to say that a broker, which wakes up, does not name any broker yet
+        raise NodeNotReadyError from error
+
+
 class Writer:
     """The transactional producer of one partition."""
 
@@ -51,7 +65,7 @@ class Writer:
         while self._producer is None:
             producer = self._new_producer()
             try:
-                await asyncio.wait_for(producer.start(), START_LIMIT)
+                await _start(producer)
                 self._producer = producer
             except (ClientError, TimeoutError) as error:
                 await abandon(producer)
