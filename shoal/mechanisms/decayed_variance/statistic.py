@@ -5,7 +5,8 @@ number of samples, which is public, and S and P the two sums with their noise, i
 
     x = S / n,   variance = x (W - x) - P / n + s**2
 
-as i**2 = W i - i (W - i). The noise in x, of standard deviation s, makes x (W - x) too small by s**2 on average.
+as i**2 = W i - i (W - i). The noise in x, of standard deviation s, makes x (W - x) too small by s**2 on average. Where
+a decay has left out whole trees of noise in a long silence, s is larger than the noise, and the value too large.
 
 Guarantee    pure epsilon-DP for both sums, hence for all releases of all groups together; the time and order of samples
              may react
@@ -63,11 +64,13 @@ class DecayedVariance(SteppedStatistic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.delta:
+            raise ValueError("delta must be 0: the bound that both sums share holds for pure noise")
         _ = self.grid.squares  # what it refuses, it refuses now
 
     @cached_property
     def spent(self) -> tuple[Fraction, Fraction]:
-        """The epsilons that the sums of i and of i (W - i) are made with; together 4/3 of epsilon."""
+        """The epsilons that the sums of i and of i (W - i) are made with; together 4/3 of epsilon where 4 divides W."""
         steps = self.grid.steps
         return (
             self.epsilon * Fraction(steps * steps, joint_sensitivity(steps)),

@@ -192,6 +192,8 @@ class TestVariance:
     def test_what_cannot_be_is_refused(self) -> None:
         with pytest.raises(ValueError, match="epsilon must be at least 1/10+: below it the noise"):
             variance(Window(2), epsilon=Fraction(1, 10**61))
+        with pytest.raises(ValueError, match="delta must be 0: the bound that both sums share holds for pure noise"):
+            variance(Window(1024), delta=Fraction(1, 1000))
         with pytest.raises(ValueError, match="too far apart, too large or too close"):
             DecayedVariance(decay=Window(2), grid=Grid(Fraction(0), Fraction(10) ** 200, 8), epsilon=Fraction(1))
 
