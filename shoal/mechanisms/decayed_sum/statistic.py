@@ -171,6 +171,7 @@ class Stepped(SteppedStatistic):
 class StepReleaser(StepSums):
     """One group's sums, step by step.
 
+    >>> from shoal.mechanisms.statistic import Contribution
     >>> from shoal.mechanisms.sums.decays import Window
     >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
     >>> for samples in (3, 4, 0):

@@ -48,6 +48,7 @@ LANE = 64  # bits of the sum of i; more than 32 bits of samples and 16 of the gr
 class DecayedVariance(SteppedStatistic):
     """All public parameters of a variance that is released at every step.
 
+    >>> from shoal.mechanisms.statistic import Contribution
     >>> from shoal.mechanisms.sums.decays import Window
     >>> grid = Grid(Fraction(0), Fraction(10), 100)
     >>> sure = DecayedVariance(decay=Window(2), grid=grid, epsilon=Fraction(10**9), max_contributions=3)

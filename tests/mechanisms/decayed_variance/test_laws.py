@@ -197,6 +197,12 @@ class TestVariance:
         with pytest.raises(ValueError, match="too far apart, too large or too close"):
             DecayedVariance(decay=Window(2), grid=Grid(Fraction(0), Fraction(10) ** 200, 8), epsilon=Fraction(1))
 
+    def test_a_plan_knows_no_noise_without_samples_and_no_interval_without_quantiles(self) -> None:
+        assert variance(Window(2)).noise_of(1.0, 2.0, 0) == (None, None)
+        noise_sd, within = variance(Window(2)).noise_of(1.0, None, 5)
+        assert noise_sd is not None
+        assert within is None
+
     def test_the_digest_covers_both_sums(self) -> None:
         name, digest = variance(Window(3)).chosen()
         assert name == "per-step"

@@ -71,3 +71,10 @@ def test_groups_come_in_the_order_of_their_names_and_what_is_not_used_stays_due(
 def test_a_window_is_never_left_before_it_is_empty():
     assert [Stepped(statistic="count", decay=Window(8), max_gap=gap).rest for gap in (3, 9)] == [8, 9]
     assert Stepped(statistic="sum", decay=Window(1), epsilon=Fraction(1)).rest == 1
+
+
+def test_a_group_that_was_in_no_step_yet_is_restored_as_such():
+    groups, again = COUNT.in_groups(KEY), COUNT.in_groups(KEY)
+    again.restore("a", groups.head("a"), [])
+    assert again.due() is None
+    assert again.head("a") == groups.head("a")
