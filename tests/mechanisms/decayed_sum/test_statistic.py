@@ -3,7 +3,6 @@
 from fractions import Fraction
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from shoal.mechanisms.decayed_sum.statistic import Name, Stepped, StepReleaser
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
+from tests.mechanisms.stepped.restart_cases import check_restarts
 
 KEY = b"k" * 32
 BOTH: tuple[Name, Name] = ("sum", "mean")
@@ -87,23 +87,7 @@ def test_groups_and_keys_have_noise_of_their_own(pair) -> None:
 def test_a_restart_at_any_step_changes_nothing(pair, statistic, stream, data) -> None:
     decay, algorithm = pair
     mechanism = stepped(decay, algorithm, statistic)
-    whole, part = mechanism.releaser(KEY, b"g"), mechanism.releaser(KEY, b"g")
-    kept: dict[tuple[int, str], Contribution] = {}
-    for values in stream:
-        rest = data.draw(st.sampled_from([0, 0, 0, 1, 70]))
-        for one in (whole, part) if rest else ():
-            one.skip(rest)
-        assert step(whole, values) == step(part, values)
-        if data.draw(st.booleans()):
-            # given what a changelog has: heads as JSON, and rows as they changed
-            written, dropped = part.take_changes()
-            kept |= {(row.level, row.pseudonym): row for row in written}
-            for name in dropped:
-                del kept[name]
-            assert kept == dict(part.kept)
-            head = orjson.loads(orjson.dumps(part.head()))
-            part = mechanism.releaser(KEY, b"g")
-            part.restore(head, [Contribution(*orjson.loads(orjson.dumps(tuple(row)))) for row in kept.values()])
+    check_restarts(lambda: mechanism.releaser(KEY, b"g"), stream, step, data)
 
 
 @pytest.mark.parametrize("exponent", [8, 16])

@@ -13,6 +13,7 @@ from shoal.mechanisms.decayed_variance.statistic import DecayedVariance, Varianc
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Polynomial, Undecayed, Window
+from tests.mechanisms.stepped.restart_cases import check_restarts
 from tests.support.effort import examples
 
 KEY = b"k" * 32
@@ -137,23 +138,7 @@ class TestVariance:
     @given(made, streams, st.data())
     def test_a_restart_at_any_step_changes_nothing(self, pair: Any, stream: Any, data: st.DataObject) -> None:
         mechanism = variance(*pair)
-        whole, part = mechanism.releaser(KEY, b"g"), mechanism.releaser(KEY, b"g")
-        kept: dict[tuple[int, str], Contribution] = {}
-        for samples in stream:
-            rest = data.draw(st.sampled_from([0, 0, 0, 1, 70]))
-            for one in (whole, part) if rest else ():
-                one.skip(rest)
-            assert step(whole, samples) == step(part, samples)
-            if data.draw(st.booleans()):
-                # given what a changelog has: heads as JSON, and rows as they changed
-                written, dropped = part.take_changes()
-                kept |= {(row.level, row.pseudonym): row for row in written}
-                for name in dropped:
-                    del kept[name]
-                assert kept == dict(part.kept)
-                head = orjson.loads(orjson.dumps(part.head()))
-                part = mechanism.releaser(KEY, b"g")
-                part.restore(head, [Contribution(*orjson.loads(orjson.dumps(tuple(row)))) for row in kept.values()])
+        check_restarts(lambda: mechanism.releaser(KEY, b"g"), stream, step, data)
 
     @given(st.lists(st.integers(0, 1 << 16), min_size=1))
     def test_what_was_packed_and_summed_is_unpacked(self, indices: list[int]) -> None:
