@@ -31,7 +31,7 @@ WAITS = "benchmark"
 
 
 class Member:
-    """Watches one worker."""
+    """Lets a worker begin together with the others, and writes down how far it is and what it has cost."""
 
     def __init__(self, app: ShoalApp, go: Path) -> None:
         self._host: Host = app.host

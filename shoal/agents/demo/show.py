@@ -36,7 +36,7 @@ class Shown:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The result with `--json`."""
+        """The object that `shoal demo --json` prints."""
         return {
             "events": self.progress.sent,
             "releases": self.progress.published,

@@ -70,8 +70,8 @@ async def seconds_ahead(settings: KafkaSettings, now: Callable[[], float] = time
             before = now()
             response = await client._send_request(DescribeQuorumRequest())
             after = now()
-    except (KafkaError, NotImplementedError):
-        return None  # NotImplementedError: aiokafka's answer where the broker does not know the request
+    except (KafkaError, NotImplementedError):  # the client raises the second where a broker lacks the request
+        return None
     theirs: list[float] = [
         replica[3] / 1000
         for _, partitions, *_ in response.topics

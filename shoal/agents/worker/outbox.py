@@ -43,7 +43,7 @@ class BoundMachine(BoundPartition):
         return False
 
     def work(self, enough: Callable[[], bool]) -> None:
-        """Nothing is ever pending."""
+        """Do nothing: no work waits, as `pending` says."""
 
     def outbox(self) -> Outbox | None:
         """The next transaction: changed accounts, messages, dead letters."""

@@ -28,7 +28,7 @@ clock = time.time
 
 
 class Watching:
-    """Watches one worker."""
+    """The checks of one worker, each of whose findings is logged once."""
 
     def __init__(self, host: Host, domain: Stages) -> None:
         self._host, self._domain = host, domain

@@ -24,7 +24,7 @@ class StepSums:
 
     @property
     def t(self) -> int:
-        """Number of steps."""
+        """Complete steps since the group began, silent ones included."""
         return self.summers[0].t
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
