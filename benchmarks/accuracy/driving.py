@@ -6,6 +6,7 @@ a tick cadence; where each contribution has a release, a sample of them, as a re
 
 import dataclasses
 import time as clock
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -127,7 +128,7 @@ def _numbers(estimate: Estimate | None, releaser: Releaser) -> tuple[float, floa
     return min(max(estimate.value, low), high), estimate.value, estimate.noise_sd, half
 
 
-class Feed:
+class Feed(ABC):
     """A releaser's food: the same for every key."""
 
     size: int  # contributions
@@ -137,9 +138,9 @@ class Feed:
         seen = [_numbers(estimate, releaser) for estimate in self.estimates(releaser)]
         return [list(column) for column in zip(*seen, strict=True)]
 
+    @abstractmethod
     def estimates(self, releaser: Releaser) -> Iterator[Estimate | None]:
         """The latest release at each look."""
-        raise NotImplementedError
 
 
 class Ticks(Feed):

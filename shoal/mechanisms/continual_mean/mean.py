@@ -1,5 +1,6 @@
 """Every algorithm of a mean without decay is a class of public parameters, known to configurations by a name."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,9 +49,9 @@ class MeanParameters(OnGrid):
         """The bounds that the mean is clamped to; None if it is not."""
         return (float(self.grid.low), float(self.grid.high)) if self.clamps else None
 
+    @abstractmethod
     def bounder(self) -> Bounder:
         """The unit's side of the algorithm."""
-        raise NotImplementedError
 
     def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
         """The samples that count when the part tau of the time is over, and the scales of the noise of their sum."""
@@ -66,9 +67,9 @@ class MeanParameters(OnGrid):
     def in_groups(self, key: bytes) -> EachAlone:
         return EachAlone(partial(self.releaser, key))
 
+    @abstractmethod
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

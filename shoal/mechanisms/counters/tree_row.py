@@ -13,6 +13,7 @@ Variance     of release t, in squared grid steps: sum over past trees of k**u / 
 Proof        docs/proofs/blue.md
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -46,7 +47,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(ABC):
     """All public parameters of such a counter; a subclass says which trees follow each other."""
 
     width: int  # grid steps that one unit can move in all
@@ -56,8 +57,9 @@ class Rows:
         check.positive(width=self.width, epsilon=self.epsilon)
 
     @property
+    @abstractmethod
     def stretches(self) -> tuple[Stretch, ...]:
-        raise NotImplementedError
+        """The trees that follow one another, the last of them without end."""
 
     def position(self, t: int) -> Position:
         epoch, stretches = 0, iter(self.stretches)

@@ -7,6 +7,7 @@ Noise        of the decayed sums, from subkeys of the group
 """
 
 import hashlib
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -46,9 +47,9 @@ class SteppedStatistic(OnGrid):
             raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
 
     @property
+    @abstractmethod
     def decayed(self) -> tuple[DecayedSum, ...]:
         """The decayed sums that a group consists of."""
-        raise NotImplementedError
 
     def made(self, width: int, epsilon: Fraction) -> DecayedSum:
         """The decayed sum of this width and epsilon."""
@@ -90,13 +91,13 @@ class SteppedStatistic(OnGrid):
         """Whether it has no noise and costs nothing."""
         return False
 
+    @abstractmethod
     def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
         """The width of what values lie in if samples lie in this part of the range; None: they grow with samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
         """The noise of a release from `n` samples, given that of the first sum in units of the range; None: none."""
-        raise NotImplementedError
 
     def noise_words(self, name: str) -> str:
         """What planned noise is measured in."""
@@ -139,5 +140,6 @@ class SteppedStatistic(OnGrid):
     def in_groups(self, key: bytes) -> StepGroups:
         return StepGroups(partial(self.releaser, key), self.rest)
 
+    @abstractmethod
     def releaser(self, key: bytes, group: bytes) -> Releaser:
-        raise NotImplementedError
+        """What becomes of one group's contributions, with noise from the metric's key."""

@@ -242,6 +242,6 @@ def test_what_is_left_out_biases_by_its_square() -> None:
 
 
 def test_what_is_not_planned_here_is_refused() -> None:
-    mean = MeanParameters(grid=GRID, epsilon=Fraction(1), max_contributions=1, users=1)
+    mean = sharp(max_contributions=1, users=1)  # which has a forecast of its own
     with pytest.raises(TypeError, match="not planned"):
         Counted(mean, EVEN).at(1)

@@ -189,5 +189,5 @@ def test_growth_that_makes_no_sense_is_refused() -> None:
         GrowingBlue(1, Fraction(1), horizon=0)
     with pytest.raises(ValueError, match="horizon must be greater than 0, not 0"):
         BlueTree.best(0, width=1, epsilon=Fraction(1))
-    with pytest.raises(NotImplementedError):
-        Rows(1, Fraction(1)).scales(1)
+    with pytest.raises(TypeError, match="abstract method stretches"):
+        Rows(1, Fraction(1))  # type: ignore[abstract]

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decays import Window
@@ -11,15 +12,13 @@ from shoal.mechanisms.sums.decays import Window
 
 def test_parameters_alone_make_no_statistic() -> None:
     grid = Grid(Fraction(0), Fraction(1), 8)
-    shared = SteppedStatistic(decay=Window(2), grid=grid, epsilon=Fraction(1))
+    with pytest.raises(TypeError, match="abstract methods breadth, decayed, noise_of, releaser"):
+        SteppedStatistic(decay=Window(2), grid=grid, epsilon=Fraction(1))  # type: ignore[abstract]
+
+
+def test_what_statistics_share_is_that_of_a_mean_of_one_sum() -> None:
+    grid = Grid(Fraction(0), Fraction(1), 8)
+    shared = Stepped(statistic="mean", decay=Window(2), grid=grid, epsilon=Fraction(1))
     assert (shared.sum_grids, shared.rest, shared.is_exact, shared.noise_words("x")) == (
         (grid,), 2, False, "in units of x",
     )  # fmt: skip
-    for missing in (
-        lambda: shared.decayed,
-        shared.breadth,
-        lambda: shared.noise_of(1.0, None, 1.0),
-        lambda: shared.releaser(bytes(32), b""),
-    ):
-        with pytest.raises(NotImplementedError):
-            missing()
