@@ -85,9 +85,10 @@ class SharpParameters(MeanParameters):
     def half_widths(self) -> tuple[int, ...]:
         """The candidates of a scale in grid steps, descending; none is 0.
 
+        >>> from shoal.mechanisms.continual_mean.sharp import Sharp
         >>> from shoal.mechanisms.grid import Grid
         >>> grid = Grid(Fraction(0), Fraction(1), 64)
-        >>> mean = SharpParameters(grid=grid, epsilon=Fraction(1), max_contributions=4, users=9)
+        >>> mean = Sharp(grid=grid, epsilon=Fraction(1), max_contributions=4, users=9)
         >>> mean.half_widths
         (64, 46, 32, 23, 16, 12, 8, 6, 4, 3, 2, 1)
         """
@@ -216,9 +217,10 @@ class SharpParameters(MeanParameters):
     def caps(self) -> tuple[int, ...]:
         """The caps to choose from, ascending: powers of two of single samples, and the ends of blocks.
 
+        >>> from shoal.mechanisms.continual_mean.sharp import Sharp
         >>> from shoal.mechanisms.grid import Grid
         >>> grid = Grid(Fraction(0), Fraction(1), 64)
-        >>> mean = SharpParameters(grid=grid, epsilon=Fraction(1), max_contributions=128, users=9)
+        >>> mean = Sharp(grid=grid, epsilon=Fraction(1), max_contributions=128, users=9)
         >>> mean.caps
         (1, 2, 4, 8, 16, 32, 64, 96, 128)
         """
