@@ -15,7 +15,9 @@ from shoal.agents.plan.observed import observed
 from shoal.mechanisms.continual_mean import MEANS
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.plan import plans
+from shoal.mechanisms.lower_bounds import mean
 from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.words import number
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
@@ -48,8 +50,8 @@ def events(users: int = USERS, samples: int = SAMPLES, days: int = DAYS) -> list
     found = []
     for user in range(users):
         phase = (user + 0.5) / users
-        for number in range(1, samples + 1):
-            at = BEGIN + round((number - phase) / samples * days * DAY) - 1
+        for sample in range(1, samples + 1):
+            at = BEGIN + round((sample - phase) / samples * days * DAY) - 1
             found.append({"who": f"u{user}", "amount": 10 * (user % 2), "at": at // 1000, "w": 1, "country": user % 3})
     return sorted(found, key=lambda event: event["at"])
 
@@ -219,6 +221,17 @@ def test_subgaussian_values_rule_some_algorithms_out(folder: Path) -> None:
     (plan,) = planned(config)
     assert [one["algorithm"] for one in plan["algorithms"]] == ["wishful", "single-tree", "multi-tree", "full"]
     assert "with a sigma of 2" in shoal(config).stdout
+
+
+def test_what_no_method_can_do_is_told(folder: Path) -> None:
+    """For users with as many samples each, and for values that lie closer together than the range says."""
+    private, chance = (10 * error for error in mean([(1000.0, 9)], 1.0))
+    near = [0.2 * error / 10 for error in (private, chance)]
+    for algorithm, errors in (('"naive"', (private, chance)), ('"full"\nsigma = 0.1', near)):
+        config = said(folder, {'"naive"': algorithm})
+        told = shoal(config, "--users", 1000, "--samples", 9, "--over", "30d").stdout
+        assert f"comes within {number(errors[0])} of the mean of the law that values follow" in told
+        assert f"by chance none comes within {number(errors[1])} (George et al., section 5)" in told
 
 
 def test_what_an_algorithm_refuses_is_said(folder: Path) -> None:

@@ -279,6 +279,30 @@ def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
     assert (plan["workload"]["over"], plan["workload"]["samples_per_user"]) == (5 * 86400, 4)
 
 
+@pytest.mark.parametrize(
+    ("more", "changes", "limit"),
+    [
+        # 40 users, one after the other: 8 releases need D = 2, the largest integer below ln(16)
+        ("", (), "8 releases within ± 40 "),  # 4 samples of 10, times 2, half of it
+        (WINDOW, (), "8 releases within ± 40 "),
+        (ALPHA, (), "8 releases within ± 38 "),
+        (WINDOW, (("max_contributions = 4", "max_contributions = 1"),), "8 releases within ± 10 "),
+        # at most 2 units are in a step, and 64 samples in a window
+        (WINDOW, (MEANS,), "8 releases within ± 0.625 "),
+        ("delta = 1e-6\n" + WINDOW, (), None),
+        (WINDOW, (('"sum"', '"variance"'),), None),
+        ("", (('"sum"', '"count"'),), None),
+        ("", (("epsilon = 1", "epsilon = 9"),), None),
+    ],
+)
+def test_what_no_method_can_do_is_told(
+    tmp_path: Path, more: str, changes: tuple[tuple[str, str], ...], limit: str | None
+) -> None:
+    told = [line for line in shoal(said(tmp_path, more, *changes), *STATED).stdout.splitlines() if "no method" in line]
+    assert len(told) == (limit is not None)
+    assert limit is None or f" keeps {limit}with probability 2/3" in told[0]
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     config = said(tmp_path, WINDOW)
     unknown = shoal(config)

@@ -5,7 +5,7 @@ thrown away; the bias is the exact sum in the releaser's state without noise, le
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,12 +62,16 @@ class ObservedMean:
 
     def about(self, spec: Spec) -> About:
         values = np.array([self._value(sample, spec) for sample in self.samples])
-        users = len({sample.user for sample in self.samples})
+        by_user = Counter(sample.user for sample in self.samples)
+        users, sizes = len(by_user), Counter(by_user.values())
         sampling = float(values.std()) / math.sqrt(len(values))
         every = spec.every if isinstance(spec.every, int) else UNTIMED
         ticks = [sample.effective // every for sample in self.samples]
         over = (max(ticks) - min(ticks) + 1) * every
-        return About(users, len(values) / users, over, "that of the file", None, sampling)
+        return About(
+            users, len(values) / users, over, "that of the file", None, sampling,
+            tuple((float(count), size) for size, count in sorted(sizes.items())),
+        )  # fmt: skip
 
     def groups(self, spec: Spec) -> GroupsOutlook | None:
         """The outlook of some groups, each of which runs with the same settings, in its own time."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from shoal.mechanisms import lower_bounds
 from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
@@ -148,6 +149,18 @@ class MeanReport(MeanComparison):
         yield f"half the error would take: {', or '.join(ways)}" if ways else "half the error cannot be had this way"
         if private and self.halving["time"] is None and ways:
             yield "more time alone would not do it: who has given max_contributions samples adds nothing more"
+        yield from self._limit()
+
+    def _limit(self) -> Iterator[str]:
+        """The error that no method stays below; with a sigma for values in a range as wide as two of it."""
+        sigma = self.spec.sigmas[self.coordinate]
+        width = self._width if sigma is None else min(self._width, 2 * float(sigma))
+        private, chance = lower_bounds.mean(self.source.about(self.spec).sizes, float(self.spec.epsilon))
+        yield (
+            f"no method that is epsilon-DP comes within {number(private * width)} of the mean of the law that values "
+            f"follow with probability 2/3, whatever that law; by chance none comes within {number(chance * width)} "
+            "(George et al., section 5)"
+        )
 
     # ---------------------------------------------------------------- tables
 

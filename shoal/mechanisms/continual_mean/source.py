@@ -21,6 +21,7 @@ class About(NamedTuple):
     pattern: str
     spread: float | None  # part of the range that values are assumed to lie in
     sampling_error: float  # how far the mean of all samples is from that of the law, if samples are independent
+    sizes: tuple[tuple[float, int], ...]  # users, and samples of each, at most
 
 
 def one_mean(spec: Spec, coordinate: int) -> MeanParameters:

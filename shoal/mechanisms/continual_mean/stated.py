@@ -41,9 +41,10 @@ class StatedMean:
     def about(self, spec: Spec) -> About:
         sigma, spread = spec.sigmas[self.coordinate], float(self.stated.spread)
         sample_sd = spread * width_of(spec, self.coordinate) * SAMPLE_SD if sigma is None else float(sigma)
-        count = self.stated.pattern(self.users, self.samples).samples(None, 1)
-        sampling = sample_sd / math.sqrt(max(1, count))
-        return About(self.users, self.samples, self.over, self.stated.law, spread, sampling)
+        pattern = self.stated.pattern(self.users, self.samples)
+        sampling = sample_sd / math.sqrt(max(1, pattern.samples(None, 1)))
+        sizes = tuple((self.users * share, math.ceil(size)) for share, size in pattern.classes)
+        return About(self.users, self.samples, self.over, self.stated.law, spread, sampling, sizes)
 
     def outlook(self, spec: Spec) -> Outlook:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
+from shoal.mechanisms import lower_bounds
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -24,7 +25,7 @@ from shoal.mechanisms.outlook import (
 )
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.stepped import ALGORITHMS
-from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, prospect
+from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, prospect, weights
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady
 from shoal.mechanisms.workload import bias
@@ -240,3 +241,31 @@ class Comparison:
             spec, statistic, forecasts.source, outlooks, by_hand, best, tried, other_lengths,
             tuple(_windows(outlooks, forecasts)), advised, outcome, halving, _groups(spec, outlooks, forecasts),
         )  # fmt: skip
+
+    @property
+    def limit(self) -> lower_bounds.Limit | None:
+        """The error that no pure epsilon-DP method stays below if these units come evenly, in units of the values.
+
+        None for what no theorem here is about, and where there are too few units.
+        """
+        spec, work = self.spec, self.source.work
+        if spec.statistic not in ("sum", "mean") or spec.delta:
+            return None
+        each, units = self._counted()
+        sums, decay = self.statistic.decayed[0], self.statistic.decay
+        limit = lower_bounds.decayed(
+            lambda ages: weights(sums, decay, ages), epsilon=float(spec.epsilon), units=units, steps=work.steps
+        )
+        if limit is None:
+            return None
+        moved = each * float(self.statistic.grid.high - self.statistic.grid.low)
+        if spec.statistic == "mean":
+            a_step = max(each * math.ceil(units / work.steps), math.ceil(self.source.flow(spec).rates()[0]))
+            moved /= a_step * weights(sums, decay, work.steps)
+        return limit._replace(error=limit.error * moved)
+
+    def _counted(self) -> tuple[int, int]:
+        """The samples of a unit that count, at least, and the number of units."""
+        work = self.source.work
+        each = max(1, min(self.spec.contribution_limit, math.floor(work.of_a_unit)))
+        return each, max(1, math.floor(work.users * work.samples / max(each, work.of_a_unit)))

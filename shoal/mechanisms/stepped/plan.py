@@ -156,6 +156,12 @@ class Report(Comparison):
         else:
             cost = self.halving.words(f"epsilon {number(self.halving.amount)}", self.advised.contribution_limit)
             yield f"half of it would take: {cost}"
+        limit = self.limit
+        if limit is not None:
+            yield (
+                f"no method that is pure epsilon-DP keeps {limit.releases:,} releases within ± {number(limit.error)} "
+                "with probability 2/3, whatever order these units come in (Bolot et al., theorem 7)"
+            )
         last = self.best.looks[-1]
         if last.left_out <= MUCH:
             return
