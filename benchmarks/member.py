@@ -41,12 +41,12 @@ class Member:
         self._task = asyncio.create_task(self._watch())
 
     def _of_events(self) -> list[Partition]:
-        return [part for place, part in self._host.partitions.items() if place.stage == BOUND]
+        return [part for partition, part in self._host.partitions.items() if partition.stage == BOUND]
 
     def _owned(self) -> None:
         if not self._go.exists():
             for part in self._of_events():
-                self._host.hold(TP(part.place.topic, part.place.partition), WAITS)
+                self._host.hold(TP(part.partition.topic, part.partition.number), WAITS)
 
     async def _watch(self) -> None:
         going, told, last = False, 0.0, (0.0, 0.0)
@@ -55,7 +55,7 @@ class Member:
             if not going and self._go.exists():
                 going, self._began = True, time.process_time()
                 for part in self._of_events():
-                    self._host.let_go(TP(part.place.topic, part.place.partition), WAITS)
+                    self._host.let_go(TP(part.partition.topic, part.partition.number), WAITS)
             now = [part.committed for part in self._host.partitions.values()]
             if now != done:
                 done, last = now, (time.time(), time.process_time() - self._began)

@@ -46,12 +46,12 @@ class Stopwatch:
     def _owned(self) -> None:
         if self._only_bound:
             for part in self._of(RELEASE):
-                self._host.hold(TP(part.place.topic, part.place.partition), "benchmark")
+                self._host.hold(TP(part.partition.topic, part.partition.number), "benchmark")
         self._wall, self._cpu, self._first = time.perf_counter(), time.process_time(), self._committed()
         self._began.set()
 
     def _of(self, stage: str) -> list[Partition]:
-        return [part for place, part in self._host.partitions.items() if place.stage == stage]
+        return [part for partition, part in self._host.partitions.items() if partition.stage == stage]
 
     def _committed(self) -> int:
         return sum(part.events for part in self._of(BOUND))
@@ -76,7 +76,7 @@ class Stopwatch:
     async def _released(self) -> None:
         """Return when committed transactions of release cover every contribution; and the log, every release."""
         ends = self._written(BOUND, self._host.settings.contributions)
-        while not all(self._covers(part, ends.get(part.place.partition, -1)) for part in self._of(RELEASE)):
+        while not all(self._covers(part, ends.get(part.partition.number, -1)) for part in self._of(RELEASE)):
             await asyncio.sleep(LOOK)
         releases = self._host.settings.releases
         ends = self._written(RELEASE, releases) if self._audited else {}

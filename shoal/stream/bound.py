@@ -58,13 +58,13 @@ class Intake:
         """Count the metric's sample; the reason if it does not count, or cannot be read, and nothing was touched."""
         try:
             user = read_user(self._get_user(event), raw, self._user_path, self._reading)
-            place = None if self._place_of is None else self._place_of(event, raw)
+            group = None if self._place_of is None else self._place_of(event, raw)
             value = self._clip(read_value(self._get_value(event)))
         except Refused as refused:
             return refused.reason
         except Exception:  # what breaks the reader is bad input too: no record may stop the stream
             return "error"
-        return self._add(user, place, value, time, effective)
+        return self._add(user, group, value, time, effective)
 
 
 class BoundPartition:

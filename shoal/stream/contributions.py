@@ -53,10 +53,10 @@ class Outlet:
         if part is None:
             self._append(group, effective, user, block)
             return
-        place = group, effective // self._every
-        cells = self._partials.get(place)
+        group_tick = group, effective // self._every
+        cells = self._partials.get(group_tick)
         if cells is None:
-            cells = self._partials[place] = {}
+            cells = self._partials[group_tick] = {}
         cell = level << PART_BITS | part
         cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
 

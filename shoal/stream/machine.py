@@ -18,10 +18,10 @@ class StagePartition(NamedTuple):
 
     stage: str
     topic: str
-    partition: int
+    number: int
 
     def __str__(self) -> str:
-        return f"{self.stage} of {self.topic}[{self.partition}]"
+        return f"{self.stage} of {self.topic}[{self.number}]"
 
 
 class Record(Protocol):
@@ -111,10 +111,12 @@ class Domain(Protocol):
     sources: Sequence[str]
     """The events' topics."""
 
-    def machine(self, place: StagePartition) -> Machine:
+    def machine(self, partition: StagePartition) -> Machine:
         """Make the machine of a partition."""
 
-    async def admit(self, place: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(
+        self, partition: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool
+    ) -> None:
         """Judge a restored machine before it may process: raise FailStop to refuse.
 
         Called after the old owner is fenced. A `fresh` machine found no state in its changelog. `last_release` is, for

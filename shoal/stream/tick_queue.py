@@ -23,12 +23,12 @@ GroupTick = tuple[str, int]  # a group's key in messages, and a tick
 ROW, CHUNK = b"w", b"p"  # first bytes of their names in the changelog
 
 
-def _row_name(place: GroupTick, row: Row) -> bytes:
-    return ROW + orjson.dumps([*place, *row[:4]])
+def _row_name(group_tick: GroupTick, row: Row) -> bytes:
+    return ROW + orjson.dumps([*group_tick, *row[:4]])
 
 
-def _chunk_name(place: GroupTick, chunk: int) -> bytes:
-    return CHUNK + orjson.dumps([*place, chunk])
+def _chunk_name(group_tick: GroupTick, chunk: int) -> bytes:
+    return CHUNK + orjson.dumps([*group_tick, chunk])
 
 
 class Cells:
@@ -105,9 +105,9 @@ class Waiting:
 
     def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
         """Let contributions wait."""
-        place = key, tick
-        waiting = self._open(label, place)
-        self._unwritten.setdefault(place, len(waiting))
+        group_tick = key, tick
+        waiting = self._open(label, group_tick)
+        self._unwritten.setdefault(group_tick, len(waiting))
         waiting += rows
         self.count += len(rows)
 
@@ -133,36 +133,36 @@ class Waiting:
             del self._unwritten[key, tick]
 
     def _cells_of(self, label: str, key: str, tick: int) -> Cells:
-        place = key, tick
-        cells = self._cells.get(place)
+        group_tick = key, tick
+        cells = self._cells.get(group_tick)
         if cells is None:
-            self._open(label, place)
-            cells = self._cells[place] = Cells()
+            self._open(label, group_tick)
+            cells = self._cells[group_tick] = Cells()
         return cells
 
-    def _open(self, label: str, place: GroupTick) -> list[Row]:
-        rows = self._rows.get(place)
+    def _open(self, label: str, group_tick: GroupTick) -> list[Row]:
+        rows = self._rows.get(group_tick)
         if rows is not None:
             return rows
-        key, tick = place
+        key, tick = group_tick
         if (label, tick) not in self._keys:
             self._keys[label, tick] = set()
             heapq.heappush(self._ticks[label], tick)
         self._keys[label, tick].add(key)
-        opened = self._rows[place] = []
+        opened = self._rows[group_tick] = []
         return opened
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """For the changelog: what waits no more, and what still does and no earlier call gave; most closes before."""
         changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
         changes += [
-            (_row_name(place, row), orjson.dumps(row[4:]))
-            for place, first in self._unwritten.items()
-            for row in self._rows[place][first:]
+            (_row_name(group_tick, row), orjson.dumps(row[4:]))
+            for group_tick, first in self._unwritten.items()
+            for row in self._rows[group_tick][first:]
         ]
         changes += [
-            (_chunk_name(place, chunk), orjson.dumps(flat))
-            for place, cells in self._changed.items()
+            (_chunk_name(group_tick, chunk), orjson.dumps(flat))
+            for group_tick, cells in self._changed.items()
             for chunk, flat in cells.take_changes()
         ]
         self.dropped, self._unwritten, self._changed = [], {}, {}
@@ -192,12 +192,12 @@ class Waiting:
             heapq.heappop(self._ticks[label])  # ticks are used up in their order
         return len(used)
 
-    def _forget(self, label: str, place: GroupTick) -> list[bytes]:
-        rows, cells = self._rows.pop(place), self._cells.pop(place, None) or Cells()
-        self._changed.pop(place, None)
+    def _forget(self, label: str, group_tick: GroupTick) -> list[bytes]:
+        rows, cells = self._rows.pop(group_tick), self._cells.pop(group_tick, None) or Cells()
+        self._changed.pop(group_tick, None)
         self.count -= len(rows) + most_cells(cells.samples, self._parts[label])
-        written = [_row_name(place, row) for row in rows[: self._unwritten.pop(place, len(rows))]]
-        return written + [_chunk_name(place, chunk) for chunk in cells.written]
+        written = [_row_name(group_tick, row) for row in rows[: self._unwritten.pop(group_tick, len(rows))]]
+        return written + [_chunk_name(group_tick, chunk) for chunk in cells.written]
 
 
 class Closing:

@@ -40,14 +40,14 @@ def test_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path)
         chance = random.Random(20)
         # when they are killed, one after the other: busy, starting, taking over; and come back at once or later
         for number in range(KILLS):
-            place = 2 if number % 7 == 6 else number % 2  # one starts while the other dies
+            index = 2 if number % 7 == 6 else number % 2  # one starts while the other dies
             if chance.random() < 0.8:
-                workers[place].wait_owns()
+                workers[index].wait_owns()
             time.sleep(chance.choice([0.0, chance.uniform(0, 0.2), chance.uniform(0, 1)]))
-            workers[place].kill()
+            workers[index].kill()
             if chance.random() < 0.4:
                 time.sleep(chance.uniform(0, 1.5))
-            workers[place] = shoals.worker(names[place])
+            workers[index] = shoals.worker(names[index])
         feeding.join()
         # then the releases are those of a run without Kafka
         shoals.expect_equality(150)

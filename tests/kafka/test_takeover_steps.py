@@ -55,8 +55,11 @@ class App:
         self.kafka = kafka
         name = kafka.name("steps")
         self.source, self.settings = f"{name}-clicks", KafkaSettings(kafka.bootstrap, name, partitions=1)
-        self.places = [StagePartition(BOUND, self.source, 0), StagePartition(RELEASE, self.settings.contributions, 0)]
-        self.logs = [self.settings.changelog(place.stage, place.topic) for place in self.places]
+        self.partitions = [
+            StagePartition(BOUND, self.source, 0),
+            StagePartition(RELEASE, self.settings.contributions, 0),
+        ]
+        self.logs = [self.settings.changelog(partition.stage, partition.topic) for partition in self.partitions]
         own = (self.settings.contributions, self.settings.releases, self.settings.activations)
         run(make_topics(kafka.bootstrap, dict.fromkeys((self.source, *own, *self.logs), 1)))
         self.writers: list[Writer] = []
@@ -68,7 +71,7 @@ class App:
         return Takeover(self.settings, domain, TopicIds(self.settings, read), reach, group or Group())
 
     async def take(self, group: Group | None = None) -> Taken:
-        taken = await self.takeover(group).take(self.places, {TP(self.settings.releases, 0)})
+        taken = await self.takeover(group).take(self.partitions, {TP(self.settings.releases, 0)})
         self.writers += [part.writer for part in taken.partitions.values()]
         return taken
 
@@ -76,11 +79,11 @@ class App:
         """Own both, read so many events and publish so much in all; at the open end a transaction is under way."""
         await asyncio.to_thread(self.kafka.produce, self.source, [Record(b"k", b"1")] * events)
         taken = await self.take()
-        bound, release = (taken.partitions[place].writer for place in self.places)
-        position = taken.partitions[self.places[0]].position
+        bound, release = (taken.partitions[partition].writer for partition in self.partitions)
+        position = taken.partitions[self.partitions[0]].position
         sent = (self.settings.contributions, 0)
         await bound.write(Outbox(position + events, [(MARK, ONE.pack(position + events))], {sent: [(b"k", b"v", [])]}))
-        for number in range(taken.partitions[self.places[1]].machine.number + 1, published + 1):  # type: ignore[attr-defined]
+        for number in range(taken.partitions[self.partitions[1]].machine.number + 1, published + 1):  # type: ignore[attr-defined]
             out: list[OutRecord] = [(b"k", b"v", [("n", b"%d" % number)])]
             await release.write(Outbox(1, [(MARK, PAIR.pack(1, number))], {(self.settings.releases, 0): out}))
         if open_end:
@@ -112,8 +115,8 @@ def in_the_app(app: App, story: Callable[[], Awaitable[object]]) -> None:
 
 def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
     """At this step, once, the rest of the world goes on for a while."""
-    place, name = STEPS[step]
-    call = getattr(place, name)
+    owner, name = STEPS[step]
+    call = getattr(owner, name)
     frozen: list[bool] = []
 
     async def sleep() -> None:
@@ -129,7 +132,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Cal
             await sleep()
         return result
 
-    monkeypatch.setattr(place, name, called)
+    monkeypatch.setattr(owner, name, called)
 
 
 @pytest.mark.parametrize(("when", "step"), [("before", "topic ids"), *(("after", step) for step in STEPS)])
@@ -178,7 +181,7 @@ def test_a_takeover_that_cannot_ask_who_owns_it_accuses_nobody(app: App, monkeyp
 async def lie(app: App, **claims: int) -> None:
     """A state that claims what is not there."""
     partitions = (await app.work(5, published=1)).partitions
-    bound, release = (partitions[place].writer for place in app.places)
+    bound, release = (partitions[partition].writer for partition in app.partitions)
     if "read" in claims:
         await bound.write(Outbox(0, [(MARK, ONE.pack(claims["read"]))]))
     if "published" in claims:
@@ -238,8 +241,8 @@ def test_what_was_wrong_at_the_first_look_only_is_no_reason(app: App, monkeypatc
     """Such as the end of a partition, asked of a leader that has just been elected."""
     bounds, asked = Reader.bounds, []
 
-    async def behind(self: Reader, places: Any) -> Any:
-        found = await bounds(self, places)
+    async def behind(self: Reader, partitions: Any) -> Any:
+        found = await bounds(self, partitions)
         asked.append(found)
         shorter = {tp: (first, first if tp.topic == app.source else end) for tp, (first, end) in found.items()}
         return shorter if len(asked) <= 2 else found
@@ -248,17 +251,17 @@ def test_what_was_wrong_at_the_first_look_only_is_no_reason(app: App, monkeypatc
         await app.work(5, published=1)
         monkeypatch.setattr(Reader, "bounds", behind)
         taken = await app.take()
-        assert taken.partitions[app.places[0]].position == 5
+        assert taken.partitions[app.partitions[0]].position == 5
 
     in_the_app(app, story)
 
 
 def test_to_ask_who_owns_a_partition_disturbs_nobody(app: App) -> None:
     async def story() -> None:
-        first = (await app.work(1, published=1)).partitions[app.places[0]].writer
+        first = (await app.work(1, published=1)).partitions[app.partitions[0]].writer
         assert not await first.is_fenced()
         await first.write(Outbox(2, [(MARK, ONE.pack(1))]))
-        second = (await app.take()).partitions[app.places[0]].writer
+        second = (await app.take()).partitions[app.partitions[0]].writer
         assert await first.is_fenced()
         assert not await second.is_fenced()
         await second.write(Outbox(2, [(MARK, ONE.pack(1))]))
@@ -271,13 +274,13 @@ def test_what_was_given_up_is_never_sent_later(app: App, monkeypatch: pytest.Mon
 
     async def story() -> None:
         owner = await app.work(1, published=1)
-        writer = owner.partitions[app.places[0]].writer
+        writer = owner.partitions[app.partitions[0]].writer
         monkeypatch.setattr(writer._started, "commit_transaction", asyncio.Event().wait)
         monkeypatch.setattr("shoal.agents.kafka.transactions.Writer._limited", impatient)
         with pytest.raises(TransactionGivenUp, match="did not commit within"):
             await writer.write(Outbox(7, [(MARK, ONE.pack(7))]))
         await writer.give_up()
-        assert (await app.take()).partitions[app.places[0]].position == 1
+        assert (await app.take()).partitions[app.partitions[0]].position == 1
 
     limited = Writer._limited
 

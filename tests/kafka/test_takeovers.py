@@ -31,8 +31,8 @@ def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(
         shoals.oracle.run(events)
         workers = [shoals.worker(instance) for instance in instances]
         shoals.wait_owned(4, 4)
-        zombie, heir = sorted(workers, key=lambda worker: -len(worker.places("bound")))
-        mine = zombie.places("bound")
+        zombie, heir = sorted(workers, key=lambda worker: -len(worker.partitions("bound")))
+        mine = zombie.partitions("bound")
         with Tail(kafka, f"{shoals.app}.contributions") as tail:
             shoals.produce(events[:-100])
             # when one stops dead after it has sent on some of them, for longer than its Kafka session lasts

@@ -39,12 +39,12 @@ class Bench:
     def __init__(self, kafka: Kafka, **settings: Any) -> None:
         self.app = kafka.name("writer")
         self.settings = KafkaSettings(kafka.bootstrap, self.app, **settings)
-        self.place = StagePartition("bound", "in", 0)
+        self.partition = StagePartition("bound", "in", 0)
         self.out, self.log = f"{self.app}.out", self.settings.changelog("bound", "in")
         run(make_topics(kafka.bootstrap, {self.out: 2, self.log: 1}))
 
     async def fenced(self) -> Writer:
-        writer = Writer(self.settings, self.place, Reach(self.settings))
+        writer = Writer(self.settings, self.partition, Reach(self.settings))
         await writer.fence()
         return writer
 

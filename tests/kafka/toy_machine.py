@@ -21,8 +21,8 @@ class ToyBound:
 
     counted = False
 
-    def __init__(self, place: StagePartition, contributions: str, partitions: int) -> None:
-        self.place, self.contributions, self.partitions = place, contributions, partitions
+    def __init__(self, partition: StagePartition, contributions: str, partitions: int) -> None:
+        self.partition, self.contributions, self.partitions = partition, contributions, partitions
         self.next_offset: int | None = None
         self.backlog = 0
         self.idles: list[int] = []
@@ -56,7 +56,7 @@ class ToyBound:
             if not count & (count - 1):
                 value = b"%b %d %d %d" % (key, count, pair[1], record.offset)
                 target = (self.contributions, zlib.crc32(key) % self.partitions)
-                origin = f"{self.place.topic}/{self.place.partition}".encode()
+                origin = f"{self.partition.topic}/{self.partition.number}".encode()
                 self.out.setdefault(target, []).append((key, value, [("from", origin)]))
         self.next_offset = end
         self.backlog += len(records)
@@ -90,8 +90,8 @@ class ToyRelease:
 
     counted = False
 
-    def __init__(self, place: StagePartition, releases: str) -> None:
-        self.place, self.releases = place, releases
+    def __init__(self, partition: StagePartition, releases: str) -> None:
+        self.partition, self.releases = partition, releases
         self.next_offset: int | None = None
         self.backlog = 0
         self.number = 0
@@ -129,7 +129,7 @@ class ToyRelease:
             return None
         assert self.next_offset is not None
         mark = PAIR.pack(self.next_offset, self.number)
-        target = (self.releases, self.place.partition)
+        target = (self.releases, self.partition.number)
         box = Outbox(self.next_offset, [(MARK, mark)], {target: self.out}, len(self.out))
         self.out, self.backlog = [], len(self.todo)
         return box
@@ -146,14 +146,16 @@ class ToyDomain:
         self.app, self.partitions, self.folder = app, partitions, folder
         self.bounds: list[ToyBound] = []
 
-    def machine(self, place: StagePartition) -> ToyBound | ToyRelease:
-        if place.stage == "release":
-            return ToyRelease(place, f"{self.app}.releases")
-        machine = ToyBound(place, f"{self.app}.contributions", self.partitions)
+    def machine(self, partition: StagePartition) -> ToyBound | ToyRelease:
+        if partition.stage == "release":
+            return ToyRelease(partition, f"{self.app}.releases")
+        machine = ToyBound(partition, f"{self.app}.contributions", self.partitions)
         self.bounds.append(machine)
         return machine
 
-    async def admit(self, place: StagePartition, machine: object, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(
+        self, partition: StagePartition, machine: object, last_release: Record | None, *, fresh: bool
+    ) -> None:
         if isinstance(machine, ToyRelease):
             last = int(dict(last_release.headers)["n"]) if last_release is not None else 0
             if last != machine.number:

@@ -71,7 +71,7 @@ class Hosted:
         self._metrics.register(metrics)
         for stage, count in ((BOUND, sources), (RELEASE, homes)):
             for partition in range(count):
-                self._take_over(self._place(stage, partition))
+                self._take_over(self._partition(stage, partition))
 
     def _as_host(self) -> SimpleNamespace:
         """What the web server asks of a host that has joined its group and reaches everything."""
@@ -87,25 +87,25 @@ class Hosted:
     @property
     def withheld(self) -> set[str]:
         """As a worker's domain says it."""
-        machines = [machine for place, machine in self.machines.items() if place.stage == RELEASE]
+        machines = [machine for partition, machine in self.machines.items() if partition.stage == RELEASE]
         return {label for machine in machines for label in machine.withheld}
 
-    def _place(self, stage: str, partition: int) -> StagePartition:
-        return StagePartition(stage, "events" if stage == BOUND else self.settings.contributions, partition)
+    def _partition(self, stage: str, number: int) -> StagePartition:
+        return StagePartition(stage, "events" if stage == BOUND else self.settings.contributions, number)
 
-    def _take_over(self, place: StagePartition) -> None:
+    def _take_over(self, partition: StagePartition) -> None:
         machine: BoundMachine | ReleaseMachine
-        if place.stage == BOUND:
-            machine = BoundMachine(self.settings, self.plan, place.partition)
+        if partition.stage == BOUND:
+            machine = BoundMachine(self.settings, self.plan, partition.number)
         else:
-            machine = ReleaseMachine(self.settings, [self.plan], place.partition, idle_after=IDLE_AFTER)
-        state = self._changelogs.setdefault(place, {})
+            machine = ReleaseMachine(self.settings, [self.plan], partition.number, idle_after=IDLE_AFTER)
+        state = self._changelogs.setdefault(partition, {})
         machine.restore(state)
         if machine.next_offset is None:
             machine.start(0)
-        writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(place, outbox)))
-        self.machines[place] = machine
-        self._host.partitions[place] = Partition(self.settings, place, cast(Machine, machine), writer)
+        writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(partition, outbox)))
+        self.machines[partition] = machine
+        self._host.partitions[partition] = Partition(self.settings, partition, cast(Machine, machine), writer)
 
     # ---------------------------------------------------------------- what is done
 
@@ -113,13 +113,13 @@ class Hosted:
         """Go on with one of the partitions, or lose it and take it over again."""
         stage = RELEASE if "release" in action else BOUND
         count = len(self.logs) if stage == RELEASE else len(self._events)
-        place = self._place(stage, where % count)
+        partition = self._partition(stage, where % count)
         if action.startswith("crash"):
-            self._take_over(place)
+            self._take_over(partition)
         elif stage == BOUND:
-            self.bound(place.partition, amount)
+            self.bound(partition.number, amount)
         else:
-            self.release(place.partition, amount)
+            self.release(partition.number, amount)
 
     def produce(self, user: str, raw: bytes) -> None:
         """One event, to its user's partition."""
@@ -131,34 +131,34 @@ class Hosted:
         for log in self._events:
             log.append(Line(len(log), None, timestamp=STAMP, headers=(("shoal-clock", iso_time),)))
 
-    def bound(self, partition: int, amount: int) -> None:
+    def bound(self, number: int, amount: int) -> None:
         """Take in so many events at most, and commit; if there are none, the partition is idle."""
         self._wall += 1500  # milliseconds: what is said now is old after the next of these
-        place = self._place(BOUND, partition)
-        machine, log = self.machines[place], self._events[partition]
+        partition = self._partition(BOUND, number)
+        machine, log = self.machines[partition], self._events[number]
         records = log[machine.next_offset : machine.next_offset + amount]
         if records:
             machine.process(records, records[-1].offset + 1)
         else:
             machine.idle(self._wall)
-        self._commit(place)
+        self._commit(partition)
 
-    def release(self, partition: int, amount: int) -> None:
+    def release(self, number: int, amount: int) -> None:
         """Take in so many messages at most, close what is due, and commit."""
-        place = self._place(RELEASE, partition)
-        machine, log = self.machines[place], self.logs[partition]
+        partition = self._partition(RELEASE, number)
+        machine, log = self.machines[partition], self.logs[number]
         records = log[machine.next_offset : machine.next_offset + amount]
         if records:
             machine.process(records, records[-1].offset + 1)
         while machine.pending():
             machine.work()
-            self._commit(place)
-        self._commit(place)
+            self._commit(partition)
+        self._commit(partition)
 
     def drain(self) -> None:
         """Everything to the end."""
         for partition, log in enumerate(self._events):
-            while self.machines[self._place(BOUND, partition)].next_offset < len(log):
+            while self.machines[self._partition(BOUND, partition)].next_offset < len(log):
                 self.bound(partition, 7)
         for _ in range(2):  # what is kept for open slots is sent when there is nothing more
             for partition in range(len(self._events)):
@@ -166,24 +166,24 @@ class Hosted:
         for partition in range(len(self.logs)):
             self.release(partition, 10**9)
 
-    def _commit(self, place: StagePartition) -> None:
+    def _commit(self, partition: StagePartition) -> None:
         self.look()
         clock = SimpleNamespace(time=lambda: self._wall / 1000, perf_counter=time.perf_counter)
         with patch.object(machines, "time", clock):
-            _at_once(self._host.partitions[place]._commit_all())
+            _at_once(self._host.partitions[partition]._commit_all())
         self.look()
 
-    async def _write(self, place: StagePartition, outbox: Outbox) -> None:
-        apply(self._changelogs[place], outbox.changelog)
-        self.seen.append((str(place), outbox.next_offset, outbox.events))
+    async def _write(self, partition: StagePartition, outbox: Outbox) -> None:
+        apply(self._changelogs[partition], outbox.changelog)
+        self.seen.append((str(partition), outbox.next_offset, outbox.events))
         kept = {self.settings.releases: self.releases, self.settings.activations: self.activations}
         kept[self.settings.dead_letters] = self.dead_letters
-        for (topic, partition), records in outbox.records.items():
-            self.seen.append((topic, partition, [key for key, _, _ in records]))
+        for (topic, number), records in outbox.records.items():
+            self.seen.append((topic, number, [key for key, _, _ in records]))
             if topic in kept:
                 kept[topic] += [value for _, value, _ in records]
                 continue
-            log = self.logs[partition]
+            log = self.logs[number]
             log += [Line(len(log) + index, value) for index, (_, value, _) in enumerate(records)]
             numbers = [Message.decode(value) for _, value, _ in records]
             self.seen.append([(one.topic, one.partition, one.number, one.offset) for one in numbers])

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from shoal.stream.tick_queue import Waiting
 
-places = st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", "c"]), st.integers(1, 3), st.integers(0, 3))
+names = st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", "c"]), st.integers(1, 3), st.integers(0, 3))
 
 
-@given(st.lists(st.tuples(places, st.integers(0, 9), st.integers(0, 9)), unique_by=lambda row: row[0]), st.randoms())
+@given(st.lists(st.tuples(names, st.integers(0, 9), st.integers(0, 9)), unique_by=lambda row: row[0]), st.randoms())
 def test_values_have_no_say_in_the_order_of_a_tick(rows: list[tuple[tuple[int, str, int, int], int, int]], shuffle):
     # given the contributions of a tick, and those of a neighbour in another order of arrival
     assert isinstance(shuffle, random.Random)
     orders = []
     for value in (1, 2):
-        arrived = [(*place, 1, row[value - 1]) for place, *row in rows]
+        arrived = [(*name, 1, row[value - 1]) for name, *row in rows]
         shuffle.shuffle(arrived)
         waiting = Waiting({"basket": 0})
         if arrived:
@@ -24,7 +24,7 @@ def test_values_have_no_say_in_the_order_of_a_tick(rows: list[tuple[tuple[int, s
             ((_, contributions),) = waiting.rows("basket", 0, 1)
             orders.append([row[:4] for row in contributions])
     # then both come out alike, by time, pseudonym, number and level
-    assert all(order == sorted(place for place, *_ in rows) for order in orders)
+    assert all(order == sorted(name for name, *_ in rows) for order in orders)
 
 
 def written(waiting: Waiting) -> dict[bytes, bytes]:

@@ -37,10 +37,8 @@ class Clone:
     def __init__(self, original: Original, folder: Path) -> None:
         self.original, self.folder = original, folder
         self.app = original.deployment.kafka.name("clone")
-        self.records = {
-            place: list(records) for place, records in original.records.items() if "changelog" not in place[0]
-        }
-        self.marks = {place: _mark(records) for place, records in original.records.items() if "changelog" in place[0]}
+        self.records = {log: list(records) for log, records in original.records.items() if "changelog" not in log[0]}
+        self.marks = {log: _mark(records) for log, records in original.records.items() if "changelog" in log[0]}
         self.config = folder / "shoal.toml"
         self.config.write_text(original.deployment.config.read_text().replace(original.deployment.app, self.app))
         for name in original.sources:
@@ -93,7 +91,7 @@ class Clone:
             topics = [NewTopic(f"{self.app}.{name}", count, 1) for name, count in self.original.counts.items()]
             assert all(code == 0 for _, code, *_ in (await admin.create_topics(topics)).topic_errors)
             marks: dict[tuple[str, int], list[Record]] = {
-                place: [(MARK, orjson.dumps(mark), [])] for place, mark in self.marks.items() if mark
+                log: [(MARK, orjson.dumps(mark), [])] for log, mark in self.marks.items() if mark
             }
             sent = [
                 await producer.send(f"{self.app}.{name}", value, key, p, headers=headers)
@@ -125,7 +123,7 @@ async def _read(deployment: Deployment, counts: dict[str, int]) -> dict[tuple[st
         consumer.assign(list(names))
         await consumer.seek_to_beginning(*names)
         ends = await consumer.end_offsets(list(names))
-        found: dict[tuple[str, int], list[Record]] = defaultdict(list, {place: [] for place in names.values()})
+        found: dict[tuple[str, int], list[Record]] = defaultdict(list, {log: [] for log in names.values()})
         while any([await consumer.position(tp) < end for tp, end in ends.items()]):
             for tp, records in (await consumer.getmany(timeout_ms=100)).items():
                 found[names[tp]] += [(one.key, one.value, list(one.headers)) for one in records]

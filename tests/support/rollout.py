@@ -208,8 +208,8 @@ class World:
         for worker in self.workers.values():
             mine = shares[worker.name]
             worker.claim = Claim(self.generation, mine)
-            places = {StagePartition(s.stage(topic), topic, one) for topic, numbers in mine.items() for one in numbers}
-            worker.machines = {place: one for place, one in worker.machines.items() if place in places}
+            kept = {StagePartition(s.stage(topic), topic, one) for topic, numbers in mine.items() for one in numbers}
+            worker.machines = {partition: one for partition, one in worker.machines.items() if partition in kept}
 
     def owned(self) -> list[tuple[int, StagePartition]]:
         s = SETTINGS
@@ -223,17 +223,17 @@ class World:
 
     def work(self) -> None:
         """A worker does something in one of its partitions, and perhaps commits it."""
-        if places := self.owned():
-            host, place = self.choice.choice(places)
-            self.step(host, place, self.choice.randint(1, 9), commits=self.choice.random() < 0.8)
+        if partitions := self.owned():
+            host, partition = self.choice.choice(partitions)
+            self.step(host, partition, self.choice.randint(1, 9), commits=self.choice.random() < 0.8)
 
-    def step(self, host: int, place: StagePartition, count: int, *, commits: bool = True) -> bool:
+    def step(self, host: int, partition: StagePartition, count: int, *, commits: bool = True) -> bool:
         """Process some records of a partition; whether there was something to do. A fail-stop ends the worker."""
         worker = self.workers[host]
         try:
-            machine = self.machine(worker, place)
+            machine = self.machine(worker, partition)
             offset = machine.next_offset or 0
-            records = self.logs.get((place.topic, place.partition), [])[offset : offset + count]
+            records = self.logs.get((partition.topic, partition.number), [])[offset : offset + count]
             if records and not machine.pending():
                 machine.process(records, records[-1].offset + 1)
             while machine.pending():
@@ -243,37 +243,37 @@ class World:
             self.end(host, "fail_stop")
             return False
         if outbox is not None:
-            self.commit(worker, place, outbox)
+            self.commit(worker, partition, outbox)
         return bool(records)
 
-    def machine(self, worker: Worker, place: StagePartition) -> BoundMachine | ReleaseMachine:
+    def machine(self, worker: Worker, partition: StagePartition) -> BoundMachine | ReleaseMachine:
         """Its state, restored if the partition is new to the worker."""
-        if place not in worker.machines:
-            machine = worker.domain.machine(place)
-            machine.restore(self.changelogs.get(place, {}))
+        if partition not in worker.machines:
+            machine = worker.domain.machine(partition)
+            machine.restore(self.changelogs.get(partition, {}))
             if machine.next_offset is None:
                 machine.start(0)
             if isinstance(machine, ReleaseMachine):
-                machine.check_last(self.last_release.get(place.partition))
-            worker.machines[place] = machine
-        return worker.machines[place]
+                machine.check_last(self.last_release.get(partition.number))
+            worker.machines[partition] = machine
+        return worker.machines[partition]
 
-    def commit(self, worker: Worker, place: StagePartition, outbox: Outbox) -> None:
+    def commit(self, worker: Worker, partition: StagePartition, outbox: Outbox) -> None:
         """One transaction."""
-        apply(self.changelogs.setdefault(place, {}), outbox.changelog)
-        if place.stage == BOUND:
-            mark = orjson.loads(self.changelogs[place][MARK])
+        apply(self.changelogs.setdefault(partition, {}), outbox.changelog)
+        if partition.stage == BOUND:
+            mark = orjson.loads(self.changelogs[partition][MARK])
             for label, offset in mark["starts"].items():
-                self.starts.setdefault((label, place.topic, place.partition), offset)
-        for (topic, partition), records in outbox.records.items():
+                self.starts.setdefault((label, partition.topic, partition.number), offset)
+        for (topic, number), records in outbox.records.items():
             for _, value, headers in records:
-                self.append(topic, partition, value, headers=tuple(headers))
+                self.append(topic, number, value, headers=tuple(headers))
             if topic == SETTINGS.releases:
-                self.last_release[partition] = dict(records[-1][2])
+                self.last_release[number] = dict(records[-1][2])
                 self.released += [(self.now, not worker.blind, value) for _, value, _ in records]
             if topic in (SETTINGS.releases, SETTINGS.activations):  # the log is written by whoever, at once
-                lines = self.logs[topic, partition][-len(records) :]
-                worker.domain.sink(topic, partition, lines)
+                lines = self.logs[topic, number][-len(records) :]
+                worker.domain.sink(topic, number, lines)
 
     # -- the end
 
@@ -293,7 +293,7 @@ class World:
             for host, worker in sorted(self.workers.items()):
                 self.look(host, worker)
         stops = self.ends["fail_stop"]
-        while any([self.step(host, place, 1000) for host, place in self.owned()]):
+        while any([self.step(host, partition, 1000) for host, partition in self.owned()]):
             assert self.ends["fail_stop"] == stops, "the newest file is stuck"
         assert self.ends["fail_stop"] == stops, "the newest file is stuck"
 

@@ -235,18 +235,18 @@ class Worker:
         self._has_bound = bound
         self._machines: dict[StagePartition, BoundMachine | ReleaseMachine] = {}
 
-    def _machine(self, place: StagePartition) -> BoundMachine | ReleaseMachine:
-        machine = self._machines.get(place)
+    def _machine(self, partition: StagePartition) -> BoundMachine | ReleaseMachine:
+        machine = self._machines.get(partition)
         if machine is None:
-            machine = self.domain.machine(place)
-            machine.restore(self._topics.states.get(place, {}))
+            machine = self.domain.machine(partition)
+            machine.restore(self._topics.states.get(partition, {}))
             if machine.next_offset is None:
                 machine.start(0)
             if isinstance(machine, ReleaseMachine):
-                last = self._topics.releases[place.partition][-1:]
+                last = self._topics.releases[partition.number][-1:]
                 machine.check_last(dict(last[0].headers) if last else None)
                 self.domain._compare_heads(machine)
-            self._machines[place] = machine
+            self._machines[partition] = machine
         return machine
 
     def crash(self) -> None:
@@ -266,8 +266,8 @@ class Worker:
 
     def release(self, home: int, count: int) -> None:
         """One transaction of the release stage, of so many messages at most, if it makes one."""
-        place = StagePartition(RELEASE, self._settings.contributions, home)
-        machine = self._machine(place)
+        partition = StagePartition(RELEASE, self._settings.contributions, home)
+        machine = self._machine(partition)
         assert isinstance(machine, ReleaseMachine)
         first = machine.next_offset or 0  # also of what is withheld: it was read
         records = self._topics.contributions[home][first : first + count]
@@ -275,23 +275,23 @@ class Worker:
             machine.process(records, records[-1].offset + 1)
         while machine.pending():
             machine.work()
-        self._commit(place, machine.outbox())
+        self._commit(partition, machine.outbox())
 
-    def _commit(self, place: StagePartition, outbox: Outbox | None) -> None:
+    def _commit(self, partition: StagePartition, outbox: Outbox | None) -> None:
         """All of a transaction becomes visible."""
         if outbox is None:
             return
-        state = self._topics.states.setdefault(place, {})
+        state = self._topics.states.setdefault(partition, {})
         for key, value in outbox.changelog:
             if value is None:
                 state.pop(key, None)
             else:
                 state[key] = value
-        for (topic, partition), records in outbox.records.items():
+        for (topic, number), records in outbox.records.items():
             name = topic.partition(".")[2]
             if name == "dead-letters":
                 continue
-            log: list[Record] = getattr(self._topics, name)[partition]
+            log: list[Record] = getattr(self._topics, name)[number]
             for name_of_group, body, headers in records:
                 log.append(Record(len(log), body, name_of_group, headers))
             if name == "releases":
@@ -322,7 +322,7 @@ class Worker:
             self.audit()
 
     def _progress(self) -> Any:
-        offsets = {place: machine.next_offset for place, machine in self._machines.items()}
+        offsets = {partition: machine.next_offset for partition, machine in self._machines.items()}
         return offsets, len(self._app.published), len(self.domain._made_again.open)
 
     @property

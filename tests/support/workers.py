@@ -63,7 +63,7 @@ class Worker:
         owns = self.said("owns")
         return int(owns[-1]["all"]) if owns else 0
 
-    def places(self, stage: str) -> set[int]:
+    def partitions(self, stage: str) -> set[int]:
         """Partitions of a stage that it works on."""
         owned: set[str] = set()
         for owns in self.said("owns"):
@@ -143,6 +143,6 @@ def wait_shared(workers: Sequence[Worker], each: set[int]) -> None:
 
     def shared() -> bool:
         assert all(worker.alive for worker in workers), tails(workers)
-        return all(len(worker.places(stage)) in each for worker in workers for stage in ("bound", "release"))
+        return all(len(worker.partitions(stage)) in each for worker in workers for stage in ("bound", "release"))
 
     wait_until(shared, 90, lambda: tails(workers))

@@ -50,17 +50,17 @@ class Reader:
     async def __aexit__(self, *exception: object) -> None:
         await asyncio.gather(stop_quietly(self._committed.stop), stop_quietly(self._all.stop))
 
-    async def bounds(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    async def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset and high watermark of each partition."""
-        wanted = list(places)
+        wanted = list(partitions)
         if not wanted:
             return {}
         first, last = await asyncio.gather(self._all.beginning_offsets(wanted), self._all.end_offsets(wanted))
         return {tp: (first[tp], last[tp]) for tp in wanted}
 
-    async def stable_bounds(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    async def stable_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """The same for partitions that nobody may write to now; waits until no transaction is open in them."""
-        wanted = list(places)
+        wanted = list(partitions)
         deadline = time.monotonic() + STABLE_LIMIT
         while True:
             ends = await self.bounds(wanted)

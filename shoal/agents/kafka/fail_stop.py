@@ -64,5 +64,5 @@ def _origin(error: BaseException) -> str:
         return "an unknown place"
     last = frames[-1]
     ours = [frame for frame in frames if "shoal" in Path(frame.filename).parts]
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in [*ours[-1:], last]]
-    return " in ".join(dict.fromkeys(reversed(places)))
+    lines = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in [*ours[-1:], last]]
+    return " in ".join(dict.fromkeys(reversed(lines)))

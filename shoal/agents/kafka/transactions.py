@@ -52,9 +52,9 @@ async def _start(producer: AIOKafkaProducer) -> None:
 class Writer:
     """The transactional producer of one partition."""
 
-    def __init__(self, settings: KafkaSettings, place: StagePartition, reach: Reach) -> None:
-        self.place = place
-        self.changelog = (settings.changelog(place.stage, place.topic), place.partition)
+    def __init__(self, settings: KafkaSettings, partition: StagePartition, reach: Reach) -> None:
+        self.partition = partition
+        self.changelog = (settings.changelog(partition.stage, partition.topic), partition.number)
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
         self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
         self._settings, self._reach = settings, reach
@@ -92,7 +92,7 @@ class Writer:
 
     def _new_producer(self) -> AIOKafkaProducer:
         s = self._settings
-        name = s.transactional_id(*self.place)
+        name = s.transactional_id(*self.partition)
         return AIOKafkaProducer(
             **s.connect(name.removeprefix(f"{s.app}.")),
             transactional_id=name,
@@ -120,7 +120,7 @@ class Writer:
             if isinstance(error.__cause__, ProducerFenced):
                 raise error.__cause__ from None
             if may_pass(error):
-                raise TransactionGivenUp(f"{self.place}: a transaction failed: {name_of(error)}") from error
+                raise TransactionGivenUp(f"{self.partition}: a transaction failed: {name_of(error)}") from error
             raise
 
     async def _limited(self, task: asyncio.Future[None]) -> None:
@@ -136,7 +136,7 @@ class Writer:
                 task.cancel()
                 limit, state = self._settings.flush_limit, "away" if self._reach.away else "slow"
                 raise TransactionGivenUp(
-                    f"{self.place}: broker {state}; a transaction did not commit within {limit:.0f} s"
+                    f"{self.partition}: broker {state}; a transaction did not commit within {limit:.0f} s"
                 )
         await task
 
@@ -150,7 +150,7 @@ class Writer:
             try:
                 batches = fast_records.build_batches(self._started, records, MAX_REQUEST)
             except FailStop as error:
-                raise FailStop(f"{self.place}: to {target[0]}[{target[1]}]: {error}") from None
+                raise FailStop(f"{self.partition}: to {target[0]}[{target[1]}]: {error}") from None
             for number, batch in enumerate(batches):
                 if number == len(rounds):
                     rounds.append([])
@@ -189,7 +189,7 @@ class Writer:
             topic = f"{target[0]}[{target[1]}]"
             raise FailStop(
                 # No offset: that of a changelog depends on values.
-                f"{self.place}: {topic} was made anew, or lost records in an unclean leader election: it gave an "
+                f"{self.partition}: {topic} was made anew, or lost records in an unclean leader election: it gave an "
                 f"offset that was written before; {REMEDY}"
             )
         self.last_offsets[target] = offset

@@ -310,9 +310,9 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
 
 
 def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
-    places = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
+    lost = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
     text = (
-        f"{places}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
+        f"{lost}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
     )
     fail_stop(FailStop(text), "reading")
 

@@ -59,12 +59,12 @@ class Host:
 
     # -- where things are
 
-    def place(self, tp: TP) -> StagePartition:
+    def stage_partition(self, tp: TP) -> StagePartition:
         return StagePartition(self.settings.stage(tp.topic), tp.topic, tp.partition)
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
         """Offsets from which hosted partitions are read on."""
-        known = {TP(p.topic, p.partition): part.expected for p, part in self.partitions.items()}
+        known = {TP(p.topic, p.number): part.expected for p, part in self.partitions.items()}
         known |= {tp: feed.expected for tp, feed in self.sink.feeds.items()}
         return {tp: offset for tp, offset in known.items() if tp in assigned}
 
@@ -73,12 +73,12 @@ class Host:
 
         Nothing for a partition without state: an offset says that a state must be there.
         """
-        done = {TP(p.topic, p.partition): part.committed for p, part in self.partitions.items() if part.durable}
+        done = {TP(p.topic, p.number): part.committed for p, part in self.partitions.items() if part.durable}
         return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
 
     def note(self, tp: TP) -> str:
         """The note beside a group offset: when the partition's clock last entered a step, for `idle_records.py`."""
-        part = self.partitions.get(self.place(tp))
+        part = self.partitions.get(self.stage_partition(tp))
         wall = getattr(part.machine, "clock_wall", None) if part else None
         return "" if wall is None else str(wall)
 
@@ -119,7 +119,7 @@ class Host:
             fail_stop(error, f"{tp.topic}[{tp.partition}]")  # Faust would count the batch as done and go on
 
     def _accept(self, tp: TP, batch: Batch) -> None:
-        part = self.partitions.get(self.place(tp))
+        part = self.partitions.get(self.stage_partition(tp))
         if part is None:
             self.stale += 1
         elif batch.start != part.expected:
@@ -192,10 +192,10 @@ class Host:
         """
         consumer, generation = self.app.consumer, self.app.consumer_generation_id
         # 1
-        assigned = {self.place(tp): tp for tp in consumer.assignment()}
-        hosted = {place for place in assigned if place.stage != AUDIT}
+        assigned = {self.stage_partition(tp): tp for tp in consumer.assignment()}
+        hosted = {partition for partition in assigned if partition.stage != AUDIT}
         kept = {p: part for p, part in self.partitions.items() if p in hosted and part.generation >= generation - 1}
-        dropped = [part for place, part in self.partitions.items() if place not in kept]
+        dropped = [part for partition, part in self.partitions.items() if partition not in kept]
         self.partitions = kept
         await asyncio.gather(*(part.writer.stop() for part in dropped))
         # 2
@@ -203,7 +203,7 @@ class Host:
         new = sorted(hosted - set(kept))
         takeover = Takeover(self.settings, self.domain, self.topic_ids, self.reach, group)
         try:
-            taken = await takeover.take(new, {tp for place, tp in assigned.items() if place.stage == AUDIT})
+            taken = await takeover.take(new, {tp for partition, tp in assigned.items() if partition.stage == AUDIT})
         except Overtaken as overtaken:
             log.warning("fenced", reason=str(overtaken), doing="asking the group again; nothing of it is visible")
             if not group.moved():
@@ -222,30 +222,30 @@ class Host:
         self.accepting = True
         self._begin_watching()
         log.info(
-            "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.place) for part in dropped],
+            "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.partition) for part in dropped],
             all=len(self.partitions), seconds=round(time.monotonic() - began, 3),
         )  # fmt: skip
         for tell in self.on_owned:
             tell()
 
     def _adopt(self, partitions: dict[StagePartition, Partition]) -> None:
-        for place, part in partitions.items():
-            tp = TP(place.topic, place.partition)
+        for partition, part in partitions.items():
+            tp = TP(partition.topic, partition.number)
             part.on_low = partial(self.let_go, tp, INBOX)
             part.on_lost = partial(self._lose, part)
-            self.partitions[place] = part
+            self.partitions[partition] = part
 
     def _lose(self, part: Partition, reason: str) -> None:
         """A partition's transaction was given up, and its state is ahead of the log: take it over anew.
 
         Through the group, which alone knows whether the partition is still ours: to fence first could fence its owner.
         """
-        if self.partitions.get(part.place) is not part:
+        if self.partitions.get(part.partition) is not part:
             return
-        log.warning("gave_up", partition=str(part.place), reason=reason, doing="taking it over anew")
-        del self.partitions[part.place]
+        log.warning("gave_up", partition=str(part.partition), reason=reason, doing="taking it over anew")
+        del self.partitions[part.partition]
         if self.accepting:
-            self.hold(TP(part.place.topic, part.place.partition), LOST)
+            self.hold(TP(part.partition.topic, part.partition.number), LOST)
             self._rejoin()
 
     def _rejoin(self) -> None:
@@ -298,10 +298,10 @@ class Host:
     def _pace(self) -> None:
         """Hold back sources that are far ahead of others, and let go of those that no longer are."""
         ahead = self.domain.ahead() if self.accepting else set()
-        for place in self.partitions:
-            if place.stage == BOUND:
-                act = self.hold if place in ahead else self.let_go
-                act(TP(place.topic, place.partition), LEAD)
+        for partition in self.partitions:
+            if partition.stage == BOUND:
+                act = self.hold if partition in ahead else self.let_go
+                act(TP(partition.topic, partition.number), LEAD)
 
     async def stop(self) -> None:
         """Commit what is processed, and disconnect the producers."""

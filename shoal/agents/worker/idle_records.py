@@ -82,7 +82,7 @@ class Hosting(Protocol):
     app: Any
     accepting: bool
 
-    def place(self, tp: TP) -> StagePartition: ...
+    def stage_partition(self, tp: TP) -> StagePartition: ...
 
 
 class Idling:
@@ -111,7 +111,7 @@ class Idling:
     def _sources(self) -> dict[TP, Partition]:
         """Hosted source partitions that can be idle."""
         hosted = self._host.partitions.items()
-        sources = {TP(p.topic, p.partition): part for p, part in hosted if p.stage == BOUND and _has_ticks(part)}
+        sources = {TP(p.topic, p.number): part for p, part in hosted if p.stage == BOUND and _has_ticks(part)}
         self._paces = {tp: self._paces.get(tp) or self._pace(part) for tp, part in sources.items()}
         return sources
 
@@ -137,7 +137,7 @@ class Idling:
         await thread.idle(tps)
         await asyncio.sleep(4 * host.settings.fetch_wait)
         for tp, (end, wall) in (await thread.idle(tps)).items():
-            part = host.partitions.get(host.place(tp))
+            part = host.partitions.get(host.stage_partition(tp))
             if host.accepting and part and part.quiet and part.expected == end:
                 part.idle(wall)
 

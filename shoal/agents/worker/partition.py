@@ -28,8 +28,8 @@ DUTY = 4  # a new flush starts at the earliest after 4 times the last one's dura
 class Partition:
     """One machine, its producer, and their offsets."""
 
-    def __init__(self, settings: KafkaSettings, place: StagePartition, machine: Machine, writer: Writer) -> None:
-        self.settings, self.place, self.machine, self.writer = settings, place, machine, writer
+    def __init__(self, settings: KafkaSettings, partition: StagePartition, machine: Machine, writer: Writer) -> None:
+        self.settings, self.partition, self.machine, self.writer = settings, partition, machine, writer
         self.position = 0  # up to where the machine was given records
         self.committed = 0  # up to where a transaction covers them
         self.durable = False  # whether its changelog holds a state
@@ -70,13 +70,13 @@ class Partition:
         """
         is_first = isinstance(error, ProducerFenced) and not self.transactions
         if not is_first and not isinstance(error, TransactionGivenUp):
-            fail_stop(error, f"{self.place} at offset {self.position}")
+            fail_stop(error, f"{self.partition} at offset {self.position}")
         if not self.lost:
             self.lost = self._closing = True
             self._inbox.clear()
             self._wake()
             self._parting = asyncio.create_task(self.writer.give_up())
-            self.on_lost(f"{self.place}: fenced at its first transaction" if is_first else str(error))
+            self.on_lost(f"{self.partition}: fenced at its first transaction" if is_first else str(error))
 
     def _wake(self) -> None:
         for event in (self._arrived, self._changed, self._room):

@@ -75,10 +75,10 @@ class Readiness:
         """Ticks whose end some partition passed long ago, and which wait for others."""
         limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), self._now()
         texts: dict[str, None] = {}
-        for place, tick in self.ticks():
-            (step, waits), since = self._since.get((place, tick.metric), ((None, False), now))
+        for partition, tick in self.ticks():
+            (step, waits), since = self._since.get((partition, tick.metric), ((None, False), now))
             if waits and step == tick.step and now - since > limit:
-                names = ", ".join(f"{tick.topic}[{partition}]" for partition in tick.waits_for)
+                names = ", ".join(f"{tick.topic}[{number}]" for number in tick.waits_for)
                 texts[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
         return list(texts)
 
@@ -86,37 +86,37 @@ class Readiness:
 
     def ticks(self) -> Iterator[tuple[StagePartition, OpenTick]]:
         """The open ticks of all contributions partitions here."""
-        for place, machine in self._releases():
-            yield from ((place, tick) for tick in open_ticks(machine))
+        for partition, machine in self._releases():
+            yield from ((partition, tick) for tick in open_ticks(machine))
 
     def _releases(self) -> Iterator[tuple[StagePartition, ReleaseMachine]]:
-        for place, part in sorted(self.host.partitions.items()):
-            if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
-                yield place, part.machine
+        for partition, part in sorted(self.host.partitions.items()):
+            if partition.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
+                yield partition, part.machine
 
     def look(self) -> None:
         """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
         now, since, closed = self._now(), {}, {}
-        for place, tick in self.ticks():
-            name = place, tick.metric
+        for partition, tick in self.ticks():
+            name = partition, tick.metric
             state = tick.step, bool(tick.waits_for)
             known = self._since.get(name)
             since[name] = known if known and known[0] == state else (state, now)
             before = self._closed.get(name)
             closed[name] = before if before and before[0] == tick.step else (tick.step, now)
         self._since, self._closed = since, closed
-        for place, machine in self._releases():
-            self._judge(place, machine)
+        for partition, machine in self._releases():
+            self._judge(partition, machine)
 
-    def _judge(self, place: StagePartition, machine: ReleaseMachine) -> None:
+    def _judge(self, partition: StagePartition, machine: ReleaseMachine) -> None:
         """Raise an alarm for repeats and strays among the contributions."""
         strays = machine.strays
         if machine.counters["repeated_messages"]:
             self.domain.health.alarm("repeated_messages", REPEATED)
         if strays.count:
             text = (
-                f"topic {place.topic}, partition {place.partition}, offset {strays.last}: not written by shoal, and "
-                f"left out ({strays.count} such records since it was taken over); find out who else writes there"
+                f"topic {partition.topic}, partition {partition.number}, offset {strays.last}: not written by shoal, "
+                f"and left out ({strays.count} such records since it was taken over); find out who else writes there"
             )
             self.domain.health.alarm("stray_records", text)
 
@@ -143,10 +143,10 @@ class Readiness:
         """Records that no transaction of this worker covers yet, by the ends that the last fetches told."""
         ends = self._thread.ends() if self.joined else {}
         behind = 0
-        for place, part in self.host.partitions.items():
+        for partition, part in self.host.partitions.items():
             kind = BoundMachine if stage == BOUND else ReleaseMachine
             if isinstance(part.machine, kind):
-                behind += max(0, ends.get((place.topic, place.partition), part.committed) - part.committed)
+                behind += max(0, ends.get((partition.topic, partition.number), part.committed) - part.committed)
         return behind
 
     def audit_behind(self) -> int:

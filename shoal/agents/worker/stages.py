@@ -87,38 +87,38 @@ class Stages:
         by_runs = [(group, level) for group, level in standing.activated if group[:2] in self._made_again.open]
         self._levels = levels_by_home(by_runs, self.plans.values())
 
-    def machine(self, place: StagePartition) -> BoundMachine | ReleaseMachine:
+    def machine(self, partition: StagePartition) -> BoundMachine | ReleaseMachine:
         log_id = self._session.ledger.log_id
         machine: BoundMachine | ReleaseMachine
-        if place.stage == BOUND:
-            plan = self.plans[place.topic]
-            self._check_count(place, plan.source_partitions)
-            machine = BoundMachine(self._settings, plan, place.partition, log_id=log_id)
+        if partition.stage == BOUND:
+            plan = self.plans[partition.topic]
+            self._check_count(partition, plan.source_partitions)
+            machine = BoundMachine(self._settings, plan, partition.number, log_id=log_id)
         else:
             plan = next(iter(self.plans.values()))
-            self._check_count(place, plan.contributions_partitions)
+            self._check_count(partition, plan.contributions_partitions)
             machine = ReleaseMachine(
                 self._settings,
                 self.plans.values(),
-                place.partition,
+                partition.number,
                 idle_after=self._session.config.kafka.idle_after,
                 log_id=log_id,
                 published=self._published,
                 former=self._former,
                 published_before=PublishedBefore(
-                    self._homes.get(place.partition, {}),
+                    self._homes.get(partition.number, {}),
                     self._is_clear,
                     self._activation,
-                    self._levels.get(place.partition, {}),
+                    self._levels.get(partition.number, {}),
                 ),
             )
-        self.machines[place] = machine
+        self.machines[partition] = machine
         return machine
 
-    def _check_count(self, place: StagePartition, partitions: int) -> None:
-        if place.partition >= partitions:
+    def _check_count(self, partition: StagePartition, partitions: int) -> None:
+        if partition.number >= partitions:
             raise FailStop(
-                f"topic {place.topic} has more than the {partitions} partitions it was registered with; a changed "
+                f"topic {partition.topic} has more than the {partitions} partitions it was registered with; a changed "
                 f"count re-hashes users and groups: restore the count, or use a new topic and {ANEW}"
             )
 
@@ -160,10 +160,10 @@ class Stages:
         self._say_withheld()
 
     def _made(self) -> Iterator[VersionPartition]:
-        for place, machine in list(self.machines.items()):
+        for partition, machine in list(self.machines.items()):
             for metric, version in self._made_again.open:
                 if isinstance(machine, ReleaseMachine) and machine.has_made_again(f"{metric}/{version}"):
-                    yield VersionPartition((metric, version), place.partition)
+                    yield VersionPartition((metric, version), partition.number)
 
     @property
     def withheld(self) -> set[str]:
@@ -181,21 +181,23 @@ class Stages:
             self._said.add((event, label))
             log.warning(event, metric=label, reason=reason)
 
-    async def admit(self, place: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool) -> None:
+    async def admit(
+        self, partition: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool
+    ) -> None:
         """Judge a restored machine: nothing may be missing, and what was published must be what its state says."""
         if fresh:
-            await self._refuse_lost_state(place)
+            await self._refuse_lost_state(partition)
         if isinstance(machine, ReleaseMachine):
             machine.check_last(None if last_release is None else dict(last_release.headers))
             self._compare_heads(machine)
 
-    async def _refuse_lost_state(self, place: StagePartition) -> None:
+    async def _refuse_lost_state(self, partition: StagePartition) -> None:
         """Refuse a partition without state that ever committed: its users would start again at count 0."""
-        tp = TopicPartition(place.topic, place.partition)
+        tp = TopicPartition(partition.topic, partition.number)
         offset = (await group_offsets(self._settings, [tp]))[tp]
         if offset is not None:
             raise FailStop(
-                f"{place}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
+                f"{partition}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
                 f"truncated: restore it, or {ANEW}"
             )
 

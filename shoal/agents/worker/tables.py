@@ -33,8 +33,8 @@ class StateTable(faust.Table[Key | str, Any]):
 
     def __getitem__(self, key: Key | str) -> Any:
         names = key if isinstance(key, tuple) else (key,)
-        for place, part in self.host.partitions.items():
-            if (place.stage, place.topic) == (self.stage, self.topic):
+        for partition, part in self.host.partitions.items():
+            if (partition.stage, partition.topic) == (self.stage, self.topic):
                 value = part.machine.look_up(names)
                 if value is not None:
                     return value

@@ -68,16 +68,16 @@ class Takeover:
         self._reach, self._group = reach, group
         self._writers: dict[StagePartition, Writer] = {}
 
-    async def take(self, places: Collection[StagePartition], audit: set[TP]) -> Taken:
+    async def take(self, partitions: Collection[StagePartition], audit: set[TP]) -> Taken:
         """Take them over; brokers that are away or not ready are waited for.
 
         Raises:
             FailStop: something is missing, or is not what it was.
             Overtaken: this worker may not be the owner any more; nothing is left behind.
         """
-        if not places and not audit:
+        if not partitions and not audit:
             return Taken({}, {})
-        self._writers = {place: Writer(self._settings, place, self._reach) for place in places}
+        self._writers = {partition: Writer(self._settings, partition, self._reach) for partition in partitions}
         try:
             await asyncio.gather(*(writer.fence() for writer in self._writers.values()))  # 1
             taken = await self._look(audit)
@@ -129,52 +129,56 @@ class Takeover:
                 raise
             raise Overtaken("brokers cannot say who owns it") from error
         if any(fenced):
-            names = ", ".join(str(place) for place, lost in zip(self._writers, fenced, strict=True) if lost)
+            names = ", ".join(str(partition) for partition, lost in zip(self._writers, fenced, strict=True) if lost)
             raise Overtaken(f"another worker owns {names} now")
 
     async def _restore(self, reader: Reader) -> dict[StagePartition, Partition]:
         topic_ids = await self._topic_ids.learn()  # 2
-        logs = {place: TopicPartition(*writer.changelog) for place, writer in self._writers.items()}
+        logs = {partition: TopicPartition(*writer.changelog) for partition, writer in self._writers.items()}
         outputs = {
-            place: TopicPartition(self._settings.releases, place.partition) for place in logs if place.stage == RELEASE
+            partition: TopicPartition(self._settings.releases, partition.number)
+            for partition in logs
+            if partition.stage == RELEASE
         }
         stable = await reader.stable_bounds([*logs.values(), *outputs.values()])  # 3
         for tp in logs.values():
             check_beginning(tp, stable[tp])
         states = await reader.load({tp: stable[tp] for tp in logs.values()})  # 4
-        sources = await reader.bounds(TopicPartition(place.topic, place.partition) for place in logs)  # 5
+        sources = await reader.bounds(TopicPartition(partition.topic, partition.number) for partition in logs)  # 5
         restored = {}
-        for place, writer in self._writers.items():
-            written = [logs[place], *(outputs[p] for p in (place,) if p in outputs)]
-            last = await reader.last_committed(written[-1], stable[written[-1]]) if place in outputs else None
+        for partition, writer in self._writers.items():
+            written = [logs[partition], *(outputs[p] for p in (partition,) if p in outputs)]
+            last = await reader.last_committed(written[-1], stable[written[-1]]) if partition in outputs else None
             for tp in written:
                 writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
-            source = sources[TopicPartition(place.topic, place.partition)]
-            restored[place] = await self._admit(place, states.pop(logs[place]), topic_ids, source, last)  # 6
+            source = sources[TopicPartition(partition.topic, partition.number)]
+            restored[partition] = await self._admit(
+                partition, states.pop(logs[partition]), topic_ids, source, last
+            )  # 6
         return restored
 
     async def _admit(
         self,
-        place: StagePartition,
+        partition: StagePartition,
         state: dict[bytes, bytes],
         topic_ids: Mapping[str, TopicId],
         source: tuple[int, int],
         last: Record | None,
     ) -> Partition:
-        writer, now = self._writers[place], topic_ids[place.topic]
+        writer, now = self._writers[partition], topic_ids[partition.topic]
         named = state.pop(STATE_KEY, None)
-        check_state(place.topic, named, now)
+        check_state(partition.topic, named, now)
         writer.preface = [] if named else [(STATE_KEY, now.id.encode())]
-        machine = self._domain.machine(place)
+        machine = self._domain.machine(partition)
         machine.restore(state)
         if machine.counted and named is None:
-            raise FailStop(f"{place}: its changelog does not say which topic the state was made of; {REMEDY}")
+            raise FailStop(f"{partition}: its changelog does not say which topic the state was made of; {REMEDY}")
         if machine.next_offset is None:
             machine.start(source[0])
         position = machine.next_offset if machine.next_offset is not None else source[0]
-        check_position(TP(place.topic, place.partition), position, source)
-        await self._domain.admit(place, machine, last, fresh=not state)
-        part = Partition(self._settings, place, machine, writer)
+        check_position(TP(partition.topic, partition.number), position, source)
+        await self._domain.admit(partition, machine, last, fresh=not state)
+        part = Partition(self._settings, partition, machine, writer)
         part.begin(position, durable=bool(state))
         return part
 

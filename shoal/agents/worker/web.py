@@ -63,27 +63,27 @@ class Totals:
 
     def look(self) -> None:
         """Note which partitions came and went; called after every takeover."""
-        for place, part in list(self._held.items()):
-            if self._host.partitions.get(place) is not part:
-                self._gone += _counts(place, part)
-                del self._held[place]
-        for place, part in self._host.partitions.items():
-            if place not in self._held:
-                self._held[place] = part
+        for partition, part in list(self._held.items()):
+            if self._host.partitions.get(partition) is not part:
+                self._gone += _counts(partition, part)
+                del self._held[partition]
+        for partition, part in self._host.partitions.items():
+            if partition not in self._held:
+                self._held[partition] = part
                 self._gone["recoveries"] += 1
 
     def counts(self) -> Counter[str]:
         self.look()
-        return sum((_counts(place, part) for place, part in self._held.items()), self._gone)
+        return sum((_counts(partition, part) for partition, part in self._held.items()), self._gone)
 
 
-def _counts(place: StagePartition, part: Partition) -> Counter[str]:
+def _counts(partition: StagePartition, part: Partition) -> Counter[str]:
     counts: Counter[str] = Counter()
     if isinstance(part.machine, BoundMachine | ReleaseMachine):
         counts += part.machine.counters
     if isinstance(part.machine, ReleaseMachine):
         counts["stray_records"] += part.machine.strays.count
-    counts["events" if place.stage == BOUND else "contribution_messages"] += part.events
+    counts["events" if partition.stage == BOUND else "contribution_messages"] += part.events
     return counts
 
 
@@ -118,9 +118,9 @@ class Metrics(Collector):
     def _releases(self) -> Metric:
         """Releases of a partition since its first, so that a takeover neither loses nor repeats any."""
         family = CounterMetricFamily("shoal_releases", "releases since a partition's first", labels=["partition"])
-        for place, part in sorted(self._host.partitions.items()):
-            if place.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
-                family.add_metric([str(place.partition)], part.machine.published_count)
+        for partition, part in sorted(self._host.partitions.items()):
+            if partition.stage == RELEASE and isinstance(part.machine, ReleaseMachine):
+                family.add_metric([str(partition.number)], part.machine.published_count)
         return family
 
 

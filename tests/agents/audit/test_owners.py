@@ -196,8 +196,8 @@ def test_a_log_without_owners_gets_them(database_url: str) -> None:
             "previous_hash": b"",
             "hash": b"",
         }
-        places = [("basket", 1), ("basket", 2), ("visits", 1)]
-        connection.execute(insert(Release), [row | {"metric": metric, "seq": seq} for metric, seq in places])
+        rows = [("basket", 1), ("basket", 2), ("visits", 1)]
+        connection.execute(insert(Release), [row | {"metric": metric, "seq": seq} for metric, seq in rows])
     # when it is brought to head
     bring_to_head(database, migrate=True)
     database.close()

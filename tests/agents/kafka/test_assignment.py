@@ -28,7 +28,7 @@ def app(own: int, *sources: int) -> Topics:
 
 def owned_of(shares: Shares) -> dict[tuple[str, int], str]:
     found = [(topic, one, member) for member in shares for topic in shares[member] for one in shares[member][topic]]
-    assert len({place[:2] for place in found}) == len(found), "a partition has two owners"
+    assert len({partition[:2] for partition in found}) == len(found), "a partition has two owners"
     return {(topic, number): member for topic, number, member in found}
 
 
@@ -83,7 +83,7 @@ def claims_of(shares: Shares, generation: int) -> dict[str, Claim]:
 def moves(before: Shares, after: Shares) -> int:
     """Partitions that had an owner who is still there, and have another one now."""
     old, new = owned_of(before), owned_of(after)
-    return sum(1 for place, owner in old.items() if owner in after and new.get(place) != owner)
+    return sum(1 for partition, owner in old.items() if owner in after and new.get(partition) != owner)
 
 
 @pytest.mark.parametrize(("sources", "own"), [((4,), 4), ((8,), 8), ((16,), 8), ((4, 4, 4), 4), ((5, 3), 7)])
@@ -119,7 +119,9 @@ def test_no_assignment_as_even_moves_fewer_partitions(sources, own, count, choic
     # then it is even, and as much stays as in the best of all assignments that are as even
     expect_balance(topics, members, shares)
     new = owned_of(shares)
-    stayed = sum(new.get(place) == name for place, name in owner.items() if name and place[0] in members[name].topics)
+    stayed = sum(
+        new.get(partition) == name for partition, name in owner.items() if name and partition[0] in members[name].topics
+    )
     assert stayed == most_that_may_stay(topics, members)
     # and once it is so, it stays so
     claims = claims_of(shares, 8)

@@ -129,7 +129,9 @@ def test_through_any_history_every_topic_is_shared_evenly_and_moves_are_the_fewe
             continue  # trying all assignments takes its time
         claims = effective(topics, members)
         stayed = sum(
-            1 for place, owner in owned_of(shares).items() if place[1] in claims[owner].claim.owned.get(place[0], ())
+            1
+            for partition, owner in owned_of(shares).items()
+            if partition[1] in claims[owner].claim.owned.get(partition[0], ())
         )
         assert stayed == most_that_may_stay(topics, claims)
 

@@ -130,14 +130,14 @@ def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
     s = KafkaSettings("b:1", "app")
     counts = {"events": 4, "app.contributions": 8, "app.releases": 8, "app.activations": 8}
     app = make_app(s, ToyDomain(["events"], "app", 8), counts)
-    place = StagePartition("bound", "events", 2)
-    machine = ToyBound(place, "app.contributions", 8)
+    partition = StagePartition("bound", "events", 2)
+    machine = ToyBound(partition, "app.contributions", 8)
     machine.restore({b"ann": PAIR.pack(3, 30)})
 
     async def hosted() -> Partition:
-        return Partition(s, place, machine, Writer(s, place, Reach(s)))
+        return Partition(s, partition, machine, Writer(s, partition, Reach(s)))
 
-    app.host.partitions[place] = asyncio.run(hosted())
+    app.host.partitions[partition] = asyncio.run(hosted())
     # then Faust's table shows it, under the changelog's name
     table: Any = app.tables["app.bound.events.changelog"]
     assert table.changelog_topic.get_topic_name() == table.name

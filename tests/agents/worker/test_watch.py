@@ -40,8 +40,8 @@ class Stage:
         self.readiness = Readiness(self.host, self.domain)
 
     def owns(self, machine: ReleaseMachine) -> None:
-        place = StagePartition(RELEASE, self.host.settings.contributions, 0)
-        self.host.partitions = {place: SimpleNamespace(machine=machine, committed=3)}
+        partition = StagePartition(RELEASE, self.host.settings.contributions, 0)
+        self.host.partitions = {partition: SimpleNamespace(machine=machine, committed=3)}
 
 
 def speaking(*times: int) -> ReleaseMachine:

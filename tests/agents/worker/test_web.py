@@ -165,13 +165,13 @@ def test_counts_never_go_back_when_partitions_come_and_go() -> None:
     # given a worker that has processed five events of a partition
     hosting: Host = SimpleNamespace(partitions={}, on_owned=[])  # type: ignore[assignment]
     totals = Totals(hosting)
-    place = StagePartition(BOUND, "events", 0)
-    hosting.partitions = {place: SimpleNamespace(machine=None, events=5)}  # type: ignore[dict-item]
+    partition = StagePartition(BOUND, "events", 0)
+    hosting.partitions = {partition: SimpleNamespace(machine=None, events=5)}  # type: ignore[dict-item]
     assert totals.counts() == Counter(events=5, recoveries=1)
     # when it loses it, and gets it back later
     hosting.partitions = {}
     assert totals.counts() == Counter(events=5, recoveries=1)
-    hosting.partitions = {place: SimpleNamespace(machine=None, events=2)}  # type: ignore[dict-item]
+    hosting.partitions = {partition: SimpleNamespace(machine=None, events=2)}  # type: ignore[dict-item]
     # then what it does now comes on top of what it did then
     assert totals.counts() == Counter(events=7, recoveries=2)
 

@@ -87,9 +87,9 @@ def test_contributions_that_come_after_the_end_of_their_slot_are_found(metric: d
     """Release would leave out what comes then, or count it in the next step."""
     cfg, stage, messages = forged_stage(metric)
     # when what the first message brought stands in a further one instead
-    place = next(place for place, one in enumerate(messages) if one.contributions or one.partials)
-    first, forged = messages[place], list(messages)
-    forged[place] = dataclasses.replace(first, contributions={}, partials={})
+    index = next(index for index, one in enumerate(messages) if one.contributions or one.partials)
+    first, forged = messages[index], list(messages)
+    forged[index] = dataclasses.replace(first, contributions={}, partials={})
     forged.append(dataclasses.replace(first, watermarks=None, number=len(messages) + 1))
     said = "contributions came after a watermark that had said that there were no more"
     assert said in compared(cfg, stage, forged)
@@ -98,8 +98,8 @@ def test_contributions_that_come_after_the_end_of_their_slot_are_found(metric: d
 def test_samples_that_say_another_time_of_a_slot_are_of_that_slot() -> None:
     """Release takes them in as the slot's; so they are looked at when it is over, not later."""
     cfg, stage, messages = forged_stage(SLOTTED)
-    place = next(place for place, one in enumerate(messages) if one.contributions)
-    ((key, (row,)),) = messages[place].contributions.items()
+    index = next(index for index, one in enumerate(messages) if one.contributions)
+    ((key, (row,)),) = messages[index].contributions.items()
     moved = (row[0] + 9_999_999, "forger", 1, 0, 1, row[5])
-    messages[place] = dataclasses.replace(messages[place], contributions={key: [row, moved]})
+    messages[index] = dataclasses.replace(messages[index], contributions={key: [row, moved]})
     assert compared(cfg, stage, messages) == ["contributions are not what the events yield"]
