@@ -19,6 +19,7 @@ class Closed(NamedTuple):
     estimate: Estimate | None  # None: there is none yet
     activations: Sequence[Activation] = ()
     is_part: bool = False  # others are made of the same contributions, which wait until the tick is closed
+    is_published: bool = True  # False: what came has changed its state, and nothing is released
 
 
 class Change(NamedTuple):
@@ -33,14 +34,15 @@ class Groups(Protocol):
     """All groups of one metric in one contributions partition."""
 
     def due(self) -> int | None:
-        """The earliest tick in which a group is released though nothing may come; None if there is none."""
+        """The earliest tick in which a group is closed though nothing may come; None if there is none."""
         ...
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """The groups that are released, in the order of their names; None gives the loop back.
+        """The groups that are released or take something in, in the order of their names; None gives the loop back.
 
-        A transaction may end before any of them. A successor is given the contributions that still wait, and, if a part
-        of what is made of them was released, the last group that was: it goes on behind it.
+        A transaction may end before any of them, and has the state of those that were yielded. A successor is given the
+        contributions that still wait, and, if a part of what is made of them was released, the last group that was: it
+        goes on behind it.
         """
         ...
 

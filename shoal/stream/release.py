@@ -32,7 +32,7 @@ from shoal.stream.state_mark import lacks
 from shoal.stream.tick_queue import Closing, Waiting
 from shoal.stream.topic import Metric, TopicPlan
 
-RELEASES_PER_TRANSACTION = 50_000
+GROUPS_PER_TRANSACTION = 50_000  # that are closed, whether they are released or not
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 
 
@@ -82,6 +82,7 @@ class ReleasePartition:
 
     def _clear(self) -> None:
         self._changed: dict[str, GroupState] = {}
+        self._closed = 0  # groups, released or not; more than once those of several ticks
         self._releases: list[Release] = []
         self._activations: list[Activated] = []
         self._events = 0
@@ -170,8 +171,8 @@ class ReleasePartition:
 
     @property
     def backlog(self) -> int:
-        """Messages and releases since the last `take`: none while nobody can take them, and all once it must wait."""
-        made = self._events + len(self._releases)
+        """Messages and closed groups since the last `take`: none while nobody can take them, all once it must wait."""
+        made = self._events + self._closed
         if not self.withheld:
             return made
         return 0 if self._has_room() else made + len(self._inbox)
@@ -210,8 +211,8 @@ class ReleasePartition:
     def _has_room(self) -> bool:
         """Whether a transaction may grow. What is withheld may, for what it waits for can be behind it."""
         if self.withheld:
-            return self._guard.goes_on(len(self._releases))
-        return len(self._releases) < RELEASES_PER_TRANSACTION
+            return self._guard.goes_on(self._closed)
+        return self._closed < GROUPS_PER_TRANSACTION
 
     def work(self, enough: Callable[[], bool] = lambda: False) -> None:
         """Close what is due, then read on, until there is `enough` or a transaction is full."""
@@ -262,7 +263,7 @@ class ReleasePartition:
             for row in rows:
                 for closed in state.groups.close(row[0], [(state.group or "", [Contribution(*row)])]):
                     if closed is not None:
-                        self._publish(key, closed, row[0])
+                        self._complete(key, closed, row[0])
             return
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
@@ -322,13 +323,20 @@ class ReleasePartition:
             return
         at, closed = going_on
         if closed is not None:
-            self._publish(f"{label}|{closed.group}", closed, at)
+            self._complete(f"{label}|{closed.group}", closed, at)
 
-    def _publish(self, key: str, closed: Closed, at: int) -> None:
-        """The group's next release, and what its tick activated."""
+    def _complete(self, key: str, closed: Closed, at: int) -> None:
+        """Note that a group of a tick is complete, and publish what it releases."""
         state = self._group(key)
         if state is None:
             return
+        self._closed += 1
+        self._changed[key] = state
+        if closed.is_published:
+            self._publish(state, closed, at)
+
+    def _publish(self, state: GroupState, closed: Closed, at: int) -> None:
+        """The group's next release, and what its tick activated."""
         activations = state.activated(closed.activations, at)
         self._activations += activations
         release = state.next_release(closed.estimate, at)
@@ -337,13 +345,12 @@ class ReleasePartition:
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
         headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
         self._releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
-        self._changed[key] = state
 
     # ---------------------------------------------------------------- a transaction out
 
     def take(self) -> Released | None:
         """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._releases or self._waiting.dropped) or self.withheld:
+        if self.next_offset is None or not (self._events or self._closed or self._waiting.dropped) or self.withheld:
             return None
         self._guard.taken()
         released = Released(self._releases, self._activations, self._entries(), self.next_offset, self._events)

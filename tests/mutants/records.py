@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
+UNPUBLISHED = "stream/test_unpublished.py::"
 LEDGER = "agents/audit/test_ledger.py::"
 AUDIT = "agents/audit/test_log.py::"
 OWNERS = "agents/audit/test_owners.py::"
@@ -21,6 +22,24 @@ KEPT = (
         new="held[key] = 0",
         breach="a user has the cap once more after every crash",
         tests=(STATE + "test_counts_and_groups_survive_any_restart_and_are_nobody_elses",),
+    ),
+    Mutant(
+        name="forgotten until it is released",
+        family="state",
+        file="stream/release.py",
+        old="self._changed[key] = state\n",
+        new="self._changed |= {key: state} if closed.is_published else {}\n",
+        breach="after a crash a group lacks what came before its first release: other numbers under the same noise",
+        tests=(UNPUBLISHED + "test_a_transaction_may_end_between_groups_that_release_nothing",),
+    ),
+    Mutant(
+        name="released though it is not to be seen",
+        family="state",
+        file="stream/release.py",
+        old="if closed.is_published:",
+        new="if closed.group is not None:",
+        breach="a group is in the releases before its statistic shows it",
+        tests=(UNPUBLISHED + "test_what_is_not_released_survives_any_interleaving_and_any_crash",),
     ),
     Mutant(
         name="lost accounts go unnoticed",

@@ -36,7 +36,7 @@ def small_limits():
     with (
         patch.object(contributions, "MESSAGE_BYTES", 900),
         patch.object(release, "MAX_LEAD", 6),
-        patch.object(release, "RELEASES_PER_TRANSACTION", 7),
+        patch.object(release, "GROUPS_PER_TRANSACTION", 7),
     ):
         yield
 
