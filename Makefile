@@ -28,7 +28,7 @@ help:
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-decay'
-	@echo '               all mechanisms for windows and decays against their formulas (eight minutes; ARGS=--quick: half a minute)'
+	@echo '               all mechanisms for windows and decays against their formulas (nine minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make bench-idle'

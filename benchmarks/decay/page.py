@@ -16,6 +16,7 @@ from benchmarks.decay.contenders import (
 )
 from benchmarks.decay.report import Report, Row, as_json, verdicts
 from benchmarks.decay.speed import FAR
+from benchmarks.decay.variances import LOOKS, SAMPLES, Spread
 from benchmarks.page import Page, number, verdict
 
 TITLE = "Windows and decays"
@@ -54,7 +55,7 @@ def tables(report: Report) -> str:
     )
     for family, title, column in titles:
         parts += _family([row for row in report.rows if row.family == family], title, column)
-    return "\n\n".join([*parts, *_gaussian(report), *_speeds(report), *_long(report)])
+    return "\n\n".join([*parts, *_gaussian(report), *_variances(report.variances), *_speeds(report), *_long(report)])
 
 
 def _targets(rows: Sequence[Row]) -> Iterator[str]:
@@ -147,6 +148,30 @@ def _gaussian(report: Report) -> Iterator[str]:
         for length, of in report.gaussian.items()
     ]
     yield figures.table(("W", *map(_power, DELTAS)), cells)
+
+
+def _variances(spreads: Sequence[Spread]) -> Iterator[str]:
+    if not spreads:
+        return
+    agree = sum(spread.agrees for spread in spreads)
+    yield "## The variance of samples"
+    yield (
+        'Releases of `statistic = "variance"`, not clamped: those of the releaser that a worker has, with real keyed '
+        f"draws and {SAMPLES} samples in every step, {LOOKS} releases a key. Half of the samples lie at 0, the others "
+        "as far beyond their mean, which is in the middle of the range, half way to its end, or at the end. `stated` "
+        "is the root of the mean square of `noise_sd`, in units of the squared range; `ratio` the mean square of the "
+        "errors over that of `noise_sd`; `covered` the share of the releases whose `low` to `high` holds the variance "
+        "without noise. `halves`: how much larger the standard deviation would be, by formula, if each of the two sums "
+        f"had half of epsilon. **{agree} of {len(spreads)} rows agree**: the ratio as above, and 94 % covered or more."
+    )
+    cells = [
+        (one.decay, one.mean, one.mechanism, f"{one.samples:,.0f}", number(one.stated),
+         f"{one.ratio:.3f} ± {one.error:.3f}", f"{100 * one.covered:.1f} %", f"{one.halves:.2f}",
+         "yes" if one.agrees else "**no**")
+        for one in spreads
+    ]  # fmt: skip
+    header = ("decay", "mean", "mechanism", "samples", "stated", "ratio", "covered", "halves", "agrees")
+    yield figures.table(header, cells)
 
 
 def _power(delta: Fraction) -> str:

@@ -9,6 +9,7 @@ from benchmarks.decay import textbook
 from benchmarks.decay.contenders import PATENT, POLYNOMIAL, SHARP, STEPS, WINDOW, Contender
 from benchmarks.decay.measuring import Measured
 from benchmarks.decay.speed import Speed, State
+from benchmarks.decay.variances import Spread
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Report:
     long: Sequence[Speed]
     seconds: float  # of processor time
     longest: Sequence[Speed] = ()  # of a run with --long, kept since
+    variances: Sequence[Spread] = ()
 
 
 def verdicts(rows: Sequence[Row]) -> Iterator[tuple[str, str, float, float, Row, bool]]:
@@ -64,7 +66,9 @@ def verdicts(rows: Sequence[Row]) -> Iterator[tuple[str, str, float, float, Row,
 def as_json(report: Report) -> dict[str, Any]:
     """Everything."""
     rows = [asdict(row) | {"measured": row.found.measured, "agrees": row.found.agrees} for row in report.rows]
-    parts = {name: [asdict(one) for one in getattr(report, name)] for name in ("speeds", "long", "longest")}
+    parts = {
+        name: [asdict(one) for one in getattr(report, name)] for name in ("speeds", "long", "longest", "variances")
+    }
     return {"seconds": round(report.seconds), "rows": rows, "gaussian": report.gaussian, **parts}
 
 
@@ -81,7 +85,8 @@ def from_json(data: dict[str, Any]) -> Report:
         name: [Speed(one["decay"], one["mechanism"], [State(**state) for state in one["states"]]) for one in data[name]]
         for name in ("speeds", "long", "longest")
     }
-    return Report(rows, gaussian, parts["speeds"], parts["long"], data["seconds"], parts["longest"])
+    spreads = [Spread(**row) for row in data["variances"]]
+    return Report(rows, gaussian, parts["speeds"], parts["long"], data["seconds"], parts["longest"], spreads)
 
 
 def kept() -> Report | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.decay import measuring, speed, textbook
+from benchmarks.decay import measuring, speed, textbook, variances
 from benchmarks.decay.contenders import (
     BLUE,
     EPSILON,
@@ -142,6 +142,17 @@ def test_measuring_ends_when_it_is_exact_enough_or_has_cost_enough() -> None:
     assert longer.measured == longer.mean * longer.ratio
 
 
+# ---------------------------------------------------------------- the variance of samples
+
+
+def test_releases_of_a_variance_err_as_each_says_and_less_than_with_halves_of_epsilon() -> None:
+    found = variances.spreads(quick=True)
+    assert all(one.agrees for one in found)
+    # then two halves are better where the mean lies in the middle, and nowhere else, as the proof has it
+    assert [round(one.halves, 2) for one in found] == [0.89, 1.41, 1.64] * 2
+    assert [one.mechanism for one in found] == [HATS] * 3 + [STEPS] * 3
+
+
 # ---------------------------------------------------------------- what competes
 
 
@@ -200,10 +211,14 @@ def test_a_run_writes_page_picture_and_figures(tmp_path: Path) -> None:
         for one in (*windows(64), *exponentials(10), *all_windows(100, 10))
         if isinstance(one.looking, Steps | Window)
     ]
-    report = Report(rows, {64: [(20.0, 30.0, "hats")] * 3}, SPEEDS, SPEEDS, 61.0)
+    spread = variances.Spread("window", "end", HATS, 64.0, 0.125, 1.3, 0.01, 0.96, 1.64, 10)
+    report = Report(rows, {64: [(20.0, 30.0, "hats")] * 3}, SPEEDS, SPEEDS, 61.0, variances=[spread])
     page(report).publish(tmp_path, keep=False)
     assert (tmp_path / "images/decay.png").stat().st_size > 20_000
-    assert "1 minutes of one core" in (tmp_path / "decay.md").read_text()
+    text = (tmp_path / "decay.md").read_text()
+    assert "1 minutes of one core" in text
+    assert "**0 of 1 rows agree**" in text
+    assert "| 1.300 ± 0.010 | 96.0 % | 1.64 | **no** |" in text
     # and from the figures, the same report can be had again
     data = json.loads((tmp_path / "decay.json").read_text())
     assert tables(from_json(data)) == tables(report)

@@ -1,5 +1,6 @@
 """Whatever the number of partitions and workers, Kafka holds the bytes that `shoal run` makes of the same events."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ METRICS: tuple[dict[str, Any], ...] = (
     {"name": "city", "group": "city", "every": "6h", "max_groups_per_user": 1},
     SHARP_METRIC,
     *STEP_METRICS,
+    {"name": "spread", "statistic": "variance", "step": "6h", "decay": {"kind": "window", "length": "2d"}},
 )
 
 
@@ -35,6 +37,9 @@ def test_partitions_and_workers_change_no_byte(kafka: Kafka, tmp_path: Path, par
         shoals.expect_equality()
         activated = {(metric, level) for _, metric, _, _, level, *_ in shoals.oracle.log()[1]}
         assert {("full", 2), ("sharp", 7), ("sharp", 10)} <= activated
+        # and the variance was of something
+        variances = [one["value"] for one in map(json.loads, shoals.oracle.releases()) if one["metric"] == "spread"]
+        assert len(set(variances)) > 10
         shoals.stop_all()
 
 
