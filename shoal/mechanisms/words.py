@@ -101,3 +101,12 @@ def _decimal_places(denominator: int) -> int | None:
     while denominator % 5 == 0:
         denominator, fives = denominator // 5, fives + 1
     return max(twos, fives) if denominator == 1 else None
+
+
+def many(count: int, what: str) -> str:
+    """The number and the noun, in the plural where there are several.
+
+    >>> many(1, "slot"), many(2, "slot")
+    ('1 slot', '2 slots')
+    """
+    return f"{count} {what}" + ("s" if count > 1 else "")

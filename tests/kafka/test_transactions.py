@@ -11,12 +11,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 
 from shoal.agents.kafka import fast_records
-from shoal.agents.kafka.changelog import Reader, last_committed_record
+from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.machine import Outbox, OutRecord, StagePartition
+from shoal.stream.machine import Outbox, OutRecord, Record, StagePartition
 from tests.kafka.kafka_tools import make_topics, read_all
 from tests.support.kafka import Kafka
 
@@ -182,7 +182,13 @@ def test_restore_keeps_last_values_and_drops_tombstones(kafka: Kafka) -> None:
 
 def test_the_last_committed_record_is_found_behind_markers_and_aborted_records(kafka: Kafka) -> None:
     bench = Bench(kafka)
-    assert run(last_committed_record(bench.settings, bench.out, 0)) is None
+    tp = TopicPartition(bench.out, 0)
+
+    async def last_committed() -> Record | None:
+        async with Reader(bench.settings) as reader:
+            return await reader.last_committed(tp, (await reader.stable_bounds([tp]))[tp])
+
+    assert run(last_committed()) is None
     run(bench.write(Outbox(1, [], {(bench.out, 0): [(b"k", b"%d" % n, [("n", b"%d" % n)]) for n in range(5)]})))
 
     async def abort() -> None:
@@ -195,7 +201,7 @@ def test_the_last_committed_record_is_found_behind_markers_and_aborted_records(k
         await producer.stop()
 
     run(abort())
-    last = run(last_committed_record(bench.settings, bench.out, 0))
+    last = run(last_committed())
     assert last is not None
     assert (last.value, last.headers[0]) == (b"4", ("n", b"4"))
 

@@ -18,8 +18,6 @@ from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import Budget, BudgetChange, MetricVersion
 
-NewCharge = tuple[str, Fraction, Fraction]  # what messages call it, epsilon, delta
-
 
 @dataclass(frozen=True)
 class Charge:

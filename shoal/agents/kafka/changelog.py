@@ -137,13 +137,6 @@ def _apply(state: dict[bytes, bytes], records: list[Any], end: int) -> None:
             state[record.key] = value
 
 
-async def last_committed_record(settings: KafkaSettings, topic: str, partition: int) -> Record | None:
-    """The last record of a partition that a read_committed consumer can see."""
-    tp = TopicPartition(topic, partition)
-    async with Reader(settings) as reader:
-        return await reader.last_committed(tp, (await reader.stable_bounds([tp]))[tp])
-
-
 async def group_offsets(settings: KafkaSettings, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
     """What the app's group has committed for these partitions, asked without joining it; None: nothing."""
     wanted = list(tps)

@@ -16,7 +16,6 @@ CITIES = {
     "surat": (21.1702, 72.8311),
     "toronto": (43.6532, -79.3832),
 }
-RESOLUTIONS = range(7, 11)  # cells of 5 km2 to 0.015 km2: larger ones are a city, smaller ones a house
 MOST_NORTHERN = 70.0
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

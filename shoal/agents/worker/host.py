@@ -48,7 +48,6 @@ class Host:
         self.accepting = False
         self.stopping = False
         self.stale = 0  # batches dropped because they did not follow the last one
-        self.reseeks = 0
         self.revocations = 0
         self.on_owned: list[Callable[[], None]] = []
         self._holds: dict[TP, set[str]] = {}
@@ -145,7 +144,6 @@ class Host:
     def _seek(self, tp: TP) -> None:
         """Read a batch again that something upstream lost; it is never skipped."""
         if tp not in self._seeking:
-            self.reseeks += 1
             self._seeking[tp] = asyncio.create_task(self._seek_back(tp))
 
     async def _seek_back(self, tp: TP) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from shoal.mechanisms import rules
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
@@ -19,19 +20,9 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.single_tree import SingleTree
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.spec import (
-    PATTERN,
-    Spec,
-    check_horizon,
-    check_limits,
-    check_relation,
-    check_values,
-    many,
-    refuse_delta,
-    refuse_few_users,
-    refuse_slot_keys,
-)
+from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
+from shoal.mechanisms.words import many
 
 ALGORITHMS: dict[str, type[MeanParameters]] = {
     cls.name: cls for cls in (Sharp, Naive, Wishful, SingleTree, MultiTree, Full)
@@ -56,18 +47,18 @@ class ContinualMean:
 
     @classmethod
     def check(cls, spec: Spec) -> None:
-        check_relation(spec)
-        refuse_slot_keys(spec)
+        rules.check_relation(spec)
+        rules.refuse_slot_keys(spec)
         if spec.unit != "user":
             raise ValueError(f"unit {spec.unit!r} is not built for means without a decay; they have: user")
-        check_limits(spec)
+        rules.check_limits(spec)
         if spec.every is None:
             raise ValueError("every is missing; add it")
         if spec.algorithm not in MEANS:
             raise ValueError(f"{spec.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
-        check_values(spec)
-        refuse_few_users(spec)
-        refuse_delta(spec)
+        rules.check_values(spec)
+        rules.refuse_few_users(spec)
+        rules.refuse_delta(spec)
         _check_assumptions(spec)
         _check_tuning(spec)
 
@@ -116,7 +107,7 @@ def _check_assumptions(spec: Spec) -> None:
 def _check_tuning(spec: Spec) -> None:
     if spec.algorithm != "sharp" and spec.users is None:
         raise ValueError(f"users is missing: the trees of {spec.algorithm} are made for so many; add it")
-    check_horizon(spec)
+    rules.check_horizon(spec)
     if spec.horizon is not None and spec.every == "contribution":
         raise ValueError("horizon needs a cadence in event time; a release per contribution goes by users; remove it")
 

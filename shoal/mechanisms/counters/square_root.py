@@ -132,9 +132,8 @@ class SquareRootCounter:
     tree: SquareRoot
     subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its draws
     _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
-    _epoch: int = field(default=-1, init=False)  # whose prefixes are held
-    _prefixes: list[int] = field(default_factory=list, init=False, repr=False)
-    _more: Iterator[int] = field(default_factory=lambda: iter(()), init=False, repr=False)
+    _epoch: int = field(default=-1, init=False)
+    _prefixes: "RootPrefixes" = field(init=False, repr=False)  # of that epoch
 
     def noise(self, t: int) -> int:
         check.not_negative(t=t)
@@ -147,11 +146,23 @@ class SquareRootCounter:
 
     def _prefix(self, epoch: int, t: int) -> int:
         if epoch != self._epoch:
-            self._epoch, self._prefixes = epoch, [0]
-            self._more = prefixes(self.tree.root, draws(self.tree, self.subkey(epoch)))
-        while len(self._prefixes) <= t:
-            self._prefixes.append(next(self._more))
-        return self._prefixes[t]
+            self._epoch, self._prefixes = epoch, RootPrefixes(self.tree, self.subkey(epoch))
+        return self._prefixes.numerator(t)
+
+
+class RootPrefixes:
+    """The sums of e over the first steps of an epoch, computed only as far as they are needed."""
+
+    __slots__ = ("_more", "_sums")
+
+    def __init__(self, tree: SquareRoot, subkey: bytes) -> None:
+        self._sums = [0]
+        self._more: Iterator[int] = prefixes(tree.root, draws(tree, subkey))
+
+    def numerator(self, t: int) -> int:
+        while len(self._sums) <= t:
+            self._sums.append(next(self._more))
+        return self._sums[t]
 
 
 def draws(tree: SquareRoot, subkey: bytes) -> Iterator[int]:

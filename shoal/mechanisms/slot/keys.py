@@ -3,17 +3,9 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shoal.mechanisms.spec import (
-    FEW_USERS,
-    PATTERN,
-    USER_SLOT,
-    Spec,
-    check_limits,
-    check_relation,
-    check_values,
-    many,
-    refuse_given,
-)
+from shoal.mechanisms import rules
+from shoal.mechanisms.spec import FEW_USERS, PATTERN, USER_SLOT, Spec
+from shoal.mechanisms.words import many
 
 FOR_MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", FEW_USERS)
 FOR_OTHERS = ("best", "baseline")  # of mean and variance, and of distributions
@@ -25,11 +17,11 @@ PLACES = "what a person did in a place is protected; that they were there, and w
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for a slot, or contradict one another."""
-    check_relation(spec)
+    rules.check_relation(spec)
     if spec.slot is None:
         raise ValueError("slot is missing; add it")
     unused = ("every", "step", "decay", "horizon")
-    refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
+    rules.refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
     if spec.max_groups_per_user != 1:
         raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
     if len(spec.values) != 1:
@@ -37,8 +29,8 @@ def check(spec: Spec) -> None:
     _check_algorithm(spec)
     _check_cells(spec)
     _check_unit(spec, spec.slot)
-    check_limits(spec)
-    check_values(spec)
+    rules.check_limits(spec)
+    rules.check_values(spec)
 
 
 def _check_algorithm(spec: Spec) -> None:
@@ -59,7 +51,7 @@ def _check_algorithm(spec: Spec) -> None:
     if spec.sigma is not None and not uses_few:
         raise ValueError("sigma of a statistic per slot is for few-users; remove it")
     if spec.statistic != "slot-distribution":
-        refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
+        rules.refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
     elif spec.grid < (spec.bins or BINS):
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
 

@@ -3,28 +3,18 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shoal.mechanisms.spec import (
-    PATTERN,
-    Spec,
-    check_horizon,
-    check_limits,
-    check_relation,
-    check_values,
-    many,
-    refuse_delta,
-    refuse_few_users,
-    refuse_given,
-    refuse_slot_keys,
-)
+from shoal.mechanisms import rules
+from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.sums import decays
+from shoal.mechanisms.words import many
 
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for what has a step, or contradict one another."""
-    check_relation(spec)
-    refuse_slot_keys(spec)
-    check_limits(spec)
+    rules.check_relation(spec)
+    rules.refuse_slot_keys(spec)
+    rules.check_limits(spec)
     if spec.every is not None:
         raise ValueError(f"every is for means without a decay; a {spec.statistic} is released at every step")
     if spec.step is None:
@@ -32,14 +22,14 @@ def check(spec: Spec) -> None:
     if spec.algorithm not in ALGORITHMS:
         raise ValueError(f"{spec.algorithm} is not for what has a step; use one of: {', '.join(ALGORITHMS)}")
     _check_decay(spec, spec.step)
-    check_values(spec)
-    refuse_few_users(spec)
+    rules.check_values(spec)
+    rules.refuse_few_users(spec)
     if spec.algorithm != "sharp":
-        refuse_delta(spec)
-    refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
+        rules.refuse_delta(spec)
+    rules.refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
     if len(spec.values) > 1:
         raise ValueError("several values are for means without a decay; use a metric for each")
-    check_horizon(spec)
+    rules.check_horizon(spec)
 
 
 def _check_decay(spec: Spec, step: int) -> None:

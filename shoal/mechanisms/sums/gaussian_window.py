@@ -13,7 +13,6 @@ Source       square_root.py
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -22,7 +21,7 @@ from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
-from shoal.mechanisms.counters.square_root import SquareRoot, draws, prefixes
+from shoal.mechanisms.counters.square_root import RootPrefixes, SquareRoot
 from shoal.mechanisms.counters.square_root_coefficients import LAG_BITS, STEP_BITS
 from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums.steps.steps import RowNoise
@@ -101,21 +100,6 @@ class RootWindow(Noised):
 
     def counts(self) -> WindowSummer:
         return WindowSummer(self.length, lambda t: 0)
-
-
-class RootPrefixes:
-    """The sums of e over the first steps of an epoch, computed only as far as they are needed."""
-
-    __slots__ = ("_more", "_sums")
-
-    def __init__(self, tree: SquareRoot, subkey: bytes) -> None:
-        self._sums = [0]
-        self._more: Iterator[int] = prefixes(tree.root, draws(tree, subkey))
-
-    def numerator(self, t: int) -> int:
-        while len(self._sums) <= t:
-            self._sums.append(next(self._more))
-        return self._sums[t]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -88,14 +88,6 @@ class DecayedSum(Protocol):
         ...
 
 
-class PureDecayedSum(DecayedSum, Protocol):
-    """A decayed sum with Laplace noise, which is pure epsilon-DP."""
-
-    def column(self, step: int) -> tuple[Node, ...]:
-        """The draws that protect step 1, 2, ...; all of them, asked for or not."""
-        ...
-
-
 class Summer(Protocol):
     """The decayed sum of one group of a metric."""
 

@@ -17,7 +17,7 @@ from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.sums import PureDecayedSum, Summer
+from shoal.mechanisms.sums.sums import DecayedSum, Summer
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.counters.counter_cases import Injected, Name
 from tests.mechanisms.mechanism_cases import classes, epoch_key
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     """A decayed sum, how many steps reach over its blocks' borders, and the weights that it promises."""
 
     name: str
-    make: Callable[[int, Fraction], PureDecayedSum]
+    make: Callable[[int, Fraction], DecayedSum]
     length: int
     weight: Weight
     tolerance: float = 1e-9  # relative, of the weights
@@ -45,14 +45,14 @@ def window(length: int) -> Weight:
 
 
 def blue_window(length: int, arity: int, height: int) -> Case:
-    def make(width: int, epsilon: Fraction) -> PureDecayedSum:
+    def make(width: int, epsilon: Fraction) -> DecayedSum:
         return WindowSum(length, BlueSteps(width, epsilon, arity, height))
 
     return Case(f"window-{length}-blue-{arity}-{height}", make, 3 * max(length, arity**height) + 2, window(length))
 
 
 def hat_window(length: int, ratios: tuple[int, ...]) -> Case:
-    def make(width: int, epsilon: Fraction) -> PureDecayedSum:
+    def make(width: int, epsilon: Fraction) -> DecayedSum:
         return WindowSum(length, HatSteps(width, epsilon, ratios, segment=1))
 
     return Case(f"window-{length}-hats-{ratios}", make, 34, window(length), stated=0.12)
@@ -175,9 +175,8 @@ every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL
 
 
 def sum_classes() -> set[type]:
-    """Every class of decayed sums of the package, but for the protocols."""
-    found = {cls for cls in classes() if hasattr(cls, "summer") and hasattr(cls, "column")}
-    return found - {PureDecayedSum}
+    """Every class of decayed sums of the package."""
+    return {cls for cls in classes() if hasattr(cls, "summer") and hasattr(cls, "column")}
 
 
 def release(summer: Summer, x: int) -> tuple[int, ...]:

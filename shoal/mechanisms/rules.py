@@ -1,0 +1,66 @@
+"""What several statistics refuse of a metric's keys: a `ValueError` with the key, what is wrong, and the remedy."""
+
+from collections.abc import Iterable
+
+from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
+
+# Keys that statistics without slots have no use for.
+SLOT_KEYS = (
+    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
+)  # fmt: skip
+
+
+def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
+    """Refuse these keys where they are given, since the statistic has no use for them."""
+    for key in keys:
+        if getattr(spec, key) is not None:
+            raise ValueError(f"{key} {why}; remove it")
+
+
+def check_relation(spec: Spec) -> None:
+    """Refuse a relation other than `values`."""
+    if spec.relation != "values":
+        raise ValueError(f"relation {spec.relation!r} is not built; this version has: values")
+
+
+def refuse_slot_keys(spec: Spec) -> None:
+    """Refuse keys and units that are for statistics per slot."""
+    refuse_given(spec, SLOT_KEYS, f"is for statistics per slot: {', '.join(PER_SLOT)}")
+    if spec.unit == USER_SLOT:
+        raise ValueError(f"unit {USER_SLOT} is for statistics per slot: {', '.join(PER_SLOT)}")
+
+
+def check_limits(spec: Spec) -> None:
+    """Require a limit of samples per unit; unit event has none, as an event is one sample in one group."""
+    is_event = spec.privacy_unit.is_event
+    if spec.max_contributions is None and not is_event:
+        raise ValueError("max_contributions is missing; add it")
+    if spec.max_contributions is not None and is_event:
+        raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
+    if spec.max_groups_per_user != 1 and is_event:
+        raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
+
+
+def check_values(spec: Spec) -> None:
+    """Require values and a range, except of a count."""
+    for key in ("value", "range"):
+        if getattr(spec, key) is None and spec.statistic != "count":
+            raise ValueError(f"{key} is missing; add it")
+
+
+def refuse_few_users(spec: Spec) -> None:
+    """Refuse a prior from few users, which only a slot's mean has."""
+    if spec.prior == FEW_USERS:
+        raise ValueError("prior must be a number: few-users is for a slot-mean")
+
+
+def refuse_delta(spec: Spec) -> None:
+    """Refuse a delta for what is pure."""
+    if spec.delta != 0:
+        raise ValueError(f"delta must be 0: {spec.algorithm} is pure differential privacy")
+
+
+def check_horizon(spec: Spec) -> None:
+    """Refuse a horizon for any algorithm but sharp."""
+    if spec.horizon is not None and spec.algorithm != "sharp":
+        raise ValueError(f"horizon tunes sharp; {spec.algorithm} has no use for it; remove it")
