@@ -1,7 +1,7 @@
 """Faust's Kafka transport, changed in few places: whole batches, exact positions, read_committed.
 
 In come fetches; out comes one Faust message per fetch and partition, whose value is a `Batch`. Offsets in the group
-are a hint for lag tools; positions are the host's. What can fail: records lost to retention, a group instance that is
+are a hint for lag tools; positions are the host's. What can fail: records that are lost, a group instance that is
 used twice, missing authorisation, workers of another version: all fail-stop. Brokers that are away are waited for.
 """
 
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import aiokafka
 from aiokafka import TopicPartition
@@ -204,7 +204,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def _refused(self, error: ClientError) -> dict[TP, list[Any]]:
         match error:
             case OffsetOutOfRangeError():
-                _lost_records(error)
+                fail_stop(lost_records(error), "reading")
             case NoOffsetForPartitionError():
                 return {}  # found before the first seek
             case GroupAuthorizationFailedError() | TopicAuthorizationFailedError() | CorruptRecordException():
@@ -309,12 +309,14 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         """The host has its own watchdog."""
 
 
-def _lost_records(error: OffsetOutOfRangeError) -> NoReturn:
+def lost_records(error: OffsetOutOfRangeError) -> FailStop:
+    """Why a running worker cannot read on."""
     lost = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
     text = (
-        f"{lost}: the records to read next are not in the topic; retention deleted them or it was made anew: {REMEDY}"
+        f"{lost}: the records to read next are not in the topic; retention deleted them, the topic was made anew, or "
+        f"an unclean leader election lost them: {REMEDY}"
     )
-    fail_stop(FailStop(text), "reading")
+    return FailStop(text)
 
 
 class BatchConsumer(faust_kafka.Consumer):

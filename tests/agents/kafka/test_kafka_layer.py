@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import ProducerFenced
+from aiokafka.errors import OffsetOutOfRangeError, ProducerFenced
 from faust.types.tuples import TP
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +18,7 @@ from shoal.agents.kafka.idleness import Idleness
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
+from shoal.agents.kafka.transport import lost_records
 from shoal.agents.worker.app import make_app
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import check_position
@@ -115,6 +116,13 @@ def test_missing_records_end_the_worker(position: int, message: str) -> None:
         check_position(TP("events", 0), position, (10, 20))
     check_position(TP("events", 0), 10, (10, 20))
     check_position(TP("events", 0), 20, (10, 20))
+
+
+def test_records_that_an_election_lost_under_a_running_worker_are_explained_by_it() -> None:
+    stop = lost_records(OffsetOutOfRangeError({TP0: 24}))
+    assert str(stop).startswith("events[0] at offset 24: the records to read next are not in the topic; ")
+    for cause in ("retention deleted them", "made anew", "an unclean leader election lost them"):
+        assert cause in str(stop)
 
 
 def test_transactional_ids_and_changelogs_are_pure_functions_of_the_place() -> None:
