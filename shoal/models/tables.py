@@ -7,17 +7,7 @@ privacy are exact text, times are ISO 8601 text in UTC, so that both databases k
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Dialect,
-    ForeignKeyConstraint,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-    TypeDecorator,
-)
+import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from shoal.models.exact import exact_text
@@ -35,16 +25,16 @@ NAMES = {
 }
 
 
-class Exact(TypeDecorator[Fraction]):
+class Exact(sa.TypeDecorator[Fraction]):
     """A fraction kept as exact text; a float would round what is charged."""
 
-    impl = String
+    impl = sa.String
     cache_ok = True
 
-    def process_bind_param(self, value: Fraction | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Fraction | None, dialect: sa.Dialect) -> str | None:
         return None if value is None else exact_text(value)
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> Fraction | None:
+    def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> Fraction | None:
         return None if value is None else Fraction(value)
 
 
@@ -62,31 +52,31 @@ def unescape(text: str) -> str:
     return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
 
 
-class Label(TypeDecorator[str]):
+class Label(sa.TypeDecorator[str]):
     """Text out of events, escaped."""
 
-    impl = String
+    impl = sa.String
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         return None if value is None else escape(value)
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
+    def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> str | None:
         return None if value is None else unescape(value)
 
 
 class Table(DeclarativeBase):
     """Base of all tables; constraints are named so that a migration can drop them."""
 
-    metadata = MetaData(naming_convention=NAMES)
-    type_annotation_map = {Fraction: Exact, bytes: LargeBinary}
+    metadata = sa.MetaData(naming_convention=NAMES)
+    type_annotation_map = {Fraction: Exact, bytes: sa.LargeBinary}
 
 
 class Log(Table):
     """The log itself, in one row, with the random id to which a key file is bound."""
 
     __tablename__ = "log"
-    __table_args__ = (CheckConstraint("one = 1", name="one"),)
+    __table_args__ = (sa.CheckConstraint("one = 1", name="one"),)
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     id: Mapped[str]
@@ -97,7 +87,7 @@ class Budget(Table):
     """The budget of the population, in one row, from the first registration on."""
 
     __tablename__ = "budget"
-    __table_args__ = (CheckConstraint("one = 1", name="one"),)
+    __table_args__ = (sa.CheckConstraint("one = 1", name="one"),)
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     epsilon: Mapped[Fraction]
@@ -120,13 +110,13 @@ class MetricVersion(Table):
     """One version of one metric of one app: its parameters, its key and what it is charged, once and for good."""
 
     __tablename__ = "metric_version"
-    __table_args__ = (CheckConstraint("state IN ('active', 'retired', 'ended')", name="state"),)
+    __table_args__ = (sa.CheckConstraint("state IN ('active', 'retired', 'ended')", name="state"),)
 
     app: Mapped[str] = mapped_column(primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     digest: Mapped[str]
-    parameters: Mapped[str] = mapped_column(Text)
+    parameters: Mapped[str] = mapped_column(sa.Text)
     key_fingerprint: Mapped[str]
     epsilon: Mapped[Fraction]
     delta: Mapped[Fraction]
@@ -150,26 +140,27 @@ class PartitionCount(Table):
     partitions: Mapped[int]
 
 
-def _of_a_version() -> ForeignKeyConstraint:
+def _of_a_version() -> sa.ForeignKeyConstraint:
     names = ["app", "metric", "version"]
-    return ForeignKeyConstraint(names, [f"metric_version.{name}" for name in names])
+    return sa.ForeignKeyConstraint(names, [f"metric_version.{name}" for name in names])
 
 
 class Owner(Table):
     """The one process that may add to a version's stream, and how much of it the log has; one row per version."""
 
     __tablename__ = "owner"
-    __table_args__ = (_of_a_version(), CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))
+    __table_args__ = (_of_a_version(), sa.CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))
 
     app: Mapped[str] = mapped_column(primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     kind: Mapped[str]
     run: Mapped[str]  # the file run's id; '' where it is nobody's, or the workers'
-    releases: Mapped[int] = mapped_column(BigInteger)  # the number of rows that must be there, whatever else was lost
-    activations: Mapped[int] = mapped_column(BigInteger)
+    # The numbers of rows that must be there, whatever else was lost.
+    releases: Mapped[int] = mapped_column(sa.BigInteger)
+    activations: Mapped[int] = mapped_column(sa.BigInteger)
     # The contributions partitions that have made again what the log had when workers took over, as JSON; or "all".
-    made_again: Mapped[str] = mapped_column(Text)
+    made_again: Mapped[str] = mapped_column(sa.Text)
 
 
 class Release(Table):
@@ -180,12 +171,12 @@ class Release(Table):
 
     app: Mapped[str] = mapped_column(primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     group: Mapped[str] = mapped_column(Label, primary_key=True)
-    seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     id: Mapped[str] = mapped_column(Label)
     at: Mapped[str]
-    body: Mapped[str] = mapped_column(Text)
+    body: Mapped[str] = mapped_column(sa.Text)
     previous_hash: Mapped[bytes]
     hash: Mapped[bytes]
 
@@ -198,9 +189,9 @@ class Activation(Table):
 
     app: Mapped[str] = mapped_column(primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     group: Mapped[str] = mapped_column(Label, primary_key=True)
     level: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     at: Mapped[str]
     prior: Mapped[str]
-    body: Mapped[str] = mapped_column(Text)
+    body: Mapped[str] = mapped_column(sa.Text)

@@ -15,18 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from aiokafka import errors
 from aiokafka.conn import create_conn
-from aiokafka.errors import (
-    ClusterAuthorizationFailedError,
-    GroupAuthorizationFailedError,
-    IllegalOperation,
-    IllegalSaslStateError,
-    InvalidTimestampError,
-    SaslAuthenticationFailed,
-    TopicAuthorizationFailedError,
-    TransactionalIdAuthorizationFailed,
-    UnsupportedSaslMechanismError,
-)
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -41,28 +31,28 @@ CERTIFICATE_ALERT = re.compile(r"alert[ _]((?:\w+[ _])?certificate(?:[ _]\w+)?|u
 def explain(error: BaseException) -> str | None:
     """What a client's error means to the operator."""
     match error:
-        case GroupAuthorizationFailedError():
+        case errors.GroupAuthorizationFailedError():
             return f"Kafka denies Read on group {_names(error)}; grant it with kafka-acls"
-        case TopicAuthorizationFailedError():
+        case errors.TopicAuthorizationFailedError():
             return f"Kafka denies Read or Write on topic {_names(error)}; `shoal check` says which, grant it"
-        case TransactionalIdAuthorizationFailed():
+        case errors.TransactionalIdAuthorizationFailed():
             return f"Kafka denies Write on transactional id {_names(error)}; grant it with kafka-acls"
-        case ClusterAuthorizationFailedError():
+        case errors.ClusterAuthorizationFailedError():
             return "Kafka denies an operation on the cluster; `shoal check` says what a worker needs"
-        case SaslAuthenticationFailed():
+        case errors.SaslAuthenticationFailed():
             return "Kafka refuses user or password; correct [kafka] sasl_username or the content of sasl_password_file"
-        case InvalidTimestampError():
+        case errors.InvalidTimestampError():
             return (
                 f"this host's clock is ahead of the broker's by more than an hour, or by more than the topic's "
                 f"message.timestamp.after.max.ms: it shows {_now()}; set it right, and start the worker again; nothing "
                 "is lost"
             )
-        case IllegalOperation():
+        case errors.IllegalOperation():
             return "the transaction was refused; `shoal check` says which rights are missing"
     return None
 
 
-def refusal_of(producer: Any, error: IllegalOperation) -> Exception:
+def refusal_of(producer: Any, error: errors.IllegalOperation) -> Exception:
     """Why a transaction cannot be written to any more: the broker's refusal, which aiokafka keeps to itself.
 
     It notes the refusal with the transaction, and says of everything after it that there is no transaction.
@@ -108,13 +98,13 @@ async def _reason(settings: KafkaSettings, host: str, port: int) -> str | None:
         await _converse(settings, host, port)
     except ssl.SSLCertVerificationError as error:
         return _certificate(settings, error)
-    except SaslAuthenticationFailed:
+    except errors.SaslAuthenticationFailed:
         user = settings.client.get("sasl_plain_username")
         return (
             f"the broker refuses user {user}: wrong password, or no such user; correct [kafka] sasl_username or the "
             "content of sasl_password_file"
         )
-    except (UnsupportedSaslMechanismError, IllegalSaslStateError) as error:
+    except (errors.UnsupportedSaslMechanismError, errors.IllegalSaslStateError) as error:
         return _sasl(settings, error)
     except (OSError, ClientError) as error:
         if (refusal := _client_certificate(error)) is not None:
@@ -147,7 +137,7 @@ def _certificate(settings: KafkaSettings, error: ssl.SSLCertVerificationError) -
 
 
 def _sasl(settings: KafkaSettings, error: ClientError) -> str:
-    if isinstance(error, UnsupportedSaslMechanismError):
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
         mechanism = settings.client.get("sasl_mechanism")
         return f"the broker does not offer {mechanism}; correct [kafka] sasl_mechanism"
     return "the broker asks for no password there; correct [kafka] security_protocol, or the port"

@@ -8,13 +8,7 @@ import contextlib
 import time
 
 import structlog
-from aiokafka.errors import (
-    BrokerNotAvailableError,
-    ConcurrentTransactions,
-    KafkaTimeoutError,
-    ReplicaNotAvailableError,
-    TransactionCoordinatorFenced,
-)
+from aiokafka import errors
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka.settings import KafkaSettings
@@ -28,11 +22,11 @@ RETRY_AFTER = 0.5
 FIRST_DELAY, LAST_DELAY = 0.2, 5.0
 # Kafka calls these retriable, aiokafka does not.
 ALSO_PASSING = (
-    BrokerNotAvailableError,
-    ConcurrentTransactions,
-    KafkaTimeoutError,
-    ReplicaNotAvailableError,
-    TransactionCoordinatorFenced,
+    errors.BrokerNotAvailableError,
+    errors.ConcurrentTransactions,
+    errors.KafkaTimeoutError,
+    errors.ReplicaNotAvailableError,
+    errors.TransactionCoordinatorFenced,
 )
 
 

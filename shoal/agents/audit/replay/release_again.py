@@ -4,16 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from shoal.agents.audit.log import Group
+from shoal.agents.audit.replay import matching
 from shoal.agents.audit.replay.against_log import Logged
-from shoal.agents.audit.replay.matching import (
-    AHEAD,
-    ActivationMatcher,
-    ExpectedRecord,
-    FoundRecord,
-    Matcher,
-    ReleaseMatcher,
-    name_of,
-)
 from shoal.models.records import Message
 from shoal.stream.release import ReleasePartition
 
@@ -27,8 +19,8 @@ class ReleaseAgain:
         self,
         machine: ReleasePartition,
         versions: dict[str, int],
-        releases: tuple[ReleaseMatcher, Batches],
-        activations: tuple[ActivationMatcher, Batches],
+        releases: tuple[matching.ReleaseMatcher, Batches],
+        activations: tuple[matching.ActivationMatcher, Batches],
         logged: Logged,
         written: int,
     ) -> None:
@@ -49,7 +41,7 @@ class ReleaseAgain:
         # A message and what it released at once are one transaction; ticks that it closed may be in the next ones.
         self._required = self.machine.published_count
         while self.machine.pending():
-            self.machine.work(lambda: self.machine.backlog >= AHEAD)
+            self.machine.work(lambda: self.machine.backlog >= matching.AHEAD)
             if self.machine.pending():
                 await self.compare()
 
@@ -58,7 +50,7 @@ class ReleaseAgain:
         made = self.machine.take()
         if made is not None:
             self.releases.expect(
-                ExpectedRecord(
+                matching.ExpectedRecord(
                     (Group(release.metric, self._versions[release.metric], release.group), release.seq),
                     release.record_key,
                     release.value,
@@ -66,15 +58,15 @@ class ReleaseAgain:
                 for release in made.releases
             )
             self.activations.expect(
-                ExpectedRecord(name, release.record_key, release.value)
+                matching.ExpectedRecord(name, release.record_key, release.value)
                 for release in made.activations
-                if (name := name_of(release.value, "level")) is not None
+                if (name := matching.name_of(release.value, "level")) is not None
             )
         await self._match(self.releases, self._releases_in_topic)
         await self._match(self.activations, self._activations_in_topic)
         self._compare_log()
 
-    async def _match(self, matcher: Matcher, topic: Batches) -> None:
+    async def _match(self, matcher: matching.Matcher, topic: Batches) -> None:
         matcher.settle()
         while matcher.hungry:
             records = await anext(topic, None)
@@ -98,7 +90,7 @@ class ReleaseAgain:
             self._logged.activations([expected], must=offset is not None and offset < self._written)
 
 
-async def _settle(matcher: Matcher, topic: Batches) -> None:
+async def _settle(matcher: matching.Matcher, topic: Batches) -> None:
     """Read on in the topic, as far as it is compared."""
     matcher.settle(complete=True)
     while not matcher.over and (records := await anext(topic, None)) is not None:
@@ -106,5 +98,5 @@ async def _settle(matcher: Matcher, topic: Batches) -> None:
         matcher.settle(complete=True)
 
 
-def _found(record: Any) -> FoundRecord:
-    return FoundRecord(record.offset, record.key, record.value, record.headers)
+def _found(record: Any) -> matching.FoundRecord:
+    return matching.FoundRecord(record.offset, record.key, record.value, record.headers)
