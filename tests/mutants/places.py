@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 PRIVACY = "privacy/test_slots.py::"
 FILE_RUN = PRIVACY + "test_in_a_file_run_a_unit_moves_no_more_than_it_may"
+ALL_IT_HAS = PRIVACY + "test_a_unit_in_more_slots_and_cells_than_count_spends_all_it_has"
 STREAM = "stream/test_slots.py::"
 RULES = STREAM + "test_caps_hold_for_units_slots_and_cells_whatever_happens_to_the_worker"
 
@@ -83,16 +84,16 @@ MUTANTS = (
         old="part = replace(whole, epsilon=whole.epsilon / divisor, delta=whole.delta / divisor, dropped=dropped)",
         new="part = replace(whole, delta=whole.delta / divisor, dropped=dropped)",
         breach="a unit in K cells loses K times the slot's epsilon",
-        tests=(FILE_RUN,),
+        tests=(ALL_IT_HAS,),
     ),
     Mutant(
         name="who is left out counts",
         family="places",
         file="mechanisms/slot/statistic.py",
         old="users = [samples for user, samples in members.items() if user not in out]",
-        new="users = list(members.values())",
+        new="users = list(members.values() if cell in allotment.divisors else ())",
         breach="a unit moves cells that it was left out of, and that had no share of epsilon for it",
-        tests=(FILE_RUN,),
+        tests=(ALL_IT_HAS,),
     ),
     Mutant(
         name="another slot, the same noise",

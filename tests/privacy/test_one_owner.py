@@ -30,11 +30,12 @@ from tests.support.streams import (
     event,
     home_of,
     of_one_stream,
+    small_chunks,
 )
 
 METRICS = {"groups": GROUPS, "cells": CELLS, "plain": MEAN, "often": OFTEN}
 
-
+__all__ = ["small_chunks"]  # a fixture
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
 

@@ -21,8 +21,10 @@ from tests.support.streams import (
     app_of,
     home_of,
     of_one_stream,
+    small_chunks,
 )
 
+__all__ = ["small_chunks"]  # a fixture
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
 

@@ -5,15 +5,17 @@ share of epsilon of its own. Late events, idle partitions that wake, crashes, ca
 """
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
-from tests.privacy.observing import Neighbours, WatchedCluster, neighbours, raws
+from tests.privacy.observing import Neighbours, Row, WatchedCluster, neighbours, raws
 from tests.stream.simulation import config, run_file
 from tests.support.effort import examples
 
@@ -79,6 +81,18 @@ def test_nor_where_partitions_fall_idle_and_wake_too_late(cfg, pair, which, sour
     pair = of_one_unit(pair, PERIODS[cfg.metric[0].unit], which)
     first, second = (run_cluster(cfg, rows, sources, schedule) for rows in (pair.first, pair.second))
     assert spent(first, second) <= most(cfg)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_unit_in_more_slots_and_cells_than_count_spends_all_it_has(kind: dict[str, Any]) -> None:
+    # given somebody with a value in every slot and cell, and in each cell somebody else
+    first = [Row(user, "0", time, cell) for time in range(0, 100, 5) for cell in "abcd" for user in ("u", f"of {cell}")]
+    second = [replace(row, number="1") if row.user == "u" else row for row in first]
+    cfg = config(SLOT | kind, idle_after="1s")
+    pair = of_one_unit(Neighbours("u", tuple(first), tuple(second)), PERIODS[cfg.metric[0].unit], 1)
+    # then what moves when a unit's values do has all of its epsilon, and no more
+    moved = spent(run_file(cfg, raws(pair.first)), run_file(cfg, raws(pair.second)))
+    assert most(cfg) / (1 + Fraction(1, 10**9)) < moved <= most(cfg)
 
 
 def run_cluster(cfg: Config, rows: Any, sources: int, schedule: Any) -> list[bytes]:

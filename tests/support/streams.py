@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.continuation import Continuation
@@ -26,6 +27,7 @@ from shoal.agents.worker.stages import Stages
 from shoal.mechanisms.noise.keyed import derive
 from shoal.models.records import record_key
 from shoal.models.times import iso
+from shoal.stream import file_run
 from shoal.stream.file_run import FileRun, Line, Output
 from shoal.stream.machine import Outbox, StagePartition
 from shoal.stream.partitioning import PARTITIONERS
@@ -59,6 +61,12 @@ FULL = MEAN.replace('"naive"', '"full"').replace(
     "epsilon = 1\nmax_contributions = 5", "epsilon = 400\nmax_contributions = 8"
 )
 FULL = FULL.replace("users = 10", 'users = 4\nfailure = "0.5"')
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file run appends to the audit log after every second record."""
+    monkeypatch.setattr(file_run, "CHUNK", 2)
 
 
 def event(user: str, value: float, time: int, group: str = "a") -> bytes:

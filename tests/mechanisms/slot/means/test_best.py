@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
@@ -154,6 +154,7 @@ def test_ties_go_to_the_first_whatever_the_last_digits_say(monkeypatch: pytest.M
 
 @few
 @given(cells(), st.sampled_from(CAPS), EPSILONS)
+@example([[STEPS] * 50] * 20, "optimal", Fraction(10))  # the choice would be another one of fewer samples
 def test_the_choice_has_all_of_epsilon_and_is_named(users: list[list[int]], cap: Cap, epsilon: Fraction) -> None:
     of = parameters(cap=cap, epsilon=epsilon)
     choice = best.chosen([len(user) for user in users], of)
