@@ -22,6 +22,7 @@ from shoal.models.config.durations import format_duration
 from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
 from shoal.models.config.metric import MetricSection
 from shoal.models.exact import exact_text
+from shoal.models.predicates import Predicate
 
 TEMPLATE = Path(__file__).with_name("configuration.md.in")
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -44,6 +45,7 @@ TYPES = {
     Fraction: "number",
     DecaySection: "table",
     CellSection: "table",
+    Predicate: "predicate",
 }
 
 

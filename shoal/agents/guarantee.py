@@ -73,7 +73,7 @@ def together(config: Config, charged: Loss) -> str:
         return f"{_public(metrics)} The metrics are counts, which use no values."
     done = "What an event says" if unit.is_event else "What a person did"
     return " ".join([
-        f"{done} is protected ({_fields(path for metric in metrics for path in metric.values)}).",
+        f"{done} is protected ({_fields(path for metric in metrics for path in metric.value_fields)}).",
         _public(metrics),
         *_seen(unit, total, len(metrics)),
         *_again(unit, total, metrics),

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import orjson
 
 from shoal.models.config.reading import FIRST
+from shoal.models.predicates import KINDS, Predicate
 from shoal.models.times import time_of_field_text, time_of_number, time_of_text, time_since_epoch
 
 MAX_NAME_BYTES = 256
@@ -120,6 +121,36 @@ def getter(path: str) -> Callable[[dict[str, Any]], Any]:
         return field
 
     return nested
+
+
+def value_getters(value: str | Predicate | tuple[str, ...]) -> list[Callable[[dict[str, Any]], Any]]:
+    """The functions that find a metric's values, one for each coordinate, in an event."""
+    if isinstance(value, Predicate):
+        return [_truth(value)]
+    return list(map(getter, (value,) if isinstance(value, str) else value))
+
+
+def _truth(predicate: Predicate) -> Callable[[dict[str, Any]], Any]:
+    """The function that finds 1 or 0; for a faulty field MISSING or None, which are no numbers.
+
+    >>> value = _truth(Predicate.of("amount > 100 and not country == 'CH'"))
+    >>> value({"amount": 120.5, "country": "DE"}), value({"amount": 99, "country": "DE"})
+    (1, 0)
+    >>> value({"amount": "120", "country": "CH"}) is None, value({"amount": 1}) is MISSING
+    (True, True)
+    """
+    holds, fields = predicate.test, [(getter(path), KINDS[kind]) for path, kind in predicate.kinds]
+
+    def value_of(event: dict[str, Any]) -> Any:
+        values = []
+        for get, types in fields:
+            value = get(event)
+            if value.__class__ not in types:
+                return MISSING if value is MISSING else None
+            values.append(value)
+        return 1 if holds(values) else 0
+
+    return value_of
 
 
 def exact_field(raw: bytes, path: str) -> Any:

@@ -14,6 +14,7 @@ from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
+from shoal.models.predicates import Predicate
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
 # foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
@@ -60,6 +61,8 @@ def canonical(metric: MetricSection) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
+    if isinstance(value, Predicate):
+        return {"predicate": value.text, "fields": list(value.fields)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if isinstance(value, DecaySection | CellSection):

@@ -17,7 +17,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
 from shoal.models.digests import parameters_digest
-from shoal.models.events import getter, read_value
+from shoal.models.events import getter, read_value, value_getters
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
@@ -188,11 +188,11 @@ def _reading(
 
     Several coordinates are clipped and packed where they are found, so that they take the way of a single value.
     """
-    if not section.values:
+    if section.value is None:
         return int, lambda event: 0
     if mechanism.packing is None:
-        return mechanism.grids[0].clip, getter(section.values[0])
-    quantize, coordinates = mechanism.quantize, [getter(path) for path in section.values]
+        return mechanism.grids[0].clip, value_getters(section.value)[0]
+    quantize, coordinates = mechanism.quantize, value_getters(section.value)
 
     def packed(event: dict[str, Any]) -> int:
         return quantize([read_value(get(event)) for get in coordinates])

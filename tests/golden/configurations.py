@@ -208,4 +208,12 @@ READINGS = (
     ), ODD, in_full=True, reading=2),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS)
+PREDICATES = (
+    Case("predicates", (
+        stepped("large", "sum", WINDOW, value="x > 50 and not z.w <= 0.5", range=None, group="g"),
+        mean("share", "naive", value="x >= y or x == 47.5", range=None),
+        slotted("near", value="-20 < y and y < 20", range=None),
+    ), QUIET),
+)  # fmt: skip
+
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES)

@@ -232,7 +232,8 @@ def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVe
     for parameters in map(orjson.loads, texts.values()):
         topic = parameters.get("topic")
         value = parameters.get("value")
-        values += [(topic, path) for path in (value if isinstance(value, list) else [value]) if isinstance(path, str)]
+        fields = value["fields"] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        values += [(topic, path) for path in fields if isinstance(path, str)]
         pattern = [parameters.get(role) for role in ("user", "time", "group")]
         pattern += [(parameters.get("cell") or {}).get(role) for role in ("lat", "lon")]
         patterns += [(topic, path) for path in pattern if isinstance(path, str)]

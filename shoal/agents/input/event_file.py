@@ -52,7 +52,7 @@ class EventFile:
         self.source = content or path
         self._named, self._delimiter = _named(path)
         self._metrics = config.metrics_of(topic)
-        self._numeric = {path for metric in self._metrics for path in (*metric.values, metric.time) if path}
+        self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
         self._hash = sha256()
         self.count = 0
         self.places = "line"  # what `numbered` counts
@@ -172,7 +172,7 @@ def _replaced(text: str) -> str:
 
 def _fields(metric: MetricSection) -> set[str]:
     """The fields without which a metric can use no event."""
-    return {*metric.values, *metric.paths().values()}
+    return {*metric.value_fields, *metric.paths().values()}
 
 
 def _named(path: str) -> tuple[FileForm | None, str]:

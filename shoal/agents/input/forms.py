@@ -11,6 +11,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import NEWEST
 from shoal.models.events import MISSING, Refused, getter, parse
 from shoal.models.numerals import json_number
+from shoal.models.predicates import KINDS, Predicate
 from shoal.stream.survey import Trouble
 
 WHOLE = {
@@ -55,9 +56,12 @@ def describe(trouble: Trouble) -> str:
     except Refused:
         return "by the first reading, which this registered version keeps, it is no JSON: raise the metric's version"
     kind, _, role = trouble.reason.partition("-")
-    path, value = _field(trouble.metric.section, role, event)
+    section = trouble.metric.section
+    path, value = _field(section, role, event)
     if kind == "no":
         return f"there is no field {path!r}"
+    if role == "value" and isinstance(section.value, Predicate):
+        return f"field {path!r} is no {dict(section.value.kinds)[path]}, which the predicate {section.value.text} needs"
     return f"field {path!r} is {_form(value, role)}"
 
 
@@ -73,8 +77,13 @@ def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[st
     """The field of the role, and what it holds; of several the first that is at fault."""
     paths = {"lat": "latitude", "lon": "longitude"}
     if role == "value":
-        fields = [(path, getter(path)(event)) for path in section.values]
-        faulty = [field for field in fields if type(field[1]) not in (int, float)]
+        kinds = (
+            section.value.kinds
+            if isinstance(section.value, Predicate)
+            else [(path, "number") for path in section.values]
+        )
+        fields = [(path, getter(path)(event)) for path, _ in kinds]
+        faulty = [field for field, (_, kind) in zip(fields, kinds, strict=True) if type(field[1]) not in KINDS[kind]]
         return (faulty or fields or [("", MISSING)])[0]
     path = section.paths().get(paths.get(role, role), role)
     return path, getter(path)(event)

@@ -20,7 +20,7 @@ from shoal.models.cells import cell_reader
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.events import Refused, getter, parse, read_user, read_value
+from shoal.models.events import Refused, getter, parse, read_user, read_value, value_getters
 from shoal.stream.event_time import EventClock
 from shoal.stream.survey import KEPT, Trouble
 from shoal.stream.topic import Metric, TopicPlan, clocks_of, plan_topic
@@ -68,7 +68,7 @@ class _Reader:
     def __init__(self, section: MetricSection) -> None:
         (clock,) = clocks_of((section,))
         self._section, self._event_clock = section, EventClock(clock)
-        self._get_user, self._get_values = getter(section.user), [getter(path) for path in section.values]
+        self._get_user, self._get_values = getter(section.user), value_getters(section.value or ())
         self._place_of = None
         if section.cell is not None or section.group is not None:
             self._place_of = cell_reader(section.cell, section.group, section.reading)

@@ -209,7 +209,7 @@ def _cross_checks(config: Config) -> Iterator[str]:
         users = sorted({metric.user for metric in metrics})
         if len(users) > 1:
             yield f"topic {topic!r}: users are {' and '.join(users)}; a topic is partitioned by one user field"
-        values = {path for metric in metrics for path in metric.values}
+        values = {path for metric in metrics for path in metric.value_fields}
         patterns = {path for metric in metrics for path in metric.paths().values()}
         for value in sorted(values):
             for pattern in sorted(patterns):

@@ -14,8 +14,10 @@ from shoal.models.config.per_coordinate import Range, for_each
 from shoal.models.config.reading import NEWEST
 from shoal.models.config.section import DAY, Duration, Exact, Section, positive_span
 from shoal.models.config.unit import Unit, parse_unit
+from shoal.models.predicates import Predicate, is_predicate
 
 NAME = r"[a-z0-9_-]+"
+TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
 
 
@@ -24,7 +26,7 @@ def _prior(value: Any) -> Any:
 
 
 # Keys with one value, or a list with one for each coordinate.
-Fields = Annotated[str | tuple[str, ...] | None, PlainValidator(per_coordinate.field_names)]
+Fields = Annotated[str | Predicate | tuple[str, ...] | None, PlainValidator(per_coordinate.field_names)]
 Ranges = Annotated[Range | tuple[Range, ...] | None, PlainValidator(per_coordinate.ranges)]
 Prior = Annotated[Fraction | tuple[Fraction, ...] | Literal["few-users"] | None, PlainValidator(_prior)]
 PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(per_coordinate.positive_numbers)]
@@ -37,7 +39,9 @@ class MetricSection(Section):
     topic: str = Field(..., pattern=r"^[a-zA-Z0-9._-]+$", description="the topic of events")
     user: str = Field(..., min_length=1, description="field with the user id; dots reach into nested objects")
     value: Fields = Field(
-        None, description="field with the value; a list of 2 to 8 fields: its coordinates; a count needs none"
+        None,
+        description="field with the value; a predicate, such as amount > 100: 1 where it holds, else 0; a list of 2 "
+        "to 8 fields: its coordinates; a count needs none",
     )
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
@@ -47,7 +51,8 @@ class MetricSection(Section):
         "slot-distribution",
     )
     range: Ranges = Field(
-        None, description="values are clipped to it; public; a list: one for each coordinate; a count needs none"
+        None,
+        description="values are clipped to it; public; a list: one for each coordinate; none for a count or predicate",
     )
     epsilon: Exact = Field(
         ..., description="the privacy loss of one unit in this metric, over everything it releases; 0 for a count"
@@ -144,8 +149,12 @@ class MetricSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, given: Any) -> Any:
-        """Complete the keys that a statistic has defaults for: a count needs no epsilon."""
-        return defaults_of(given.get("statistic")) | given if isinstance(given, dict) else given
+        """Complete the keys that a statistic, or a predicate, has defaults for: a count needs no epsilon."""
+        if not isinstance(given, dict):
+            return given
+        value = given.get("value")
+        truth = {"range": TRUTH} if isinstance(value, str) and is_predicate(value) else {}
+        return truth | defaults_of(given.get("statistic")) | given
 
     @field_validator("every", "step", "slot")
     @classmethod
@@ -184,6 +193,19 @@ class MetricSection(Section):
         if value in built:
             return value
         raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
+
+    @field_validator("range")
+    @classmethod
+    def _of_predicates(cls, value: Any, info: Any) -> Any:
+        if value != TRUTH and isinstance(info.data.get("value"), Predicate):
+            raise ValueError("must be [0, 1], or left out: a predicate is 1 where it holds and 0 where not")
+        return value
+
+    @model_validator(mode="after")
+    def _counts_all(self) -> "MetricSection":
+        if self.statistic == "count" and isinstance(self.value, Predicate):
+            raise ValueError("value of a count is no predicate, for a count is public; use statistic sum")
+        return self
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> "MetricSection":
@@ -242,8 +264,20 @@ class MetricSection(Section):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The fields with the coordinates."""
+        """The fields with the coordinates, or the predicate's text: what values are called."""
+        if isinstance(self.value, Predicate):
+            return (self.value.text,)
         return (self.value,) if isinstance(self.value, str) else self.value or ()
+
+    @property
+    def value_fields(self) -> tuple[str, ...]:
+        """The fields of the event that are protected."""
+        return self.value.fields if isinstance(self.value, Predicate) else self.values
+
+    @property
+    def numeric_fields(self) -> tuple[str, ...]:
+        """Those of them that hold numbers."""
+        return self.value.numbers if isinstance(self.value, Predicate) else self.values
 
     @property
     def ranges(self) -> tuple[Range, ...]:

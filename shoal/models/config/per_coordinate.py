@@ -8,24 +8,27 @@ from itertools import combinations
 from typing import Any, TypeVar, cast
 
 from shoal.models.exact import exact_number
+from shoal.models.predicates import Predicate, is_predicate
 
 MOST = 8
 Range = tuple[Fraction, Fraction]
 One = TypeVar("One")
 
 
-def field_names(value: Any) -> str | tuple[str, ...]:
-    """A field of the event, or several.
+def field_names(value: Any) -> str | Predicate | tuple[str, ...]:
+    """A field of the event, a predicate of its fields, or several fields.
 
-    >>> field_names("x"), field_names(["x", "y"])
-    ('x', ('x', 'y'))
+    >>> field_names("x"), field_names("x>1").text, field_names(["x", "y"])
+    ('x', 'x > 1', ('x', 'y'))
     """
     if isinstance(value, str) and value:
-        return value
+        return Predicate.of(value) if is_predicate(value) else value
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name for name in value):
         raise ValueError("must be the name of a field, or a list of names")
     if not 2 <= len(value) <= MOST:
         raise ValueError(f"must be one name as text, or a list of 2 to {MOST} names")
+    if any(map(is_predicate, value)):
+        raise ValueError("has a predicate beside other values; use a metric for each")
     for field, other in combinations(value, 2):
         if overlap(field, other):
             raise ValueError(f"has {field!r} and {other!r}, of which one is or holds the other; name each field once")

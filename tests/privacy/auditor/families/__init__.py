@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from tests.privacy.auditor.families import full, means, restarts, sharp, slots, sums, variances
+from tests.privacy.auditor.families import full, means, predicates, restarts, sharp, slots, sums, variances
 from tests.privacy.auditor.streams import Case
 
 FAMILIES: dict[str, Callable[[random.Random], Case]] = {
@@ -14,6 +14,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "slots": slots.draw,
     "restarts": restarts.draw,
     "variances": variances.draw,
+    "predicates": predicates.draw,
 }
 
 
