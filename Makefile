@@ -78,24 +78,21 @@ doctest: install
 
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
-	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --include='shoal/mechanisms/*,shoal/models/*' --fail-under=100
-	$(BIN)/coverage report --include='shoal/stream/*' --fail-under=95
-	$(BIN)/coverage report --include='shoal/agents/*' --fail-under=90
+	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
+	SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
+	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
 # and so do the brokers and tables that its tests share; the longest stories come first.
 PYTEST := -m pytest --quiet --dist=loadfile
-COVERED := $(BIN)/coverage run $(PYTEST)
+COVERAGE := $(CURDIR)/.coverage
 WITH_BROKERS := tests/kafka tests/agents tests/cli tests/test_releases_page.py
 
 test-stories:
-	@$(COVERED) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
+	@$(BIN)/python $(PYTEST) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
 
 test-laws:
-	@nice -n 10 $(COVERED) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
+	@nice -n 10 $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
 		| sed -u 's/^/others:  /'
 
 QUICK_EFFORT := 0.2
@@ -172,4 +169,4 @@ lock:
 	$(MAKE) install
 
 clean:
-	rm -rf .venv build dist *.egg-info .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long
+	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long

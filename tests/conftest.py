@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.support import nursery
-from tests.support.coverage_scope import Scope
-from tests.support.effort import tries
-from tests.support.kafka import Kafka
-from tests.support.postgres import Postgres
+from tests.support import coverage
+
+coverage.measure()  # before any module of shoal is imported
+
+from tests.support import nursery  # noqa: E402
+from tests.support.effort import tries  # noqa: E402
+from tests.support.kafka import Kafka  # noqa: E402
+from tests.support.postgres import Postgres  # noqa: E402
 
 # Derandomised: a run in CI is the run at the desk. No deadline: the machine may be busy, and that is no fault.
 settings.register_profile("shoal", derandomize=True, deadline=None, max_examples=tries(40))
@@ -34,13 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kafka")
         if item.get_closest_marker("kafka") and not {*WITH_BROKERS, HERE / "long"}.intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
-
-
-scope = Scope()
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    scope.enter(item.path)
 
 
 def pytest_sessionfinish() -> None:

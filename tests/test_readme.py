@@ -42,9 +42,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def sh(commands: str, folder: Path) -> str:
-    """What the commands print, without the coverage of their code, which other tests measure."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE_")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    """What the commands print."""
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         ["sh", "-e"], input=commands, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

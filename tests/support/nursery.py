@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tests.support.coverage_scope import ENVIRONMENT
+from tests.support import coverage
 
 ROOT = Path(__file__).parents[2]
 SHOAL = "shoal.agents.cli.entry"
@@ -91,8 +91,9 @@ class Nursery:
             listener.bind(self.address)
             listener.listen()
             command = [sys.executable, "-m", "tests.support.nursery", str(listener.fileno())]
+            environment = os.environ | coverage.ENVIRONMENT
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT, env=os.environ | ENVIRONMENT
+                command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], cwd=ROOT, env=environment
             )
 
     def close(self) -> None:
@@ -175,6 +176,7 @@ def _become(request: dict[str, Any], outputs: Sequence[int]) -> str:
 
 
 if __name__ == "__main__":
+    coverage.measure()
     for _module in (SHOAL, "shoal.agents.cli.main"):  # of which the second takes so long
         importlib.import_module(_module)
     with socket.socket(fileno=int(sys.argv[1])) as _listener:
