@@ -21,6 +21,7 @@ import slipcover
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "shoal"
 _VARIABLE = "SHOAL_TEST_COVERAGE"  # names the folder to write to
+NEVER = 1 << 30  # times that a probe is passed in vain, after which functions of a running process would be exchanged
 EXCLUDED = ["@overload", r"^\s*\.\.\.$", r": \.\.\.$"]  # beside SlipCover's own: `pragma: no cover` and TYPE_CHECKING
 
 # What the nursery needs, so that its processes are measured; a process of pytest-xdist hands it on to nobody else.
@@ -37,7 +38,7 @@ def measure() -> None:
     """
     if not _folder:
         return
-    probes = slipcover.Slipcover(branch=True, exclude_lines=[])
+    probes = slipcover.Slipcover(branch=True, exclude_lines=[], d_miss_threshold=NEVER)
     slipcover.ImportManager(probes, slipcover.FileMatcher(sources=[PACKAGE])).__enter__()  # and it is never left
     write = _once(lambda: _write(probes, Path(_folder)))
     atexit.register(write)
