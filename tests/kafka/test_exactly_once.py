@@ -1,5 +1,6 @@
 """Whatever happens to workers, Kafka holds exactly what the events say: outputs, order, state and offsets."""
 
+import itertools
 import random
 import signal
 import threading
@@ -22,6 +23,18 @@ def toy(kafka: Kafka, sources: dict[str, int], partitions: int = 8, **settings: 
 def feed(app: Toy, events: int, pause: float, users: int = 5_000) -> threading.Thread:
     """Produce in the background, as the world does."""
     thread = threading.Thread(target=app.produce, args=(events,), kwargs={"users": users, "pause": pause})
+    thread.start()
+    return thread
+
+
+def feed_until(app: Toy, enough: threading.Event) -> threading.Thread:
+    """Produce in the background until there was enough, however slow the workers are."""
+
+    def produce() -> None:
+        for seed in itertools.takewhile(lambda _: not enough.is_set(), itertools.count(1)):
+            app.produce(4_000, users=5_000, seed=seed, pause=0.3)
+
+    thread = threading.Thread(target=produce, daemon=True)
     thread.start()
     return thread
 
@@ -52,12 +65,14 @@ def test_a_worker_frozen_before_its_commit_is_fenced(kafka: Kafka, tmp_path: Pat
     # given a worker that stops dead when all of a transaction is written and nothing of it is committed
     app = toy(kafka, {"clicks": 2}, partitions=2)
     flag = tmp_path / "freeze"
-    feeding = feed(app, events=60_000, pause=0.3)
+    enough = threading.Event()
+    feeding = feed_until(app, enough)
     with app.worker(tmp_path / "frozen.log", freeze=str(flag)) as frozen, app.worker(tmp_path / "heir.log") as heir:
         frozen.wait_owns(1)
         heir.wait_owns(1)
         time.sleep(1)
         flag.touch()
+        frozen.wait(lambda _: not flag.exists())
         # when another takes over its partitions, and it wakes up
         heir.wait_owns(4)
         time.sleep(0.5)
@@ -65,6 +80,7 @@ def test_a_worker_frozen_before_its_commit_is_fenced(kafka: Kafka, tmp_path: Pat
         # then it learns that it is fenced, and ends
         assert frozen.ends() == 1
         assert "fenced; another worker owns it now" in frozen.text
+        enough.set()
         feeding.join()
         app.wait_drained()
         heir.signal(signal.SIGTERM)
