@@ -95,7 +95,7 @@ test-laws:
 	@nice -n 10 $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
 		| sed -u 's/^/others:  /'
 
-QUICK_EFFORT := 0.2
+QUICK_EFFORT := 0.1
 
 # The tests of a folder, `make quick P=mechanisms/slot`, or all that need no broker, with little effort.
 quick: install

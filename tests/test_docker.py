@@ -48,6 +48,7 @@ def test_named_volumes_and_secrets_are_declared() -> None:
         assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_every_command_exists(name: str) -> None:
     command, config = OURS[name]["command"]

@@ -78,6 +78,7 @@ def test_the_configuration_is_that_of_the_examples() -> None:
     assert event == orjson.loads((ROOT / "examples" / "purchases.jsonl").read_bytes().splitlines()[0])
 
 
+@pytest.mark.slow
 def test_its_commands_for_a_file_run_and_print_what_it_shows(run: Run) -> None:
     # when the commands are run, then there are nine releases, and all of the last one but its noise is as shown
     shown, last = orjson.loads(block(EXAMPLES, "json", "noise_sd")), run.releases[-1]
@@ -92,6 +93,7 @@ def test_its_commands_for_a_file_run_and_print_what_it_shows(run: Run) -> None:
         sh(run.again, run.folder)
 
 
+@pytest.mark.slow
 def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     said = " ".join(EXAMPLES.split())
     shown = orjson.loads(block(EXAMPLES, "json", "noise_sd"))
@@ -129,6 +131,7 @@ def test_the_first_example_is_the_average_per_category_and_day() -> None:
     assert '**`statistic = "mean"` with `every` is different: it is the mean since the beginning**' in README
 
 
+@pytest.mark.slow
 def test_the_table_of_the_first_example_is_what_a_run_gives(checkout: Path) -> None:
     # when the commands are typed
     typed = block(README, "console", "shoal run").replace("$ . .venv/bin/activate\n", "")

@@ -142,6 +142,7 @@ def report_of(folder: Path) -> Report:
     return from_json(json.loads((folder / "places.json").read_text()))
 
 
+@pytest.mark.slow
 def test_a_run_writes_page_pictures_and_figures(quick: Path) -> None:
     for name in ("errors", "scaling"):
         assert (quick / f"images/places-{name}.png").stat().st_size > 20_000

@@ -67,6 +67,7 @@ def warnings(command: str, *arguments: str) -> list[str]:
     return [text for text in json.loads(done.stdout)["warnings"] if "only what `shoal run`" not in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "few users"])
 def test_noise_that_is_wider_than_the_range_is_told(folder: Path, family: str) -> None:
     # given an epsilon for which nobody has enough users

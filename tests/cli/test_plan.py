@@ -118,6 +118,7 @@ def test_the_noise_foretold_is_that_of_every_release(folder: Path, algorithm: st
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["naive", "sharp"])
 def test_the_noise_measured_over_many_keys_is_that_foretold(folder: Path, algorithm: str) -> None:
     horizon = '\nhorizon = "8d"' if algorithm == "sharp" else ""
@@ -141,6 +142,7 @@ def test_a_table_names_every_algorithm_and_nothing_is_written_or_needed(folder: 
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 160])
 def test_the_table_fits_the_terminal(folder: Path, columns: int) -> None:
     config = said(folder, {"epsilon = 1": "epsilon = 1e-9"})
@@ -173,6 +175,7 @@ def test_more_time_helps_users_who_have_not_given_what_may_count(folder: Path) -
     assert plan["recommended"]["max_contributions"] < 64
 
 
+@pytest.mark.slow
 def test_the_recommended_settings_are_better(folder: Path) -> None:
     options = ["--users", 20000, "--samples", 3, "--over", "365d", "--pattern", "skewed", "--spread", 0.2]
     config = said(folder, {"users = 40\n": "", '"naive"': '"sharp"', "max_contributions = 4": "max_contributions = 64"})
@@ -197,6 +200,7 @@ def test_the_recommended_settings_are_better(folder: Path) -> None:
     assert useful[1] > 0
 
 
+@pytest.mark.slow
 def test_several_values_groups_and_a_release_per_contribution(folder: Path) -> None:
     config = said(folder, {
         'value = "amount"': 'value = ["amount", "w"]', "range = [0, 10]": "range = [[0, 10], [-1, 1]]",
@@ -291,6 +295,7 @@ def test_values_beyond_all_numbers_count_as_the_end_of_the_range(folder: Path) -
     assert of(plan, "naive")["over_time"][-1]["bias"] == pytest.approx(0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_picture(folder: Path) -> None:
     second = METRIC.replace('"amount"\ntopic', '"other"\ntopic').replace("epsilon = 1", "epsilon = 1e-9")
     config = said(folder, {'every = "1d"': 'every = "contribution"'}, more=second)

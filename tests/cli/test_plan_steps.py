@@ -110,6 +110,7 @@ def test_the_noise_foretold_is_that_of_every_release(
         assert look["left_out"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "changes"),
     [
@@ -245,6 +246,7 @@ def others() -> str:
     return count + MEAN + tail + event + WINDOW + told + event.replace('"event"\n', '"plain"\n', 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 130])
 def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
     config = said(tmp_path, WINDOW + 'delta = "1e-6"\n', others=others())
@@ -256,6 +258,7 @@ def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
         assert words in result.stdout
 
 
+@pytest.mark.slow
 def test_metrics_of_all_kinds_are_planned_and_drawn_together(tmp_path: Path) -> None:
     config = said(tmp_path, WINDOW, others=others())
     result = shoal(config, *STATED, "--plot", tmp_path / "plan.png", "--json")
@@ -351,6 +354,7 @@ def test_a_file_says_who_contributes_when_and_that_it_is_not_private(tmp_path: P
     assert "41 users with 5.88 samples each over 12h, from the file" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "cap", "groups", "counted"),
     [

@@ -153,6 +153,7 @@ def way_of(ahead: SharpProspect) -> str:
     return "clipped" if beginning.firsts else "whole"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_sharp_is_foretold_within_a_tenth_however_it_begins(way: str) -> None:
     cap, users, samples, skewed, epsilon, ticks, spread = WAYS[way]

@@ -179,6 +179,7 @@ def test_error_bars_are_those_of_the_variance(capacity: int, unit_columns: bool)
 
 # Mean variance in units of what one release alone would have. The published root has 9.67, 19.66, 28.28; the one with
 # unit columns, from the matrix itself, 8.948 at 2**10.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bits", "unit_columns", "mean"), [(10, True, 8.83), (16, True, 18.40), (20, True, 26.73), (16, False, 19.66)]
 )
@@ -190,6 +191,7 @@ def test_mean_variance_is_that_of_the_best_known(bits: int, unit_columns: bool, 
     assert found / alone == pytest.approx(mean, rel=0.03)
 
 
+@pytest.mark.slow
 @both
 def test_measured_variance_is_the_closed_form(unit_columns: bool) -> None:
     """Monte Carlo over 100 epochs of 2**10 elements, within four standard errors."""

@@ -160,6 +160,7 @@ def test_all_windows_have_the_variance_they_should() -> None:
 SPANS = ((0, 5), (3, 10), (10, 11), (4, 25), (0, 113), (5, 112), (9, 12), (10, 113), (20, 21), (60, 113), (110, 111))
 
 
+@pytest.mark.slow
 def test_windows_of_a_running_sum_have_the_variance_of_the_draws_used() -> None:
     """Within a tree, from its border, and over several: by linear algebra."""
     sums, injected, unit = RunningSum(1, ONE), Injected(), 10**30
@@ -234,6 +235,7 @@ def test_a_decayed_sums_mean_variance_is_the_mean_of_its_variances(
 # ---------------------------------------------------------------- real noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [case for case in ALL if case.name not in {"all-windows-patent", "exponential-patent-fast"}]
 )

@@ -135,6 +135,7 @@ class TestNeighbours:
         return Pair(parameters, one, other, choices)
 
 
+@pytest.mark.slow
 def test_the_streams_of_these_tests_reach_every_case() -> None:
     found: Counter[str] = Counter()
     for parameters, each, choice in itertools.product(CASES, (1, 8, 64, 400), CHOSEN):
