@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.slot.bin_tree import prefix_variance
 from shoal.mechanisms.slot.means import clipping, levy, linear
 from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED, Quantile
 from tests.mechanisms.slot.cell_cases import STEPS, Watched, parameters
@@ -101,3 +102,12 @@ def test_the_laplace_mechanism_is_as_near_as_its_theorem_says() -> None:
         for delta in (0.5, 0.1, 0.001):
             beyond = math.floor(b * math.log(1 / delta)) + 1
             assert 2 * p**beyond / (1 + p) <= delta * (1 + 1 / b)
+
+
+def test_a_branching_of_17_is_best_where_it_may_be_any_number() -> None:
+    """Equal branching n has log K / log n levels, each with a part of epsilon and (n - 1) / 2 nodes of a prefix."""
+    variance = {n / 100: (n / 100 - 1) / math.log(n / 100) ** 3 for n in range(110, 10_000)}
+    assert min(variance, key=variance.__getitem__) == pytest.approx(16.8, abs=0.01)
+    # of whole numbers 17, and of equal shapes for a large power of it no other shares are better
+    assert min(range(2, 100), key=lambda n: variance[float(n)]) == 17
+    assert prefix_variance((17,) * 3) == pytest.approx(3**3 * 16)
