@@ -79,7 +79,7 @@ def together(config: Config, charged: Loss) -> str:
         *_again(unit, total, metrics),
         *_other_units(unit, metrics),
         f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses twice.",
-        f"The ledger then holds {_told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
+        f"The ledger then holds {told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
         "To raise the budget is an act of its own, and logged.",
     ])  # fmt: skip
 
@@ -100,7 +100,7 @@ def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
     further = f" and a further {_up(total.delta)}" if total.delta else ""
     yield (
         f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
-        f"the key by at most a factor of {_factor(total)}{further} ({_told(total)})."
+        f"the key by at most a factor of {_factor(total)}{further} ({told(total)})."
     )
     certain = _belief(total) > _ALMOST
     if certain or not total.delta:
@@ -115,7 +115,7 @@ def weakened(unit: Unit, before: Loss, after: Loss) -> str:
     'may then take it for 45.1 % likely instead of 23.2 %'
     """
     return (
-        f"the budget rises from {_told(before)} to {_told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
+        f"the budget rises from {told(before)} to {told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
         f"changes the probability of anything that can be seen by a factor of {_factor(after)} instead of "
         f"{_factor(before)}; who took something about it for 10 % likely may then take it for {_may_believe(after)} "
         f"instead of {_may_believe(before).removesuffix(' likely')}"
@@ -140,7 +140,7 @@ def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterato
     several = Loss(_SOME * total.epsilon, min(_SOME * total.delta, Fraction(1))) if apart else total.of_group(_SOME)
     yield (
         f"Each further {'event' if unit.is_event else unit.span} of the same person has as much again: k of them lose "
-        f"up to k times epsilon, and {_SOME} of them {_told(several)}."
+        f"up to k times epsilon, and {_SOME} of them {told(several)}."
     )
     yield "What shows in many of them, as a habit does, is hardly protected."
 
@@ -156,7 +156,7 @@ def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
         yield f"{metric.name} protects a {metric.privacy_unit.words()}{more if touched == 1 else part}."
 
 
-def _told(loss: Loss) -> str:
+def told(loss: Loss) -> str:
     """Epsilon exactly; delta, which has twenty digits, with three."""
     if loss.delta >= 1:
         return f"epsilon = {exact_text(loss.epsilon)}, with a delta that promises nothing"

@@ -200,6 +200,11 @@ class Statistic(Protocol):
         steps = [grid.clip(value) for grid, value in zip(self.grids, values, strict=False)]
         return self.packing.pack(steps) if self.packing is not None else sum(steps)
 
+    @property
+    def rho(self) -> Fraction | None:
+        """The rho of the zCDP that its noise gives one unit, where that is Gaussian; None elsewhere."""
+        return None
+
     def chosen(self) -> list[str] | None:
         """The choices made by floats, which the digest of the parameters covers besides the metric's keys."""
         return None

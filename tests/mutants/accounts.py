@@ -8,12 +8,15 @@ SHARE = ACCOUNTING + "test_a_share_is_as_much_as_so_many_events_may_lose"
 CHAIN = ACCOUNTING + "test_a_chain_reaches_the_delta_of_its_group"
 ADVANCED = ACCOUNTING + "test_advanced_composition_is_its_formula_and_a_little_more"
 RHO = ACCOUNTING + "test_a_share_of_rho_is_noise_for_so_many_events"
+TOGETHER = "mechanisms/privacy/test_together.py::"
 WORST = ACCOUNTING + "test_rho_of_epsilon_bounds_what_is_worst[1.001-0.01]"
 
 
-def mutant(name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False) -> Mutant:
-    """One of the module of accounting."""
-    file = "mechanisms/privacy/accounting.py"
+def mutant(
+    name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False, module: str = "accounting"
+) -> Mutant:
+    """One of accounting."""
+    file = f"mechanisms/privacy/{module}.py"
     return Mutant(name=name, family="accounts", file=file, old=old, new=new, breach=breach, tests=tests, quick=quick)
 
 
@@ -143,5 +146,29 @@ MUTANTS = (
         new="_CEILING.subtract(_CEILING.multiply(beta, rho), ",
         breach="an epsilon that is less than what rho may lose",
         tests=(ACCOUNTING + "test_rounding_is_to_the_safe_side",),
+    ),
+    mutant(
+        "people in zCDP by their number",
+        "Concentrated(self.rho).of_group(count * self.touched)",
+        "Concentrated(count * self.touched * self.rho)",
+        "k people move Gaussian noise by k, which is k**2 rho",
+        TOGETHER + "test_gaussian_noise_keeps_its_bounds[epsilon1-4]",
+        module="together",
+    ),
+    mutant(
+        "people in a slot lose delta by their number",
+        "group = self.loss.of_group(count)",
+        "group = Loss(count * self.loss.epsilon, count * self.loss.delta)",
+        "several people are in one slot, and their delta grows with e**epsilon",
+        TOGETHER + "test_periods_with_releases_of_their_own_lose_as_often_and_not_as_a_larger_group[2-2]",
+        module="together",
+    ),
+    mutant(
+        "a total in zCDP without what is pure",
+        "yield spent.loss(delta) + rest",
+        "yield spent.loss(delta)",
+        "metrics without Gaussian noise lose, too",
+        TOGETHER + "test_small_pure_losses_are_counted_in_zcdp_where_that_is_less",
+        module="together",
     ),
 )

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from shoal.agents.audit.registration import Agreement, Registration
 from shoal.agents.audit.session import Session, open_session, refuse_absent
@@ -14,19 +16,28 @@ from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import verify_topics
+from shoal.agents.people import add_people
 from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.models.config.file import Config
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import ConfigError, KafkaError
 
+MOST_PEOPLE = 2**20
 
-def check(config: ConfigPath, as_json: AsJson = False) -> None:
+People = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_PEOPLE, metavar="K", help="What any K people lose together, as a household does."),
+]
+
+
+def check(config: ConfigPath, people: People = None, as_json: AsJson = False) -> None:
     """Validate configuration, key, topics, schema and budget; say what would be charged and guaranteed to whom.
 
-    Nothing is registered or charged. A configuration without [kafka] is checked for `shoal run` alone.
+    Nothing is registered or charged. A configuration without [kafka] is checked for `shoal run` alone. With --people
+    it also says what any so many people lose together, in each metric and in all: a household of four, say.
 
-    Example: shoal check shoal.toml
+    Example: shoal check shoal.toml --people 4
     """
     with open_session(config) as session:
         _check_sqlite(session)
@@ -37,6 +48,8 @@ def check(config: ConfigPath, as_json: AsJson = False) -> None:
         for warning in warnings:
             say(f"shoal: warning: {warning}")
         fields = _fields(session, agreement, kafka.partitions)
+        if people is not None:
+            add_people(fields, session.config, people)
         shown = fields | {"warnings": warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
         result(shown, as_json=as_json, text=lambda: _text(fields, kafka))
         if kafka.refused:
@@ -128,11 +141,20 @@ def _text(fields: dict[str, Any], kafka: _Kafka) -> str:
         state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
         if metric["charge_delta"]:
             state += f" and delta {metric['charge_delta']:g}"
-        lines += [f"{metric['metric']} version {metric['version']} ({state})", f"  {metric['guarantee']}"]
+        lines += [
+            f"{metric['metric']} version {metric['version']} ({state})",
+            f"  {metric['guarantee']}",
+            *_of_people(metric),
+        ]
     lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
-    lines += ["taken together", f"  {fields['guarantee']}"]
+    lines += ["taken together", f"  {fields['guarantee']}", *_of_people(fields)]
     lines.append(
         "internal topics hold exact sums, samples or raw records, protect them like the events: "
         + ", ".join(fields["internal"])
     )
     return "\n".join(lines)
+
+
+def _of_people(fields: dict[str, Any]) -> list[str]:
+    """The line on what people lose together, where that was asked."""
+    return [f"  {fields['people']['guarantee']}"] if "people" in fields else []

@@ -22,6 +22,7 @@ from shoal.mechanisms.stepped import ALGORITHMS, keys
 from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts
 from shoal.mechanisms.stepped.groups import StepGroups
 from shoal.mechanisms.sums.decays import Decay, Window
+from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.sums import DecayedSum
 
 BARS_KEPT = 1 << 14  # groups of a metric ask for the same ones
@@ -61,6 +62,10 @@ class SteppedStatistic(OnGrid):
     def mechanism(self) -> str:
         """The name that a release gives the mechanism that made it."""
         return self.decayed[0].mechanism
+
+    @property
+    def rho(self) -> Fraction | None:
+        return sums.tree.rho if isinstance(sums := self.decayed[0], RootWindow) else None
 
     def bars(self, t: int) -> tuple[float, ...]:
         """Standard deviation of the noise in each sum of release t and the 95 % quantile of its size, in the units of
