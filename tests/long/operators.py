@@ -22,6 +22,7 @@ __all__ = ["guarded", "secured"]  # fixtures
 REVOKED = {
     "group Read": "Kafka denies Read on group {app}",
     "APP.* Write": "Kafka denies Read or Write on topic {app}.",
+    "transactional id Write": "Kafka denies Write on transactional id {app}.",
 }
 
 

@@ -13,7 +13,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import IllegalOperation, KafkaTimeoutError, NodeNotReadyError, ProducerFenced
+from aiokafka.errors import (
+    IllegalOperation,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+)
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
@@ -116,6 +122,8 @@ class Writer:
             self.preface = []
         except ProducerFenced:
             raise
+        except TransactionalIdAuthorizationFailed as error:  # which does not name it where a transaction ends
+            raise TransactionalIdAuthorizationFailed(self._settings.transactional_id(*self.partition)) from error
         except ClientError as error:
             if isinstance(error.__cause__, ProducerFenced):
                 raise error.__cause__ from None

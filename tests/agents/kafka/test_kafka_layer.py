@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError, ProducerFenced
+from aiokafka.errors import OffsetOutOfRangeError, ProducerFenced, TransactionalIdAuthorizationFailed
 from faust.types.tuples import TP
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ from shoal.agents.worker.app import make_app
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import check_position
 from shoal.models.errors import FailStop
-from shoal.stream.machine import StagePartition
+from shoal.stream.machine import Outbox, StagePartition
 from tests.kafka.toy_machine import PAIR, ToyBound, ToyDomain
 
 TP0 = TopicPartition("events", 0)
@@ -131,6 +131,26 @@ def test_transactional_ids_and_changelogs_are_pure_functions_of_the_place() -> N
     assert s.transactional_id("release", "app.contributions", 3) == "app.release.3"
     assert s.changelog("bound", "purchases") == "app.bound.purchases.changelog"
     assert s.changelog("release", "app.contributions") == "app.release.changelog"
+
+
+def test_a_transactional_id_that_is_denied_in_the_middle_of_a_transaction_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def go() -> None:
+        settings = KafkaSettings("localhost:1", "app", partitions=1)
+        writer = Writer(settings, StagePartition("release", "app.contributions", 3), Reach(settings))
+
+        async def denied(_rounds: object) -> None:  # as aiokafka says it where batches and commits are refused
+            raise TransactionalIdAuthorizationFailed
+
+        monkeypatch.setattr(writer, "_transaction", denied)
+        await writer.write(Outbox(1))
+
+    with pytest.raises(TransactionalIdAuthorizationFailed) as refused:
+        asyncio.run(go())
+    assert describe(refused.value, "here") == (
+        "here: Kafka denies Write on transactional id app.release.3; grant it with kafka-acls"
+    )
 
 
 def test_tables_answer_from_the_partitions_and_are_read_only() -> None:
