@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
 .PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix reference lock clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,8 @@ help:
 	@echo '               all mechanisms for windows and decays against their formulas (nine minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-places'
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
+	@echo 'make bench-few-users'
+	@echo '               few users with several values: error, users needed, corrupt users (half a minute; ARGS=--quick: some seconds)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -144,6 +146,9 @@ bench-decay: install
 
 bench-places: install
 	$(BIN)/python -m benchmarks.places $(ARGS)
+
+bench-few-users: install
+	$(BIN)/python -m benchmarks.few_users $(ARGS)
 
 bench-idle: install
 	$(BIN)/python -m benchmarks.idle $(ARGS)

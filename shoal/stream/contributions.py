@@ -184,9 +184,15 @@ class Parts:
         return self.parts[-1]
 
 
-def _cells_cost(cells: dict[str, list[int]]) -> int:
+def _cells_cost(cells: dict[str, list[Any]]) -> int:
     """Bytes of a row with samples: of each cell a name, which JSON may write six times as long, and numbers."""
-    return ROW_BYTES + sum(6 * len(cell) + SAMPLE_BYTES * len(samples) + 6 for cell, samples in cells.items())
+    return ROW_BYTES + sum(6 * len(cell) + _cost_of(samples) + 6 for cell, samples in cells.items())
+
+
+def _cost_of(samples: list[Any]) -> int:
+    """Bytes of a cell's samples; one of several coordinates is a list."""
+    several = isinstance(samples[0], list)
+    return len(samples) * (SAMPLE_BYTES * len(samples[0]) + 2 if several else SAMPLE_BYTES)
 
 
 def _cost(least: int, total: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import figures
+from benchmarks import few_users, figures
 from benchmarks.accuracy import page as accuracy
 from benchmarks.decay import page as decay
 from benchmarks.decay import report as decay_report
@@ -18,6 +18,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "accuracy": lambda data: accuracy.tables(accuracy.from_json(data)),
     "decay": lambda data: decay.tables(decay_report.from_json(data)),
     "places": lambda data: places.tables(places_report.from_json(data)),
+    "few-users": lambda data: few_users.tables(few_users.from_json(data)),
 }
 GUIDES = {"accuracy": "accuracy", "decay": "decay", "places": "places-accuracy"}
 

@@ -175,6 +175,24 @@ def test_all_statistics_and_ways_are_planned(tmp_path: Path) -> None:
     assert all(one["error"] > 0 and one["mechanism"] for plan in plans for one in plan["algorithms"])
 
 
+def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
+    changes = ('value = "speed"', 'value = ["speed", "load"]'), ("range = [0, 65]", "range = [[0, 65], [0, 650]]")
+    few = ('"baseline"', '"few-users"'), ("epsilon = 1\n", 'epsilon = 9\ndelta = "1e-6"\nsigma = [1, 10]\n')
+    speed, load_ = planned(said(tmp_path, *changes, *few), "--users", 400, "--cells", 2)
+    assert [(plan["field"], plan["range"]) for plan in (speed, load_)] == [("speed", [0, 65]), ("load", [0, 650])]
+    # both in parts of their ranges, and no other algorithm has several values
+    (one,), (other,) = speed["algorithms"], load_["algorithms"]
+    assert (one["algorithm"], one["configured"]) == ("few-users", True)
+    assert other["error"] == pytest.approx(10 * one["error"])
+    text = shoal(tmp_path / "shoal.toml", "--users", 400, "--cells", 2).stdout
+    assert "slot-mean of load in 0 .. 650" in " ".join(text.split())
+    # a file is looked at as a release would
+    events = written(tmp_path)
+    lines = [orjson.loads(line) | {"load": 7} for line in events.read_bytes().splitlines()]
+    events.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    assert len(planned(tmp_path / "shoal.toml", "--values", events)) == 2
+
+
 @pytest.mark.parametrize("columns", [60, 80, 130])
 def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
     place = SLOTS.replace('"speed"\n', '"place"\n', 1).replace('group = "place"\n', "").replace("max_cells = 2\n", "")

@@ -170,6 +170,11 @@ SLOTS = (
         slotted("few", algorithm="few-users", delta="1e-6", sigma=8, epsilon=20, group="g"),
         slotted("prior", prior="few-users", delta="1e-6", epsilon=20, sigma=8, contribution_cap="median"),
     ), BUSY, kafka={"dead_letters": False}),
+    Case("few users with several values", (
+        slotted("plane", algorithm="few-users", delta="1e-6", sigma=(8, 300), epsilon=30, group="g", max_cells=2,
+                value=PLANE["value"][:2], range=PLANE["range"][:2], max_contributions=6),
+        slotted("space", algorithm="few-users", delta="1e-5", epsilon=40, slot="1d", clamp=False, **PLANE),
+    ), Stream(count=500, pace=80, units=30), in_full=True),
     Case("mean and variance", (
         slotted("both", "slot-mean-variance", epsilon=8, group="g", max_cells=2, across_cells="clip-user"),
         slotted("capped", "slot-mean-variance", epsilon=8, algorithm="baseline", contribution_cap=2),

@@ -9,6 +9,9 @@ PART = "mechanisms/slot/means/test_few_users_part.py::"
 DISTRIBUTION = "mechanisms/slot/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
 CHOICE, FEW = "mechanisms/slot/means/few_users_point.py", "mechanisms/slot/means/few_users.py"
+BALL, VALUES = "mechanisms/slot/means/few_users_ball.py", "mechanisms/slot/means/few_users_values.py"
+LAWS = "mechanisms/slot/means/test_few_users_ball.py::"
+EXACT = LAWS + "test_points_are_drawn_with_their_exact_law"
 TREE, BINS = "mechanisms/slot/bin_tree.py", "mechanisms/slot/distribution.py"
 
 POINTS = (
@@ -134,6 +137,65 @@ POINTS = (
     ),
 )
 
+BALLS = (
+    Mutant(
+        name="garbage of balls for the rounds alone",
+        family="few users, several values",
+        file=BALL,
+        old="return max(super().garbage, _rest(self.rate, self.numbers))",
+        new="return _rest(self.rate, self.numbers)",
+        breach="points near one user alone are given more often than with probability delta",
+        tests=(LAWS + "test_no_neighbours_lose_more_than_epsilon_and_delta",),
+        quick=True,
+    ),
+    Mutant(
+        name="points of balls at twice their rate",
+        family="few users, several values",
+        file=BALL,
+        old="self.rate * (most - min(near, self.cap))",
+        new="2 * self.rate * (most - min(near, self.cap))",
+        breach="a weight and the sum of weights change by exp(epsilon) each",
+        tests=(EXACT,),
+    ),
+    Mutant(
+        name="a point for each user who proposes it",
+        family="few users, several values",
+        file=BALL,
+        old="rest += share * wide_uniform(near, words)",
+        new="rest += share * wide_uniform(1, words)",
+        breach="a user's points weigh once more for every user near them: s times as much, which one user changes",
+        tests=(EXACT,),
+        quick=True,
+    ),
+    Mutant(
+        name="none as if it weighed more than it does",
+        family="few users, several values",
+        file=BALL,
+        old="if is_below_exp(rest, self.rate * most, bits, words):\n                    return None",
+        new="if is_below_exp(rest, self.rate * (most + 1), bits, words):\n                    return None",
+        breach="points near one user alone are given more often than with probability delta",
+        tests=(EXACT,),
+    ),
+    Mutant(
+        name="proposals that are not uniform in their ball",
+        family="few users, several values",
+        file=BALL,
+        old="if left >= 0 and bernoulli_exp(left * coordinates, 2 * limit, words):",
+        new="if left >= 0:",
+        breach="the law is not the one that is proved: the middle of a user's ball tells of that user",
+        tests=(LAWS + "test_all_points_of_a_ball_come_alike",),
+    ),
+    Mutant(
+        name="values of users with many different samples",
+        family="few users, several values",
+        file=VALUES,
+        old="part_of([len(samples) for samples in users], cell)",
+        new="part_of([len(set(map(tuple, samples))) for samples in users], cell)",
+        breach="who takes part, which is told, depends on how many different values a user has",
+        tests=("mechanisms/slot/means/test_few_users_values.py::test_a_neighbour_has_the_same_part",),
+    ),
+)
+
 TREES = (
     Mutant(
         name="samples that leave",
@@ -193,4 +255,4 @@ TREES = (
     ),
 )
 
-MUTANTS = (*POINTS, *TREES)
+MUTANTS = (*POINTS, *BALLS, *TREES)

@@ -27,6 +27,7 @@ SEEDS = {
     "sharp": (20030, 20023, 21020, 21053),
     "full": (20001, 20008, 20035, 20007),
     "slots": (20036, 20013, 20014, 20009, 20031),
+    "planes": (20001, 20006, 20008, 20011),
     "restarts": (21003, 21012, 21015, 21045),
     "variances": (20000, 20004, 20013, 20029),
     "predicates": (20003, 20005, 20009, 20015),
@@ -46,7 +47,7 @@ def test_no_configuration_of_a_family_tells_more_than_its_epsilon(family):
     # and the bound is no larger than it must be: some noise could not be any smaller
     assert max(one.ratio for one in found) >= LARGEST.get(family, 1) - 1e-6
     assert all(one.releases for one in found)
-    assert any(one.unknowns for one in found)
+    assert any(one.unknowns for one in found) or family == "planes"
     assert any(one.choices for one in found) or family in ("sums", "means", "variances", "predicates")
 
 

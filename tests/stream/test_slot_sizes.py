@@ -2,8 +2,12 @@
 
 from collections import Counter
 
+import orjson
+
 from shoal.mechanisms.slot import accounts as slot_accounts
 from shoal.models.config.cell import MOST_BINS
+from shoal.stream.contributions import _cells_cost
+from shoal.stream.file_run import Line
 from tests.stream.simulation import config, event, run_file
 from tests.stream.test_slots import SURE, counted, messages, slots, slotted
 from tests.stream.units import Event, Stage, plan_of
@@ -69,6 +73,25 @@ def test_many_samples_of_one_user_are_cut_into_records_of_bounded_size(monkeypat
     assert [row[4] for row in rows] == [3] * 6 + [2]
     assert [row[2] for row in rows] == [1, 4, 7, 10, 13, 16, 19]
     assert counted(stage) == {(0, "x"): 10, (0, "y"): 10}
+
+
+def test_samples_of_several_values_are_cut_by_how_many_they_are(monkeypatch):
+    monkeypatch.setattr(slot_accounts, "PIECE_BYTES", 3 * (6 + 3 * 14))
+    names = ("x", "y", "z")
+    cfg = config(slotted(
+        value=names, range=((0, 1),) * 3, grid=1 << 32, algorithm="few-users", delta="0.1", max_contributions=99,
+    ))  # fmt: skip
+    stage = Stage(plan_of(cfg))
+    stage.log += [Line(n, event("a", 1, 1, y=n / 19, z=0)) for n in range(20)]
+    stage.run(Event("b", 11))
+    rows = [row for message in messages(stage) for rows in message.contributions.values() for row in rows]
+    assert [row[4] for row in rows] == [3] * 6 + [2]
+    sent = [sample for row in rows for sample in row[5][""]]
+    assert [(x, z) for x, _, z in sent] == [(1 << 32, 0)] * 20
+    assert [y for _, y, _ in sent] == [round((1 << 32) * n / 19) for n in range(20)]
+    for row in rows:
+        assert len(orjson.dumps(row)) <= _cells_cost(row[5])
+        assert len(orjson.dumps([piece for sample in row[5][""] for piece in ("", sample)])) <= 3 * (6 + 3 * 14)
 
 
 def test_the_largest_distribution_fits_into_a_record():

@@ -264,13 +264,17 @@ CONFIGS = [
     slots(unit="user-30s", max_slots=2, max_cells=2, across_cells="split"),
     slots(unit="user", max_slots=3, min_users=2),
     config(slotted(value="x", group="g", lateness="3s"), slotted(slot="3s", late="drop"), {"algorithm": "naive"}),
+    config(slotted(
+        value=("x", "y"), range=((0, 1), (-5, 5)), algorithm="few-users", delta="0.1", epsilon=40, group="g",
+        max_cells=2,
+    )),
     config(slotted(cell=CELL, value="t", time="y", range=(0, 200)), {"statistic": "sum", "step": "7s", "value": "t",
            "time": "y", "range": (0, 200)}),
 ]  # fmt: skip
 
 
 @examples(38)
-@given(st.sampled_from(CONFIGS[:4]), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
+@given(st.sampled_from(CONFIGS[:5]), events_in_order, st.sampled_from([1, 2, 8]), st.sampled_from([1, 3]), actions)
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     # given events, and what a run over them as one file releases
     events = encode(rows)

@@ -133,6 +133,8 @@ def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
             raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
     if number is None:
         return None
+    if isinstance(number, list):
+        raise InputError(f"{name}: a release's {part} has several coordinates: there is no one number to color")
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise InputError(f"{name}: a release's {part} is no number; name a file that `shoal run` wrote")
     return float(number)

@@ -32,13 +32,14 @@ from shoal.mechanisms.accounts import (
     Site,
     WhyNotCounted,
 )
+from shoal.mechanisms.slot.samples import Samples
 from shoal.mechanisms.statistic import COUNT_MASK, new_block
 
 ANYWHERE = ""  # the cell of what has neither coordinates nor a group
 MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
 KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction
 PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
-BESIDE = 14  # bytes beside a cell's name: of its sample, which is below 2**32, and of quotes and commas
+BESIDE = 14  # bytes beside a cell's name: of each coordinate of its sample, at most 2**32, of quotes and commas
 LARGEST = 6 * 256 + BESIDE  # of a sample with its cell, whose name has 256 bytes at most, as JSON may write them
 
 
@@ -52,6 +53,7 @@ class Rule:
     max_slots: int  # of a unit
     max_cells: int  # of a unit in a slot
     splits: bool  # epsilon by max_cells; otherwise release leaves units out of cells
+    coordinates: int = 1  # of a sample
 
     @property
     def most_cells(self) -> int:
@@ -77,6 +79,7 @@ class SlotAccounts(Accounts):
 
     def __init__(self, rule: Rule, site: Site) -> None:
         self._rule, self._site, self._most_cells = rule, site, rule.most_cells
+        self._packing = Samples(rule.coordinates) if rule.coordinates > 1 else None
         self._slots = Periods(rule.slot, RecordKind(site.tag(b"a"), ACCOUNT_BYTES), durable=site.durable)
         self._units = None
         if rule.unit != rule.slot:
@@ -97,7 +100,8 @@ class SlotAccounts(Accounts):
             return "wrong-partition"
         out = self._admit(effective, name, name + b"/" + cell.encode())
         if out is None:
-            self._keep(effective // rule.slot, user, accounts.held[name] & COUNT_MASK, cell, value)
+            sample = value if self._packing is None else self._packing.listed(value)
+            self._keep(effective // rule.slot, user, accounts.held[name] & COUNT_MASK, cell, sample)
         return out
 
     def _admit(self, effective: int, name: bytes, place: bytes) -> WhyNotCounted | None:
@@ -120,7 +124,7 @@ class SlotAccounts(Accounts):
         slot.put(name, (account or 0) + 1 + (0 if here else ONE_MEMBER))
         return None
 
-    def _keep(self, slot: int, user: bytes, number: int, cell: str, value: int) -> None:
+    def _keep(self, slot: int, user: bytes, number: int, cell: str, value: Any) -> None:
         """Keep a user's sample, with its number in the slot, until the slot's end."""
         kept = self._kept.get(slot)
         if kept is None:
@@ -144,8 +148,8 @@ class SlotAccounts(Accounts):
     def _send_slot(self, slot: int, kept: Kept) -> None:
         self._tombstones += [(name, None) for name in kept.written]
         for user, samples in kept.samples.items():
-            for number, part in _pieces(samples, 1):
-                cells: dict[str, list[int]] = {}
+            for number, part in _pieces(samples, 1, self._rule.coordinates):
+                cells: dict[str, list[Any]] = {}
                 for cell, value in zip(part[::2], part[1::2], strict=True):
                     cells.setdefault(cell, []).append(value)
                 block = new_block((number, 0, len(part) // 2, cells, None))
@@ -196,7 +200,7 @@ class SlotAccounts(Accounts):
         for slot, kept in self._kept.items():
             before = self._samples_tag + slot.to_bytes(PERIOD_BYTES, "big", signed=True)
             for user, begin in kept.fresh.items():
-                for number, part in _pieces(kept.samples[user], begin):
+                for number, part in _pieces(kept.samples[user], begin, self._rule.coordinates):
                     name = before + number.to_bytes(4, "big") + user
                     kept.written.append(name)
                     changes.append((name, orjson.dumps(part)))
@@ -204,20 +208,20 @@ class SlotAccounts(Accounts):
         return changes
 
 
-def _pieces(samples: list[Any], begin: int) -> Iterator[tuple[int, list[Any]]]:
+def _pieces(samples: list[Any], begin: int, coordinates: int) -> Iterator[tuple[int, list[Any]]]:
     """A user's samples from a position on, in pieces that each fit into a record, with the number of the first.
 
     The cells' names alone decide, which JSON may write six times as long; a name stands beside each of its samples.
 
-    >>> [piece for piece in _pieces([7, "a", 5, "b", 6], 1)]
+    >>> [piece for piece in _pieces([7, "a", 5, "b", 6], 1, 1)]
     [(7, ['a', 5, 'b', 6])]
     """
-    if (len(samples) - begin) // 2 * LARGEST <= PIECE_BYTES:  # nearly always
+    if (len(samples) - begin) // 2 * (LARGEST + BESIDE * (coordinates - 1)) <= PIECE_BYTES:  # nearly always
         yield samples[0] + (begin - 1) // 2, samples[begin:]
         return
     size = 0
     for end in range(begin, len(samples), 2):
-        cost = 6 * len(samples[end]) + BESIDE
+        cost = 6 * len(samples[end]) + BESIDE * coordinates
         if size and size + cost > PIECE_BYTES:
             yield samples[0] + (begin - 1) // 2, samples[begin:end]
             begin, size = end, 0

@@ -15,16 +15,19 @@ from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.statistic import Estimate
 
-Users = Sequence[Sequence[int]]  # of each user the grid indices of its samples, in the order of arrival
+# Of each user the grid indices of its samples, in the order of arrival; of several coordinates each is a list with one
+# for each.
+Users = Sequence[Sequence[Any]]
 Counts = Sequence[int]  # of each user the number of samples
 Cap = int | Literal["median", "optimal"]
+Axis = tuple[Grid, Fraction | None]  # of one of several coordinates, with its sigma
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellParameters:
     """All public parameters of a cell except its counts."""
 
-    grid: Grid
+    grid: Grid  # of several coordinates that of the one whose error is predicted
     epsilon: Fraction  # of this cell in this slot
     delta: Fraction = Fraction(0)
     cap: Cap = "optimal"  # m_UB: samples of a user that count
@@ -34,6 +37,7 @@ class CellParameters:
     bins: int = 64  # of a distribution
     quantiles: tuple[Fraction, ...] = ()  # of a distribution
     clamps: bool = True  # to what is possible
+    axes: tuple[Axis, ...] = ()  # of a value of several coordinates, all with as many steps
 
 
 def cell_estimate(

@@ -20,9 +20,10 @@ from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Relea
 from shoal.mechanisms.slot.means import best
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.slot.workload import Places, SlotWorkload
+from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.statistic import Estimate
 
-NEEDING_DELTA = ("few-users", registry.WITH_PRIOR)
+NEEDING_DELTA = (FEW_USERS, registry.WITH_PRIOR)
 MOST_CELLS = 40  # of a slot for which errors of algorithms are predicted
 
 
@@ -168,6 +169,9 @@ class Predicted(NamedTuple):
 def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
     """The prediction for every algorithm that could be configured and has what it needs, by name."""
     counts, capped = cell.counts, replace(cell.parameters, cap=mechanism.cap)
+    if mechanism.axes:
+        release, predict = registry.MEANS_OF_VALUES
+        return {FEW_USERS: Predicted(predict(counts, capped), release, capped.cap)}
     if mechanism.statistic != "slot-mean":
         release, predict = registry.algorithm_of(mechanism.statistic, "best")
         every = replace(capped, cap=capped.cap if isinstance(capped.cap, int) else max(counts))
@@ -186,7 +190,8 @@ def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
 
 def made_of(cell: Cell, way: Predicted) -> Estimate:
     """The estimate that an algorithm would state for a cell with all values at the low end of the range."""
-    nothing = [[0] * count for count in cell.counts]
+    lowest: Any = [0] * len(cell.parameters.axes) or 0
+    nothing = [[lowest] * count for count in cell.counts]
     return way.release(nothing, replace(cell.parameters, cap=way.cap), Draws(bytes(32), b"", 0))
 
 

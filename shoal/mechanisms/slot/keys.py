@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.slot.cell import Axis
 from shoal.mechanisms.spec import FEW_USERS, PATTERN, USER_SLOT, Spec
 from shoal.mechanisms.words import many
 
@@ -24,13 +26,14 @@ def check(spec: Spec) -> None:
     rules.refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
     if spec.max_groups_per_user != 1:
         raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
-    if len(spec.values) != 1:
-        raise ValueError("several values are for means without a decay; use a metric for each")
     _check_algorithm(spec)
+    if len(spec.values) > 1:
+        _check_several(spec)
     _check_cells(spec)
     _check_unit(spec, spec.slot)
     rules.check_limits(spec)
     rules.check_values(spec)
+    axes(spec)  # what it refuses, it refuses now
 
 
 def _check_algorithm(spec: Spec) -> None:
@@ -54,6 +57,21 @@ def _check_algorithm(spec: Spec) -> None:
         rules.refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
     elif spec.grid < (spec.bins or BINS):
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
+
+
+def _check_several(spec: Spec) -> None:
+    if (spec.statistic, spec.algorithm) != ("slot-mean", FEW_USERS):
+        raise ValueError(
+            f"several values are for means without a decay, and for a slot-mean with algorithm {FEW_USERS}; use a "
+            "metric for each"
+        )
+
+
+def axes(spec: Spec) -> tuple[Axis, ...]:
+    """The coordinates of a value that has several."""
+    if len(spec.values) == 1:
+        return ()
+    return tuple((Grid(*ends, spec.grid), sigma) for ends, sigma in zip(spec.ranges, spec.sigmas, strict=True))
 
 
 def _check_cells(spec: Spec) -> None:

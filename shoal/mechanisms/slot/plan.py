@@ -6,6 +6,7 @@ users out of cells when a slot is released.
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from shoal.mechanisms.observed import Observed
@@ -39,13 +40,17 @@ EXPLAINED = (
 
 
 def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
-    """The plan of the metric; `advance` is told what part of the work is done.
+    """The plan of the metric, for each coordinate; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
     work = observed_slots(spec, workload) if isinstance(workload, Observed) else stated_slot(spec, workload)
-    return [SlotReport.of(spec, work, Slotted.of(spec), advance).plan()]
+    mechanism = Slotted.of(spec)
+    if not mechanism.axes:
+        return [SlotReport.of(spec, work, mechanism, advance).plan()]
+    grids = enumerate(mechanism.grids)
+    return [SlotReport.of(spec, work, replace(mechanism, grid=grid), advance).plan(axis) for axis, grid in grids]
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
@@ -62,34 +67,35 @@ def final_noise(spec: Spec, users: int) -> Noise:
     return Noise(None if noise_sd is None else noise_sd * tried / users, _beside(spec))
 
 
-def _beside(spec: Spec) -> float:
-    low, high = map(float, spec.ranges[0])
+def _beside(spec: Spec, coordinate: int = 0) -> float:
+    low, high = map(float, spec.ranges[coordinate])
     return 1.0 if spec.statistic == "slot-distribution" else high - low
 
 
 class SlotReport(SlotComparison):
     """The words and tables of a comparison."""
 
-    def plan(self) -> Plan:
+    def plan(self, coordinate: int = 0) -> Plan:
         name = configured(self.spec)
         shown = next((tried for tried in self.algorithms if tried.name == name not in NEEDING_DELTA), None)
         return Plan(
-            self.spec, self._title(), self._workload(), self.workload.users,
+            self.spec, self._title(coordinate), self._workload(), self.workload.users,
             [self._algorithms(), self._numbers()], f"max_cells {self.least.max_cells}, {self.advised}",
-            list(self._advice()), self._fields(),
-            Noise(first_noise(shown.noise_sd) if shown else None, _beside(self.spec)), self.workload.private,
+            list(self._advice()), self._fields(coordinate),
+            Noise(first_noise(shown.noise_sd) if shown else None, _beside(self.spec, coordinate)),
+            self.workload.private,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- words
 
-    def _title(self) -> str:
+    def _title(self, coordinate: int) -> str:
         spec = self.spec
-        low, high = map(float, spec.ranges[0])
+        low, high = map(float, spec.ranges[coordinate])
         delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
         where = "cell" if spec.cell else "group" if spec.group else "place"
         slots = f", max_slots {spec.slot_limit}" if spec.max_slots else ""
         return (
-            f"{spec.name}: {spec.statistic} of {spec.values[0]} in {low:g} .. {high:g} for every {where} and "
+            f"{spec.name}: {spec.statistic} of {spec.values[coordinate]} in {low:g} .. {high:g} for every {where} and "
             f"{duration(spec.slot)}, epsilon {exact_text(spec.epsilon)}{delta} of each "
             f"{spec.privacy_unit.words()}{slots}, max_cells {spec.cell_limit} ({spec.across_cells or 'chop-user'}), "
             f"max_contributions {spec.contribution_limit}"
@@ -161,10 +167,10 @@ class SlotReport(SlotComparison):
 
     # ---------------------------------------------------------------- for programs
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self, coordinate: int) -> dict[str, Any]:
         spec, work = self.spec, self.workload
         return {
-            **head(spec, 0, private=work.private),
+            **head(spec, coordinate, private=work.private),
             "delta": float(spec.delta),
             "unit": spec.unit,
             "slot": exact_duration(spec.slot),

@@ -25,12 +25,13 @@ from shoal.mechanisms.slot import algorithms, keys
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
-from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, cell_estimate
+from shoal.mechanisms.slot.cell import Algorithm, Axis, Cap, CellParameters, Draws, cell_estimate
+from shoal.mechanisms.slot.samples import Samples
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, OnGrid
 
 Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
-Members = dict[str, list[int]]  # pseudonym -> grid indices, in the order of arrival
+Members = dict[str, list[Any]]  # pseudonym -> grid indices, or lists of them, in the order of arrival
 ROWS = 200  # contributions that are taken in between two yields
 NOTHING = cell_estimate(None, None, None, None, 0, None, "none")
 NOBODY = Allotment({}, {}, {}, 0, 0, None, 0.0, {})
@@ -81,6 +82,7 @@ class Slotted(OnGrid):
     bins: int = 64
     quantiles: tuple[Fraction, ...] = ()
     clamps: bool = True
+    axes: tuple[Axis, ...] = ()  # of several coordinates
     _algorithm: Algorithm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,8 +93,11 @@ class Slotted(OnGrid):
             )
         if self.statistic == "slot-mean-variance":
             _ = self.grid.squares  # what it refuses, it refuses now
+        if self.axes and self.algorithm != FEW_USERS:
+            raise ValueError(f"several coordinates are for {FEW_USERS}, not {self.algorithm}")
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
-        object.__setattr__(self, "_algorithm", algorithms.algorithm_of(self.statistic, name))
+        algorithm = algorithms.MEANS_OF_VALUES if self.axes else algorithms.algorithm_of(self.statistic, name)
+        object.__setattr__(self, "_algorithm", algorithm)
 
     # ---------------------------------------------------------------- of a metric's keys
 
@@ -131,6 +136,7 @@ class Slotted(OnGrid):
             bins=spec.bins or keys.BINS,
             quantiles=keys.QUANTILES if spec.quantiles is None else spec.quantiles,
             clamps=keys.is_clamped(spec),
+            axes=keys.axes(spec),
         )
 
     @staticmethod
@@ -142,10 +148,19 @@ class Slotted(OnGrid):
             max_slots=spec.slot_limit,
             max_cells=spec.cell_limit,
             splits=spec.across_cells == "split",
+            coordinates=len(spec.values),
         )
         return SlotAccounts(rule, site)
 
     # ---------------------------------------------------------------- what it is
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return tuple(grid for grid, _ in self.axes) or (self.grid,)
+
+    @property
+    def packing(self) -> Samples | None:
+        return Samples(len(self.axes)) if self.axes else None
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
@@ -166,6 +181,7 @@ class Slotted(OnGrid):
             grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
             cap=self.max_contributions * self.max_slots if takes_all else self.cap,
             failure=self.failure, sigma=self.sigma, bins=self.bins, quantiles=self.quantiles, clamps=self.clamps,
+            axes=self.axes,
         )  # fmt: skip
 
     def cells(

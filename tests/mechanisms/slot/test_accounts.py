@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.slot.accounts import MOST_CELLS, Rule, SlotAccounts
+from shoal.mechanisms.slot.samples import Samples
 from tests.mechanisms.account_cases import Ledger
 
 SLOT = 10
@@ -106,6 +107,18 @@ def test_what_was_sent_leaves_the_changelog():
     ledger.commit(SLOT)
     assert (ledger.changelog, ledger.accounts.sizes) == ({}, [0, 0, 0])
     assert [sent.block.total for sent in ledger.sent] == [{"": [7]}]
+
+
+def test_samples_of_several_values_are_kept_and_sent_as_lists():
+    ledger = Ledger(maker(rule(unit=SLOT, coordinates=3)))
+    packing = Samples(3)
+    for sample in ([1, 1 << 32, 0], [7, 8, 9]):
+        ledger.accounts.add(b"a", "x", packing.pack(sample), 1, 1)
+        ledger.commit(1)
+        ledger.crash()
+    ledger.accounts.flush(SLOT, idle=False)
+    assert [sent.block.total for sent in ledger.sent] == [{"x": [[1, 1 << 32, 0], [7, 8, 9]]}]
+    assert samples(ledger) == {(b"a", 0, "x"): 2}
 
 
 def test_without_a_changelog_samples_are_sent_all_the_same():

@@ -25,6 +25,13 @@ KEY = bytes(range(32))
 KINDS = [
     *({"statistic": "slot-mean", "algorithm": name} for name in MEANS if name not in ("few-users", WITH_PRIOR)),
     {"statistic": "slot-mean", "algorithm": "few-users", "delta": Fraction(1, 1000), "sigma": Fraction(5)},
+    {
+        "statistic": "slot-mean",
+        "algorithm": "few-users",
+        "delta": Fraction(1, 1000),
+        "epsilon": Fraction(40),
+        "axes": ((GRID, Fraction(5)), (GRID, None)),
+    },
     {"statistic": "slot-mean", "prior": True, "delta": Fraction(1, 1000), "sigma": Fraction(5)},
     {"statistic": "slot-mean-variance"},
     {"statistic": "slot-mean-variance", "algorithm": "baseline"},
@@ -51,7 +58,17 @@ def contributions(users):
 
 
 def released(of: Slotted, users, slot=7, key=KEY, after=None) -> list[CellRelease]:
-    return [found for found in of.cells(key, slot, contributions(users), after) if found is not None]
+    return [found for found in of.cells(key, slot, samples_of(of, users), after) if found is not None]
+
+
+def samples_of(of: Slotted, users):
+    """The contributions; of several coordinates the second is what the first lacks of the range."""
+    rows = contributions(users)
+    if not of.axes:
+        return rows
+    return [
+        row._replace(total={cell: [[x, GRID.steps - x] for x in xs] for cell, xs in row.total.items()}) for row in rows
+    ]
 
 
 @examples(100)

@@ -1,5 +1,6 @@
 """What a configuration may say of places and slots."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -63,7 +64,9 @@ REFUSED = [
     ("h3 = 8", "h33 = 8", "unknown key 'h33'; did you mean 'h3'"),
     ('lat = "lat", ', "", "lat is missing; add it"),
     ('lon = "lon"', 'lon = "speed"', "field 'speed' is a value and 'speed' is pattern"),
-    ('value = "speed"', 'value = ["speed", "load"]', "range must be|several values are for means without a decay"),
+    ('value = "speed"', 'value = ["speed", "load"]', "range must be|several values are for .* algorithm few-users"),
+    ('value = "speed"\n', "", "value is missing; add it"),
+    ('value = "speed"', 'value = ["speed", "w"]\nalgorithm = "few-users"\ndelta = 1e-6', "range must be a list of 2"),
     ('cell = { h3 = 8, lat = "lat", lon = "lon" }', "max_cells = 2", "max_cells needs cells: add cell or group"),
     ('cell = { h3 = 8, lat = "lat", lon = "lon" }', 'across_cells = "split"', "across_cells needs cells"),
 ]  # fmt: skip
@@ -124,6 +127,23 @@ def test_few_users_as_an_algorithm_and_as_a_prior(tmp_path):
     for said in ('algorithm = "few-users"', 'prior = "few-users"\nsigma = 2'):
         metric = load(written(tmp_path, SLOTS.replace('slot = "1h"', f'slot = "1h"\ndelta = 1e-9\n{said}'))).metric[0]
         assert metric.delta == Fraction(1, 10**9)
+
+
+def test_few_users_may_have_several_values(tmp_path):
+    several = SLOTS.replace('value = "speed"', 'value = ["speed", "load"]').replace("[0, 65]", "[[0, 65], [0, 9]]")
+    assert several != SLOTS
+    few = several.replace('slot = "1h"', 'slot = "1h"\ndelta = 1e-9\nalgorithm = "few-users"\nsigma = [3, "1/2"]')
+    metric = load(written(tmp_path, few)).metric[0]
+    (speed, three), (load_, half) = Slotted.of(metric).axes
+    assert (speed.high, load_.high) == (Fraction(65), Fraction(9))
+    assert (three, half) == (Fraction(3), Fraction(1, 2))
+    # the others have one value
+    for said in ('algorithm = "levy"', 'delta = 1e-9\nprior = "few-users"', 'statistic = "slot-distribution"'):
+        wrong = several.replace('statistic = "slot-mean"\n', "") if "statistic" in said else several
+        with pytest.raises(ConfigError, match="several values are for .* slot-mean with algorithm few-users"):
+            load(written(tmp_path, wrong.replace('slot = "1h"', f'slot = "1h"\n{said}')))
+    with pytest.raises(ValueError, match="several coordinates are for few-users, not best"):
+        replace(Slotted.of(metric), algorithm="best")
 
 
 def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path):

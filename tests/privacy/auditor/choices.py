@@ -8,17 +8,20 @@ last release    of sharp, which octaves are clipped around: free, as it is a rel
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
+from operator import add
 from typing import Any, Protocol
 from unittest.mock import patch
 
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.selection import exact_quantile, exponential, median
 from shoal.mechanisms.slot import distribution
-from shoal.mechanisms.slot.means import few_users_point, quantile
+from shoal.mechanisms.slot.means import few_users_ball, few_users_point, quantile
 
 NONE_IN = 10  # one in so many points is none
 
@@ -46,8 +49,8 @@ class Candidates:
 class Point:
     """A point near numbers, or none."""
 
-    choice: few_users_point.PointChoice
-    numbers: list[int]
+    choice: Any
+    numbers: list[Any]
 
     def told(self, other: "Point") -> tuple[float, float]:
         """What it declares, if the numbers differ; the law itself must keep to it."""
@@ -65,11 +68,26 @@ class Point:
         allowed = {point: math.exp(epsilon + log) for point, log in theirs.items()}
         return sum(max(0.0, math.exp(log) - allowed.get(point, 0.0)) for point, log in mine.items())
 
-    def _law(self) -> dict[int | None, float]:
+    def _law(self) -> dict[Any, float]:
         logs: dict[int | None, float] = {None: math.log(self.choice.garbage * self.choice.ball)}
         for stretch in few_users_point.stretches(self.numbers, self.choice.radius):
             near = float(self.choice.rate) * stretch.near
             logs |= dict.fromkeys(range(stretch.start, stretch.start + stretch.points), near)
+        whole = _log_sum(logs.values())
+        return {point: log - whole for point, log in logs.items()}
+
+
+class PointOfValues(Point):
+    """A point near points of several coordinates, or none."""
+
+    def _law(self) -> dict[Any, float]:
+        choice, limit = self.choice, self.choice.radius**2
+        each = range(-choice.radius, choice.radius + 1)
+        ball = [at for at in product(each, repeat=choice.coordinates) if sum(x * x for x in at) <= limit]
+        near = Counter(tuple(map(add, at, offset)) for at in self.numbers for offset in ball)
+        cap = math.ceil(Fraction(51, 100) * choice.numbers)
+        logs: dict[Any, float] = {point: float(choice.rate) * min(count, cap) for point, count in near.items()}
+        logs[None] = math.log(choice.garbage * len(ball))
         whole = _log_sum(logs.values())
         return {point: log - whole for point, log in logs.items()}
 
@@ -113,6 +131,12 @@ class Choices:
         self.made.append(Point(choice, sorted(numbers)))
         return outcome // NONE_IN if outcome % NONE_IN else None
 
+    def point_of_values(self, choice: few_users_ball.BallChoice, points: Sequence[Sequence[int]]) -> list[int] | None:
+        """The forced point of several coordinates, sometimes none."""
+        outcome = self._outcome(NONE_IN * 1025)
+        self.made.append(PointOfValues(choice, sorted(map(tuple, points))))
+        return [outcome // NONE_IN + axis for axis in range(choice.coordinates)] if outcome % NONE_IN else None
+
     def sums(self, scales: Sequence[Fraction], levels: list[list[int]], whole: int) -> list[list[int]]:
         """Forced noised sums."""
         drawn = random.Random(f"{self.seed}/{len(self.made)}")
@@ -141,6 +165,11 @@ class Choices:
         def point(choice: few_users_point.PointChoice, numbers: Sequence[int], words: Iterator[int]) -> int | None:
             return self.point(choice, numbers)
 
+        def point_of_values(
+            choice: few_users_ball.BallChoice, points: Sequence[Sequence[int]], subkey: bytes, words: Iterator[int]
+        ) -> list[int] | None:
+            return self.point_of_values(choice, points)
+
         def noised(tree: Any, bins: Sequence[int], scales: Sequence[Fraction], draws: Any) -> list[list[int]]:
             return self.sums(scales, [list(map(int, level)) for level in tree.sums(bins)], int(sum(bins)))
 
@@ -155,6 +184,7 @@ class Choices:
             patch.object(median, "choose", choose),
             patch.object(quantile, "choose", choose_cell),
             patch.object(few_users_point.PointChoice, "choose", point),
+            patch.object(few_users_ball.BallChoice, "choose", point_of_values),
             patch.object(distribution, "noised_sums", noised),
             patch.object(SharpReleaser, "_last_release", forced_release),
         ):

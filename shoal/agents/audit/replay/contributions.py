@@ -8,8 +8,8 @@ either is a fingerprint per source partition, contributions partition and group,
               this audit (of several coordinates, each has a b of its own): how a tick's samples are split into partials
               does not matter, and any other sums give another fingerprint but for a chance of 2**-127
     samples   of slots: sum over samples of a(slot, cell, user, place among that user's in the cell) * (value + 1), of
-              each slot that is over; how they were cut into pieces does not matter, but each piece has the number that
-              follows, by which release puts them in order
+              several coordinates with an a for each; of each slot that is over. How they were cut into pieces does not
+              matter, but each piece has the number that follows, by which release puts them in order
     clocks    never go back, have entered the step that the last event entered, and nothing comes for a tick or slot
               that they have said is over: release would leave it out, or count it in another one
 """
@@ -17,6 +17,7 @@ either is a fingerprint per source partition, contributions partition and group,
 import secrets
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import Any
 
 import orjson
 
@@ -108,7 +109,7 @@ class Samples:
                 first = self._positions.get((start, user, cell), 0)
                 self._positions[start, user, cell] = first + len(values)
                 for position, value in enumerate(values, first):
-                    more = _coefficient(start, cell, user, position) * (value + 1)
+                    more = _sample_print(value, start, cell, user, position)
                     self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
 
     def forget(self, length: int, promise: int) -> None:
@@ -124,6 +125,13 @@ class Samples:
     def over(self, length: int, promise: int) -> dict[int, int]:
         """Fingerprints of the slots that were over by the promise."""
         return {start: sum_ for start, sum_ in self._sums.items() if _end(start, length) <= promise}
+
+
+def _sample_print(value: Any, *name: int | str) -> int:
+    """The part of a sample in a slot's fingerprint; one of several coordinates is a list."""
+    if isinstance(value, list):
+        return sum(_sample_print(number, *name, axis) for axis, number in enumerate(value))
+    return _coefficient(*name) * (int(value) + 1)
 
 
 def _end(time: int, length: int) -> int:

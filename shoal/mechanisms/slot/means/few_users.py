@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from shoal.mechanisms import check, error_bars
 from shoal.mechanisms.decimals import decimal
-from shoal.mechanisms.grid import LARGEST
+from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means.few_users_point import PointChoice, precise
@@ -63,8 +63,8 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     means stays below.
     """
     part = part_for_point([len(samples) for samples in users], cell)
-    users, mechanism = _those_of(part, users, cell), _mechanism("few-users", part)
-    point = point_choice(part, cell, cell.epsilon).choose(_means(users), draws.words("few-users"))
+    users, mechanism = those_of(part, users, cell), mechanism_of("few-users", part)
+    point = point_choice(part, cell, cell.epsilon).choose(means(users), draws.words("few-users"))
     if point is None:
         return _no_release(users, mechanism)
     sd = error_bars.six_digits(math.sqrt(2 * part.reach * (2 * part.reach + 1) / 3))
@@ -75,14 +75,14 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
 def release_with_prior(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The average of the users' means, clipped around a point chosen first; no release if no point was chosen."""
     part = part_for_average([len(samples) for samples in users], cell)
-    users, mechanism = _those_of(part, users, cell), _mechanism("few-users-prior", part)
-    point = point_choice(part, cell, cell.epsilon / 2).choose(_means(users), draws.words("few-users"))
+    users, mechanism = those_of(part, users, cell), mechanism_of("few-users-prior", part)
+    point = point_choice(part, cell, cell.epsilon / 2).choose(means(users), draws.words("few-users"))
     if point is None:
         return _no_release(users, mechanism)
     width, parts = part.width, len(users) * PARTS
     low, high = point * PARTS - width // 2, point * PARTS + width // 2
     noise = DiscreteLaplace(width / (cell.epsilon / 2), draws.subkey("few-users-mean"))
-    total = sum(min(max(mean, low), high) for mean in _means(users, PARTS)) + noise.draw(0)
+    total = sum(min(max(mean, low), high) for mean in means(users, PARTS)) + noise.draw(0)
     value, scales = cell.grid.mean_value(Fraction(total, PARTS), len(users)), ((noise.scale, 1),)
     sd, half = (
         cell.grid.width_value(size(scales)) / parts for size in (error_bars.noise_sd, error_bars.noise_quantile)
@@ -139,14 +139,23 @@ def possible_parts(counts: Counts, cell: CellParameters, epsilon: Fraction) -> I
     Raises:
         ValueError: delta is 0.
     """
+    thresholds, of = thresholds_of(counts, cell), scatter(cell.grid, cell.sigma)
+    needed = users_needed(epsilon, cell.delta, cell.failure)
+    for least, users in thresholds:
+        if users >= needed or users == len(counts):
+            yield Part(least, users, reach_steps(users, least, cell.failure, of))
+
+
+def thresholds_of(counts: Counts, cell: CellParameters) -> list[tuple[int, int]]:
+    """Every number of samples that any user has, the least first, and how many users have as many or more.
+
+    Raises:
+        ValueError: delta is 0.
+    """
     if cell.delta <= 0:
         raise ValueError(f"delta must be greater than 0 for few users, not {cell.delta}: one user may be far from all")
-    needed = users_needed(epsilon, cell.delta, cell.failure)
-    ordered = sorted(_counts(counts, cell))
-    for least in sorted(set(ordered)):
-        users = len(ordered) - bisect_left(ordered, least)
-        if users >= needed or users == len(ordered):
-            yield Part(least, users, reach_steps(users, least, cell.failure, _scatter(cell)))
+    ordered = sorted(counted(counts, cell))
+    return [(least, len(ordered) - bisect_left(ordered, least)) for least in sorted(set(ordered))]
 
 
 def users_needed(epsilon: Fraction, delta: Fraction, failure: Fraction, kappa: float = math.log(2)) -> int:
@@ -188,29 +197,30 @@ def _log_inverse(value: Fraction) -> float:
     return math.log(value.denominator) - math.log(value.numerator)
 
 
-def _scatter(cell: CellParameters) -> Fraction:
+def scatter(grid: Grid, sigma: Fraction | None) -> Fraction:
     """The sigma, in grid steps, of which samples are subgaussian: half the range (Hoeffding), or less if so stated."""
-    half = Fraction(cell.grid.steps, 2)
-    return half if cell.sigma is None else min(half, cell.sigma * cell.grid.steps / (cell.grid.high - cell.grid.low))
+    half = Fraction(grid.steps, 2)
+    return half if sigma is None else min(half, sigma * grid.steps / (grid.high - grid.low))
 
 
-def _counts(counts: Counts, cell: CellParameters) -> list[int]:
+def counted(counts: Counts, cell: CellParameters) -> list[int]:
     """The number of samples of each user that count. A user's mean is one number, so fewer samples save no noise."""
     return [min(count, cell.cap) for count in counts] if isinstance(cell.cap, int) else list(counts)
 
 
-def _those_of(part: Part, users: Users, cell: CellParameters) -> Users:
+def those_of(part: Part, users: Users, cell: CellParameters) -> Users:
     """The samples that count of the users who take part; a cap leaves at least `least` of them."""
     cap = cell.cap if isinstance(cell.cap, int) else None
     return [samples[:cap] for samples in users if len(samples) >= part.least]
 
 
-def _means(users: Users, parts: int = 1) -> list[int]:
+def means(users: Users, parts: int = 1) -> list[int]:
     """Each user's mean, to the nearest 1 / parts of a grid step."""
     return [(2 * parts * sum(samples) + len(samples)) // (2 * len(samples)) for samples in users]
 
 
-def _mechanism(name: str, part: Part) -> str:
+def mechanism_of(name: str, part: Part) -> str:
+    """What a release says of how it was made."""
     return f"{name}, {part.users} user{'s' * (part.users > 1)} with {part.least} or more samples"
 
 

@@ -10,8 +10,8 @@ Sampling     exact rejection in integers: a round proposes a point, or none, wit
 Proof        docs/proofs/few-users.md
 Source       Esfandiari, Mirrokni and Narayanan (2021)
 
-On a line s is constant between 2n points, so proposals follow the law itself. The paper's, which work in any dimension,
-take exp(epsilon bad / 2) rounds where `bad` numbers lie elsewhere, unless "none" becomes more likely by that factor.
+On a line s is constant between 2n points, so proposals follow the law itself, and nothing has to bound their rounds.
+few_users_ball.py has the paper's proposals, for points of several coordinates.
 """
 
 import math
@@ -43,13 +43,8 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PointChoice:
-    """All public parameters of the choice.
-
-    >>> choice = PointChoice(numbers=3, radius=4, epsilon=Fraction(1), delta=Fraction(1, 1000))
-    >>> choice.ball, choice.garbage
-    (9, 1649)
-    """
+class NearChoice:
+    """The public parameters of a choice near many of n numbers, or of n points of several coordinates."""
 
     numbers: int  # n
     radius: int  # R
@@ -62,11 +57,6 @@ class PointChoice:
         check.probability(delta=self.delta)
 
     @property
-    def ball(self) -> int:
-        """The number of points of a ball; no range cuts it, so all balls have as many."""
-        return 2 * self.radius + 1
-
-    @property
     def rate(self) -> Fraction:
         """Epsilon / 2, or less where more would make no difference."""
         return min(self.epsilon / 2, _MOST)
@@ -76,6 +66,26 @@ class PointChoice:
         """G: "none" weighs as much as G balls of points that no number is near."""
         return _garbage(self.rate, self.delta)
 
+
+def none_of_odds(odds: float) -> float:
+    """The probability of "none" where the logarithm of a point's weight over that of "none" is `odds`."""
+    return 1 / (1 + math.exp(odds)) if odds < 0 else math.exp(-odds) / (1 + math.exp(-odds))
+
+
+@dataclass(frozen=True)
+class PointChoice(NearChoice):
+    """The choice among integers.
+
+    >>> choice = PointChoice(numbers=3, radius=4, epsilon=Fraction(1), delta=Fraction(1, 1000))
+    >>> choice.ball, choice.garbage
+    (9, 1649)
+    """
+
+    @property
+    def ball(self) -> int:
+        """The number of points of a ball; no range cuts it, so all balls have as many."""
+        return 2 * self.radius + 1
+
     @property
     def bits(self) -> int:
         """The bits of the weights: with them, rounding the weights up adds less than one round in 2**64."""
@@ -83,8 +93,7 @@ class PointChoice:
 
     def none_at_most(self, common: Fraction) -> float:
         """An upper bound on the probability of "none" if all balls share that part; for planning only."""
-        odds = float(self.rate) * self.numbers + math.log(common) - math.log(self.garbage)
-        return 1 / (1 + math.exp(odds)) if odds < 0 else math.exp(-odds) / (1 + math.exp(-odds))
+        return none_of_odds(float(self.rate) * self.numbers + math.log(common) - math.log(self.garbage))
 
     def choose(self, numbers: Sequence[int], words: Iterator[int]) -> int | None:
         """The chosen point, or None; the order of the numbers makes no difference."""

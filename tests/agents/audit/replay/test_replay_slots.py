@@ -21,6 +21,7 @@ SLOTTED: dict[str, Any] = {
     "statistic": "slot-mean", "algorithm": "levy", "slot": "10s", "group": "g", "max_contributions": 9, "max_cells": 3,
     "lateness": "2s",
 }  # fmt: skip
+PLANE = SLOTTED | {"value": ("x", "t"), "range": ((0, 1), (0, 99)), "algorithm": "few-users", "delta": "0.1"}
 STEPPED: dict[str, Any] = {"statistic": "sum", "step": "5s", "max_contributions": 9, "lateness": "2s"}
 slot_events = st.lists(
     st.builds(Event, st.sampled_from("ab"), st.integers(0, 35), st.sampled_from("xy"), st.sampled_from([0, 0.5, 1])),
@@ -45,7 +46,7 @@ def compared(cfg: Config, stage: Stage, messages: Sequence[Message]) -> list[str
 def test_samples_of_slots_are_what_the_events_yield_whatever_happened_to_the_worker(
     events: list[Event], schedule: list[tuple[str, int]]
 ) -> None:
-    cfg = config(SLOTTED, {**SLOTTED, "late": "drop"}, STEPPED, {"algorithm": "naive", "every": "7s"})
+    cfg = config(SLOTTED, {**SLOTTED, "late": "drop"}, PLANE, STEPPED, {"algorithm": "naive", "every": "7s"})
     stage = Stage(plan_of(cfg))
     stage.produce(*events)
     stage.suffer(schedule)
@@ -53,6 +54,19 @@ def test_samples_of_slots_are_what_the_events_yield_whatever_happened_to_the_wor
     stage.run()
     messages = [message for taken in stage.taken for _, message in taken.messages]
     assert compared(cfg, stage, messages) == []
+
+
+def test_values_of_a_sample_that_are_exchanged_are_found() -> None:
+    cfg = config(PLANE)
+    stage = Stage(plan_of(cfg))
+    stage.run(Event("a", 7, "x", 0.25), Event("b", 25))
+    messages = [message for taken in stage.taken for _, message in taken.messages]
+    assert compared(cfg, stage, messages) == []
+    for message in messages:
+        for rows in message.contributions.values():
+            for *_, cells in rows:
+                cells["x"] = [sample[::-1] for sample in cells["x"]]
+    assert compared(cfg, stage, messages) == ["contributions are not what the events yield"]
 
 
 def forged_stage(metric: dict[str, Any]) -> tuple[Config, Stage, list[Message]]:

@@ -236,7 +236,7 @@ def test_one_user_moves_the_average_by_no_more_than_its_noise_is_for(
 @examples(15)
 @given(st.lists(st.integers(0, GRID.steps), min_size=1, max_size=5), st.integers(1, 3))
 def test_a_user_is_its_mean_to_the_nearest_step(samples: list[int], parts: int) -> None:
-    (mean,) = few_users._means([samples], parts)
+    (mean,) = few_users.means([samples], parts)
     assert abs(Fraction(sum(samples) * parts, len(samples)) - mean) <= Fraction(1, 2)
 
 

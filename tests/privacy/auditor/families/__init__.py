@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from tests.privacy.auditor.families import full, means, predicates, restarts, sharp, slots, sums, variances
+from tests.privacy.auditor.families import full, means, planes, predicates, restarts, sharp, slots, sums, variances
 from tests.privacy.auditor.streams import Case
 
 FAMILIES: dict[str, Callable[[random.Random], Case]] = {
@@ -12,6 +12,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "sharp": sharp.draw,
     "full": full.draw,
     "slots": slots.draw,
+    "planes": planes.draw,
     "restarts": restarts.draw,
     "variances": variances.draw,
     "predicates": predicates.draw,
