@@ -44,6 +44,16 @@ class Site:
         return kind + self.label.encode() + b"\x00"
 
 
+class Holding(NamedTuple):
+    """What accounts hold of one user, in one period, and there in one group or cell or in all of them together."""
+
+    start: int | None  # of the period, in microseconds; None: it has no end
+    place: str | None  # group or cell; None: all of them, or there are none
+    samples: int | None  # that count; None where only the place is remembered
+    waiting: int = 0  # of these the samples that are still to be sent
+    open_sum: int = 0  # of those that do not fill a block yet, in grid steps
+
+
 class Store:
     """Numbers by name, and those of them that changed; the hot path sets both itself, which saves a call."""
 
@@ -105,6 +115,11 @@ class Periods:
         """The number of a name in the latest open period that has it, among the records of the first kind."""
         numbers = (self._open[period][0].get(name) for period in sorted(self._open, reverse=True))
         return next((number for number in numbers if number is not None), None)
+
+    def each(self) -> Iterator[tuple[int | None, tuple[Store, ...]]]:
+        """(start, stores) of each period, the oldest first."""
+        for period in sorted(self._open):
+            yield None if self._length is None else period * self._length, self._open[period]
 
     def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
         """The function that takes a restored record of a kind: its key without the tag, and its value."""
@@ -184,6 +199,10 @@ class Accounts(ABC):
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user that count against the cap now; None where there is no such account."""
         return None
+
+    def of_user(self, user: bytes) -> Iterator[Holding]:
+        """All that they hold of a user: nothing, where a rule keeps nothing."""
+        return iter(())
 
     # ---------------------------------------------------------------- the changelog
 

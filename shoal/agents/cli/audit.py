@@ -1,6 +1,7 @@
 """Commands about the audit log: `shoal migrate` makes its schema, `shoal audit` proves what was released.
 
 `audit verify` asks SQL and topic alone; `audit replay` also needs the contributions, or the events, and the key.
+`audit user` reads changelogs, and needs neither.
 """
 
 import asyncio
@@ -8,10 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
+import orjson
 import typer
 from sqlalchemy import func, select
 
 from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.person import Kept, kept_of
 from shoal.agents.audit.replay.run import ReplayReport
 from shoal.agents.audit.replay.run import replay as replay_all
 from shoal.agents.audit.replay.scan import committed
@@ -19,12 +22,16 @@ from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
-from shoal.agents.kafka.settings import KafkaSettings, settings_of
+from shoal.agents.kafka.settings import KafkaSettings, needed_settings, settings_of
 from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
+from shoal.mechanisms import words
+from shoal.mechanisms.accounts import Holding
 from shoal.models.config.file import Config, load
 from shoal.models.errors import AuditError, KafkaError
+from shoal.models.events import Refused, read_user
 from shoal.models.tables import Release
+from shoal.models.times import iso
 
 STEPS = 1000  # of the progress bar
 
@@ -119,6 +126,67 @@ def _confirmed(report: ReplayReport, from_: str) -> str:
         f"{report.confirmed} of {report.releases} releases and {report.activations} activations are confirmed "
         f"bit for bit from {'events, contributions' if from_ == 'events' else from_} and key"
     )
+
+
+def user(
+    config: ConfigPath,
+    who: Annotated[str, typer.Argument(metavar="USER", help="The user id, as events have it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Tell what workers keep of one user: samples that count, in which groups or cells, and what waits to be sent.
+
+    It reads the changelogs, of a running or a stopped app, and needs no key; whoever may see the events may see this.
+    Blocks that wait for release stand under pseudonyms and are not shown. With --json, a line for each metric.
+
+    Example: shoal audit user shoal.toml ann
+    """
+    quiet_libraries()
+    loaded = load_config(config)
+    settings = needed_settings(loaded, config)
+    try:
+        name = read_user(who, b"", "")
+    except Refused:
+        raise typer.BadParameter("a user id has 1 to 256 bytes", param_hint="USER") from None
+    with kafka_errors(settings):
+        kept = asyncio.run(kept_of(loaded, settings, name))
+    for metric in kept:
+        print(orjson.dumps(_kept_fields(metric)).decode() if as_json else _kept_text(metric))
+
+
+def _kept_fields(kept: Kept) -> dict[str, Any]:
+    section = kept.metric.section
+    return {
+        "metric": section.name,
+        "version": section.version,
+        "topic": kept.topic,
+        "partition": kept.partition,
+        "unit": section.unit,
+        "kept": [
+            {
+                "start": None if each.start is None else iso(each.start),
+                "place": each.place,
+                "samples": each.samples,
+                "waiting": each.waiting,
+                "open_sum": kept.open_sum(each),
+            }
+            for each in kept.holdings
+        ],
+    }
+
+
+def _kept_text(kept: Kept) -> str:
+    section = kept.metric.section
+    lines = [f"{section.name} version {section.version}, {kept.topic}[{kept.partition}]:"]
+    lines += [f"  {_held(each)}" for each in kept.holdings] or ["  nothing"]
+    return "\n".join(lines)
+
+
+def _held(each: Holding) -> str:
+    when = "" if each.start is None else f"from {iso(each.start)}: "
+    samples = "some of them" if each.samples is None else words.samples(each.samples)
+    place = "" if each.place is None else f" in {each.place!r}"
+    waiting = f", {each.waiting} of them wait to be sent" if each.waiting else ""
+    return f"{when}{samples}{place}{waiting}{', with the sum of an open block' if each.open_sum else ''}"
 
 
 def _conclude(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import typer
 
 from shoal import __version__
-from shoal.agents.cli.audit import migrate, replay, verify
+from shoal.agents.cli.audit import migrate, replay, user, verify
 from shoal.agents.cli.budget import budget
 from shoal.agents.cli.check import check
 from shoal.agents.cli.demo import demo
@@ -37,7 +37,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "broker": broker,
 }
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-    "audit": ("Proofs of what was released.", {"verify": verify, "replay": replay}),
+    "audit": (
+        "Proofs of what was released, and what is kept of one user.",
+        {"verify": verify, "replay": replay, "user": user},
+    ),
     "key": ("The secret key.", {"new": new}),
     "simulate": ("Events to try things with.", {"buses": buses}),
 }

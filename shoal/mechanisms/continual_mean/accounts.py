@@ -4,11 +4,11 @@ An account holds, per user and group, the number of samples so far and the open 
 Proof: docs/proofs/continual-mean.md
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shoal.mechanisms.accounts import Accounts, Periods, RecordKind, Site, WhyNotCounted
-from shoal.mechanisms.statistic import COUNT_MASK, Block
+from shoal.mechanisms.accounts import Accounts, Holding, Periods, RecordKind, Site, WhyNotCounted
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block
 
 GROUPS_BYTES = 4
 
@@ -73,3 +73,13 @@ class MeanAccounts(Accounts):
         prefix = b"" if group is None else len(user).to_bytes(2, "big")
         account = self._get(prefix + user + (group or "").encode())
         return None if account is None else account & COUNT_MASK
+
+    def of_user(self, user: bytes) -> Iterator[Holding]:
+        has_groups = self._groups.get(user) is not None
+        before = len(user).to_bytes(2, "big") + user
+        names = sorted(name for name in self._held if name.startswith(before)) if has_groups else [user]
+        for name in names:
+            account = self._get(name)
+            if account is not None:
+                place = name[len(before) :].decode() if has_groups else None
+                yield Holding(None, place, account & COUNT_MASK, open_sum=account >> COUNT_BITS)

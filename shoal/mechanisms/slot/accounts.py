@@ -15,6 +15,7 @@ in is late, even where late events are folded: a unit's values move the releases
 Proof: docs/proofs/units.md
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from shoal.mechanisms.accounts import (
     PERIOD_BYTES,
     Accounts,
     Changes,
+    Holding,
     Periods,
     RecordKind,
     Site,
@@ -188,6 +190,24 @@ class SlotAccounts(Accounts):
         name = len(user).to_bytes(2, "big") + user
         account = self._slots.newest(name if group is None else name + b"/" + group.encode())
         return None if account is None else account & COUNT_MASK
+
+    def of_user(self, user: bytes) -> Iterator[Holding]:
+        """Of longer units the samples in each cell, then of the open slots those in each cell, and in all together."""
+        name = len(user).to_bytes(2, "big") + user
+        for periods in (self._units, self._slots):
+            for start, (accounts,) in () if periods is None else periods.each():
+                is_slot = periods is self._slots
+                waiting = Counter(self._waiting(user, start)) if is_slot else Counter()
+                for place in sorted(place for place in accounts.held if place.startswith(name + b"/")):
+                    cell = place[len(name) + 1 :].decode()
+                    yield Holding(start, cell, accounts.held[place], waiting[cell])
+                if is_slot and name in accounts.held:
+                    yield Holding(start, None, accounts.held[name] & COUNT_MASK, waiting.total())
+
+    def _waiting(self, user: bytes, start: int | None) -> list[str]:
+        """The cells of a user's samples that wait for the end of a slot, one by one."""
+        kept = None if start is None else self._kept.get(start // self._rule.slot)
+        return [] if kept is None else kept.samples.get(user, [])[1::2]
 
     def changes(self) -> Changes:
         """The records that changed since the last call, with tombstones for samples that were sent."""

@@ -14,10 +14,19 @@ user is in: [length of user, user, group].
 Proof: docs/proofs/units.md
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shoal.mechanisms.accounts import ACCOUNT_BYTES, ONE_MEMBER, Accounts, Periods, RecordKind, Site, WhyNotCounted
+from shoal.mechanisms.accounts import (
+    ACCOUNT_BYTES,
+    ONE_MEMBER,
+    Accounts,
+    Holding,
+    Periods,
+    RecordKind,
+    Site,
+    WhyNotCounted,
+)
 from shoal.mechanisms.statistic import COUNT_MASK, Block
 
 MEMBER_BYTES = 1
@@ -95,3 +104,12 @@ class UnitAccounts(Accounts):
         """The samples of a user in the latest open period, of all groups together: no group has an account."""
         account = self._units.newest(user) if group is None else None
         return None if account is None else account & COUNT_MASK
+
+    def of_user(self, user: bytes) -> Iterator[Holding]:
+        before = len(user).to_bytes(2, "big") + user
+        for start, (accounts, members) in self._units.each():
+            account = accounts.get(user)
+            if account is not None:
+                yield Holding(start, None, account & COUNT_MASK)
+                for name in sorted(name for name in members.held if name.startswith(before)):
+                    yield Holding(start, name[len(before) :].decode(), None)

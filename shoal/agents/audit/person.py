@@ -1,0 +1,89 @@
+"""What the app keeps of one person: the accounts that bound has in the partitions which that person's events are in.
+
+They are read from the committed changelogs. Nothing is written, no group is joined and no key is needed, so workers may
+run meanwhile, or be stopped. What release keeps stands under pseudonyms, which only the key can make.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from aiokafka import TopicPartition
+
+from shoal.agents.audit.replay.scan import Scan, partition_counts
+from shoal.agents.kafka.settings import BOUND, KafkaSettings
+from shoal.mechanisms.accounts import Accounts, Holding, Site
+from shoal.models.config.file import Config
+from shoal.stream.partitioning import PARTITIONERS
+from shoal.stream.topic import Metric, plan_topic
+
+NO_KEY = bytes(32)  # a plan without its key reads accounts and makes no pseudonym and no noise
+
+
+class Kept(NamedTuple):
+    """What one metric has of a person, and where."""
+
+    metric: Metric
+    topic: str
+    partition: int
+    holdings: Sequence[Holding]
+
+    def open_sum(self, holding: Holding) -> int | list[int]:
+        """The sum of what does not fill a block yet, in grid steps; of several coordinates one for each."""
+        unpack = self.metric.unpack
+        return holding.open_sum if unpack is None else unpack(holding.open_sum, holding.samples or 0)
+
+
+async def kept_of(config: Config, settings: KafkaSettings, user: bytes) -> list[Kept]:
+    """What each metric of the configuration keeps of a user.
+
+    Raises:
+        KafkaError: a topic of the app is missing: no worker of it ever ran.
+    """
+    changelogs = {topic: settings.changelog(BOUND, topic) for topic in config.topics}
+    counts = await partition_counts(settings, [*changelogs, *changelogs.values(), settings.contributions])
+    kept: list[Kept] = []
+    async with Scan(settings) as scan:
+        for topic, changelog in changelogs.items():
+            partition = PARTITIONERS[config.kafka.partitioner](user, counts[topic])
+            plan = plan_topic(
+                config, topic, NO_KEY,
+                source_partitions=counts[topic], contributions_partitions=counts[settings.contributions],
+            )  # fmt: skip
+            records = await _naming(scan, TopicPartition(changelog, partition), user)
+            kept += [
+                Kept(metric, topic, partition, list(_restored(metric, records).of_user(user)))
+                for metric in plan.metrics
+            ]
+    return kept
+
+
+async def _naming(scan: Scan, changelog: TopicPartition, user: bytes) -> dict[bytes, bytes]:
+    """The last values of a partition's keys that hold the bytes of a user id, which other users' may hold as well."""
+    (end,) = (await scan.stable_ends([changelog])).values()
+    (first,) = (await scan.first_offsets([changelog])).values()
+    values: dict[bytes, bytes] = {}
+    async for records in scan.read(changelog, first, end):
+        for record in records:
+            if record.key is None or user not in record.key:
+                continue
+            if record.value is None:
+                values.pop(record.key, None)
+            else:
+                values[record.key] = record.value
+    return values
+
+
+def _restored(metric: Metric, records: dict[bytes, bytes]) -> Accounts:
+    """The accounts of a metric, as far as the records go."""
+    site = Site(metric.label, _nowhere, lambda _: True, durable=False)
+    accounts: Accounts = metric.section.kind.accounts(metric.section, metric.bounder, site)
+    for tag, take in accounts.takers().items():
+        for key, value in records.items():
+            if key.startswith(tag):
+                take(key[len(tag) :], value)
+    accounts.restored()
+    return accounts
+
+
+def _nowhere(*_: Any) -> None:
+    """Send nothing: nothing is counted here."""
