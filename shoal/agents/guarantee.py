@@ -153,7 +153,8 @@ def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
         touched = most_touched(unit, metric.privacy_unit)
         part = f": one {unit.words()} has a part in up to {touched} of them, and all of these are counted here"
         more = ", which is more and counts once"
-        yield f"{metric.name} protects a {metric.privacy_unit.words()}{more if touched == 1 else part}."
+        article = "an" if metric.privacy_unit.is_event else "a"
+        yield f"{metric.name} protects {article} {metric.privacy_unit.words()}{more if touched == 1 else part}."
 
 
 def told(loss: Loss) -> str:

@@ -39,6 +39,8 @@ def check_limits(spec: Spec) -> None:
         raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
     if spec.max_groups_per_user != 1 and is_event:
         raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
+    if spec.max_events_per_user is not None and not is_event:
+        raise ValueError("max_events_per_user is for unit event; other units have max_contributions; remove it")
 
 
 def check_values(spec: Spec) -> None:

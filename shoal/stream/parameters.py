@@ -29,6 +29,7 @@ DIGESTED = (
 LATER = (
     "prior", "sigma", "horizon", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
+    "max_events_per_user",
 )  # fmt: skip
 INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
 

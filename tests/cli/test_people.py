@@ -90,6 +90,31 @@ def test_periods_and_events_of_several_people_are_counted_by_the_ledgers_unit(fo
     assert "any 3 events together: at most epsilon = 6" in text
 
 
+@pytest.mark.parametrize("unit", ["user", "user-day"])
+def test_events_are_converted_to_people_by_how_many_a_person_has(folder, unit):
+    events = SUM.replace("1\n", "0.1\n") + 'unit = "event"\nmax_events_per_user = 5\n'
+    text, fields = asked(events, people=4, unit=unit)
+    assert [metric["charge"] for metric in fields["metrics"]] == [0.5]
+    assert "of a user only the first 5 events can count" in text
+    assert "m0 protects an event: one person" in text
+    assert "has a part in up to 5 of them, and all of these are counted here" in text
+    assert bound(fields["people"]) == (2, 0, "pure")
+
+
+def test_events_with_gaussian_noise_are_converted_by_their_rho(folder):
+    limited = 'unit = "event"\nmax_events_per_user = 5\n'
+    _, fields = asked(SUM.replace("1\n", "0.1\n") + GAUSSIAN.replace("1e-3", "1e-4") + limited, people=1, unit="user")
+    epsilon, delta, by = bound(fields["people"])
+    (metric,) = fields["metrics"]
+    assert by == "zcdp"
+    assert epsilon < metric["charge"] == 0.5
+    assert delta == pytest.approx(metric["charge_delta"])
+    (own,) = fields["people"]["also"]
+    assert own["delta"] == 1e-4
+    rho = Concentrated(25 * largest_rho(Fraction(1, 10), Fraction(1, 10**4)))
+    assert own["epsilon"] == pytest.approx(float(rho.loss(Fraction(1, 10**4)).epsilon))
+
+
 def test_numbers_are_rounded_up(folder):
     _, fields = asked(SUM.replace("1\n", "0.1\n") + CAP, people=3)
     assert fields["people"]["epsilon"] == 0.30000000000000004

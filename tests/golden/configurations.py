@@ -156,6 +156,9 @@ SUMS = (
     Case("a unit of an event", (
         stepped("event", "mean", {"kind": "window", "length": "2d"}, unit="event", max_contributions=None, group="g"),
     )),
+    Case("a limit of events", (
+        stepped("few", "sum", WINDOW, unit="event", max_contributions=None, max_events_per_user=4, group="g"),
+    ), QUIET),
 )  # fmt: skip
 
 SLOTS = (

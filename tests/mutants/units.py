@@ -143,4 +143,24 @@ MUTANTS = (
         tests=("agents/audit/test_ledger.py::test_a_ledgers_period_is_one_of_one_time[sqlite]",),
         otherwise="DID NOT RAISE",
     ),
+    Mutant(
+        name="events of a user beyond the limit",
+        family="units",
+        file="mechanisms/stepped/accounts.py",
+        old="if most is None:",
+        new="if most:",
+        breach="a person with a hundred events loses a hundred times epsilon and is charged a few",
+        tests=(
+            "privacy/test_units.py::test_a_user_with_a_limit_of_events_moves_as_much_as_the_ledger_is_charged_for[2]",
+        ),
+    ),
+    Mutant(
+        name="events of a user charged once",
+        family="units",
+        file="models/config/unit.py",
+        old="        return unit.of_a_user\n",
+        new="        return 1\n",
+        breach="a person's events lose epsilon each and are charged as one",
+        tests=(MODELS + "test_events_of_which_a_user_has_so_many_are_charged_so_often[0-user]",),
+    ),
 )

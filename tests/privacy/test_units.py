@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.file import Config
-from shoal.models.config.unit import Unit
+from shoal.models.config.unit import Unit, charge, parse_unit
 from shoal.stream import bound
 from shoal.stream.state_mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
@@ -35,6 +35,7 @@ CONFIGS = {
     "user-7s, steps of 5s": sums(unit="user-7s", max_contributions=1),
     "event": sums(**EVENTS, group="g"),
     "event, late by 5s": sums(**EVENTS, lateness="5s"),
+    "event, two of a user": sums(**EVENTS, max_events_per_user=2, group="g"),
 }
 configs = pytest.mark.parametrize("cfg", CONFIGS.values(), ids=CONFIGS)
 
@@ -82,6 +83,21 @@ def test_no_unit_moves_more_than_the_noise_is_made_for_and_some_move_as_much(cfg
                 if all(one[n] == other[n] or n in mine for n in range(len(events))):
                     largest = max(largest, moved(sums_of_one, sums_of_other))
     assert largest == most
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_user_with_a_limit_of_events_moves_as_much_as_the_ledger_is_charged_for(most):
+    """From events to users: streams that differ in one user differ in so many events (d_E <= k d_U)."""
+    cfg = sums(**EVENTS, max_events_per_user=most, group="g")
+    (metric,), ledger = cfg.metric, parse_unit("user")
+    epsilon, _ = charge(ledger, metric.privacy_unit, metric.epsilon, metric.delta)
+    plan, largest = plan_of(cfg), 0
+    for pattern in product(product((3, 9), "xy"), repeat=3):
+        events = [Event("a", time, group) for time, group in pattern]
+        sent = [run(plan, with_values(events, values)).step_sums() for values in product((0, 1), repeat=3)]
+        largest = max(largest, *(moved(first, second) for first, second in product(sent, repeat=2)))
+    # then noise for one event, at epsilon, covers what all events of a user move at what is charged
+    assert largest * metric.epsilon == epsilon * STEPS
 
 
 @st.composite

@@ -6,7 +6,8 @@ whatever groups and steps they are in. So there is one cap over all groups, and 
     user           for ever
     user-day, ...  in each period of effective time. An event whose own time lies in another period is late, even where
                    late events are folded: values of one day move sums through the account of that day, and no other
-    event          none: every event is a contribution of its own
+    event          none: every event is a contribution of its own. With a limit one for each user, for ever, in which
+                   so many events count, each of them a unit of its own
 
 An account is a user's number of samples and of groups in a period, over all groups; beside it stand the groups that the
 user is in: [length of user, user, group].
@@ -113,3 +114,11 @@ class UnitAccounts(Accounts):
                 yield Holding(start, None, account & COUNT_MASK)
                 for name in sorted(name for name in members.held if name.startswith(before)):
                     yield Holding(start, name[len(before) :].decode(), None)
+
+
+def event_accounts(most: int | None, add: Add, site: Site) -> EventAccounts | UnitAccounts:
+    """The accounts of unit event: none, or with a limit those of users, of whose events each is a unit of its own."""
+    if most is None:
+        return EventAccounts(add, site)
+    # More groups than events: who has reached the limit is over it, in whatever group.
+    return UnitAccounts(Rule(most, most + 1, None), lambda _, value: add(0, value), site)

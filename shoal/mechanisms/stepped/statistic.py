@@ -19,7 +19,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, OneByOne, OnGrid, Releaser
 from shoal.mechanisms.stepped import ALGORITHMS, keys
-from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts
+from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts, event_accounts
 from shoal.mechanisms.stepped.groups import StepGroups
 from shoal.mechanisms.sums.decays import Decay, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
@@ -118,7 +118,7 @@ class SteppedStatistic(OnGrid):
     def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:
         unit = spec.privacy_unit
         if unit.is_event:
-            return EventAccounts(bounder.add, site)
+            return event_accounts(spec.max_events_per_user, bounder.add, site)
         rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)
         return UnitAccounts(rule, bounder.add, site)
 

@@ -61,7 +61,7 @@ class Steady:
         groups = self.stated.groups_of_a_user(spec)
         cap = spec.contribution_limit if groups == 1 else spec.contribution_limit / groups
         pattern = self.stated.pattern(work.users, work.samples)
-        return Flow(pattern, work.steps, None if unit.is_event else cap, periods)
+        return Flow(pattern, work.steps, spec.max_events_per_user if unit.is_event else cap, periods)
 
 
 # -------------------------------------------------------------------- observed

@@ -1,5 +1,6 @@
 """`[[metric]]` of the configuration: one private statistic of one topic, its defaults and what is refused."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -106,6 +107,12 @@ class MetricSection(Section):
     )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
     max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
+    max_events_per_user: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="with unit event: k; further events of a user are left out; a ledger per person is charged k times",
+    )
     lateness: Duration = Field(0, description="how far behind its partition's latest time an event keeps its own")
     late: Literal["fold", "drop"] = Field("fold", description="later events: fold into the open tick, or drop")
     max_ahead: Duration = Field(30 * DAY, description="an event further in the future becomes a dead letter")
@@ -218,7 +225,9 @@ class MetricSection(Section):
 
     @property
     def privacy_unit(self) -> Unit:
-        return Unit(USER_SLOT, self.slot) if self.unit == USER_SLOT else parse_unit(self.unit)
+        if self.unit == USER_SLOT:
+            return Unit(USER_SLOT, self.slot)
+        return replace(parse_unit(self.unit), of_a_user=self.max_events_per_user)
 
     @property
     def reading(self) -> int:

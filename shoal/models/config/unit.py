@@ -10,6 +10,7 @@ A ledger protects one unit, and its metrics may have others. One unit of the led
 
     1 + (L + M - gcd(L, M) - 1) // M    for periods of L and M; the last unit begins just before the ledger's ends
     1                                   of a metric of unit user, or of a ledger of unit event
+    max_events_per_user                 of a metric of unit event that has such a limit, under any other ledger
     any number                          else
 
 and k of them together lose what a group of k does (shoal/mechanisms/privacy/accounting.py).
@@ -34,6 +35,7 @@ class Unit:
     name: str = field(compare=False)  # as it was written: user-day and user-24h are one
     period: int | None = None  # microseconds; None: for ever
     is_event: bool = False
+    of_a_user: int | None = field(default=None, compare=False)  # events of a user that count; None: any number
 
     def words(self) -> str:
         """The unit in a sentence.
@@ -101,9 +103,13 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
     [1, 1, 6, None]
     >>> [most_touched(parse_unit(name), parse_unit("user-day")) for name in ("user", "user-week", "user-5h", "event")]
     [None, 7, 2, 1]
+    >>> most_touched(PERSON, Unit("event", is_event=True, of_a_user=24))
+    24
     """
     if ledger.is_event or ledger == unit or unit == PERSON:
         return 1
+    if unit.is_event:
+        return unit.of_a_user
     if ledger.period is None or unit.period is None:
         return None
     return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
@@ -132,7 +138,8 @@ def charge(
         return epsilon, delta  # nothing, however often: a count is public
     touched = most_touched(ledger, unit)
     slots = " and max_slots" if unit.name == USER_SLOT else ""
-    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots} here'
+    limit = ", or max_events_per_user" if unit.is_event and touched is None else ""
+    remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots}{limit} here'
     if touched is None:
         raise ValueError(
             f"unit {unit.name} under a ledger per {ledger.words()}: one {ledger.words()} has any number of them, and "

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.config.file import Config, load
 from shoal.models.config.section import DAY
 from shoal.models.config.unit import Unit, charge, most_touched, parse_unit
@@ -172,6 +173,22 @@ CAP = "max_contributions = 3\n"
             "one person and week has up to 168 of them, and delta would be 1 or more",
         ),
         ('unit = "people"', CAP, "[privacy]: unit 'people' does not exist; write user, user-day"),
+        (
+            'unit = "user-day"',
+            'unit = "event"',
+            'set [privacy] unit = "event", or unit = "user-day", or max_events_per_user here',
+        ),
+        (
+            'delta = 0.1\nunit = "user"',
+            'unit = "event"\nmax_events_per_user = 16\ndelta = 1e-6',
+            'one person has up to 16 of them, and delta would be 1 or more; set [privacy] unit = "event", or unit',
+        ),
+        (
+            "",
+            CAP + "max_events_per_user = 3",
+            "max_events_per_user is for unit event; other units have max_contributions",
+        ),
+        ("", 'unit = "event"\nmax_events_per_user = 0', "max_events_per_user"),
         ("", CAP + 'unit = "event"', "max_contributions is not for unit event"),
         ("", 'unit = "event"\nmax_groups_per_user = 2', "max_groups_per_user is not for unit event"),
         ("", 'unit = "user-day"', "max_contributions is missing; add it"),
@@ -184,6 +201,18 @@ def test_what_bounds_nobodys_loss_is_refused(tmp_path, privacy, more, message):
         load(path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ledger", ["user", "user-day", "event"])
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_events_of_which_a_user_has_so_many_are_charged_so_often(tmp_path, ledger, delta):
+    """From events to users by group privacy, and from users to events for nothing."""
+    path = tmp_path / "shoal.toml"
+    events = f'unit = "event"\nmax_events_per_user = 3\ndelta = {delta}\n'
+    path.write_text(TOML.format(privacy=f'delta = 0.1\nunit = "{ledger}"', metric=events))
+    loaded = load(path)
+    event = Loss(loaded.metric[0].epsilon, Fraction(delta))
+    assert Loss(*loaded.charge_of(loaded.metric[0])) == event.of_group(1 if ledger == "event" else 3)
 
 
 def test_a_unit_that_the_ledgers_holds_a_number_of_is_taken(tmp_path):

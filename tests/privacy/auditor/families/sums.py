@@ -26,6 +26,8 @@ def draw(drawn: random.Random) -> Case:
         metric["decay"] = {"kind": kind} | _rate(kind, drawn)
     if unit != "event":
         metric["max_contributions"] = drawn.choice([1, 2, 3, 5])
+    elif drawn.random() < 0.3:
+        metric["max_events_per_user"] = drawn.choice([1, 3])
     metric |= _manners(drawn, algorithm)
     if has_groups:
         metric["group"] = "g"
