@@ -31,6 +31,7 @@ from shoal.mechanisms.statistic import (
     Statistic,
 )
 
+MOST = 8  # coordinates: each has its share of epsilon
 LIMIT = 1 << 63  # a lane's sum stays below it, and an integer on the wire too
 
 

@@ -11,7 +11,7 @@ from shoal.mechanisms import rules
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
-from shoal.mechanisms.continual_mean.coordinates import Coordinates
+from shoal.mechanisms.continual_mean.coordinates import MOST, Coordinates
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
@@ -57,6 +57,9 @@ class ContinualMean:
         if spec.algorithm not in MEANS:
             raise ValueError(f"{spec.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
         rules.check_values(spec)
+        if len(spec.values) > MOST:
+            given = f"value has {len(spec.values)} coordinates"
+            raise ValueError(f"{given}, and a mean without a decay {MOST} at most; use several metrics")
         rules.refuse_few_users(spec)
         rules.refuse_delta(spec)
         _check_assumptions(spec)

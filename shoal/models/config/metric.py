@@ -42,7 +42,7 @@ class MetricSection(Section):
     value: Fields = Field(
         None,
         description="field with the value; a predicate, such as amount > 100: 1 where it holds, else 0; a list of 2 "
-        "to 8 fields: its coordinates; a count needs none",
+        "to 8 fields, or of few-users to 32: its coordinates; a count needs none",
     )
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")

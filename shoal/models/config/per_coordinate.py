@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from shoal.models.exact import exact_number
 from shoal.models.predicates import Predicate, is_predicate
 
-MOST = 8
+MOST = 32  # of a mean without a decay 8, which it says itself
 Range = tuple[Fraction, Fraction]
 One = TypeVar("One")
 

@@ -137,6 +137,12 @@ def test_few_users_may_have_several_values(tmp_path):
     (speed, three), (load_, half) = Slotted.of(metric).axes
     assert (speed.high, load_.high) == (Fraction(65), Fraction(9))
     assert (three, half) == (Fraction(3), Fraction(1, 2))
+    # up to 32
+    names, ranges = str([f"x{n}" for n in range(32)]), str([[0, 1]] * 32)
+    many = (
+        few.replace('["speed", "load"]', names).replace("[[0, 65], [0, 9]]", ranges).replace('sigma = [3, "1/2"]', "")
+    )
+    assert len(Slotted.of(load(written(tmp_path, many)).metric[0]).axes) == 32
     # the others have one value
     for said in ('algorithm = "levy"', 'delta = 1e-9\nprior = "few-users"', 'statistic = "slot-distribution"'):
         wrong = several.replace('statistic = "slot-mean"\n', "") if "statistic" in said else several

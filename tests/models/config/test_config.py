@@ -103,8 +103,8 @@ REFUSED = [
     ('"full"', '"naive"\nprior = 3', 'metric "basket": prior is not for naive; remove it, or use one of: wishful'),
     ('"full"', '"naive"\nsigma = 3', 'metric "basket": sigma is for algorithms on blocks; naive needs a range'),
     ('"full"', '"full"\nsigma = 0', 'metric "basket": sigma must be greater than 0'),
-    ('value = "amount"', 'value = []', 'metric "basket": value must be one name as text, or a list of 2 to 8 names'),
-    ('value = "amount"', 'value = ["amount"]', 'metric "basket": value must be one name as text, or a list of 2 to 8'),
+    ('value = "amount"', 'value = []', 'metric "basket": value must be one name as text, or a list of 2 to 32 names'),
+    ('value = "amount"', 'value = ["amount"]', 'metric "basket": value must be one name as text, or a list of 2 to 32'),
     ('value = "amount"', 'value = ["amount", 3]', 'metric "basket": value must be the name of a field, or a list'),
     ('value = "amount"', 'value = ""', 'metric "basket": value must be the name of a field, or a list of names'),
     ('value = "amount"', 'value = ["x", "y", "x"]', "metric \"basket\": value has 'x' and 'x', of which one"),
@@ -276,6 +276,17 @@ def plane(*more: tuple[str, str]) -> str:
         assert old in text
         text = text.replace(old, new, 1)
     return text
+
+
+def test_a_mean_has_eight_coordinates_at_most(tmp_path):
+    for count, refused in ((8, False), (9, True)):
+        names, ranges = [f"x{n}" for n in range(count)], [[0, 1]] * count
+        text = GOOD.replace('"amount"', str(names)).replace("[0, 200]", str(ranges))
+        if refused:
+            with pytest.raises(ConfigError, match="value has 9 coordinates, and a mean without a decay 8 at most"):
+                load(written(tmp_path, text))
+        else:
+            assert len(load(written(tmp_path, text)).metric[0].values) == 8
 
 
 def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
