@@ -31,7 +31,10 @@ LATER = (
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "max_events_per_user",
 )  # fmt: skip
-INSIDE = {DecaySection: ("kind", "length", "half_life", "alpha", "exponent"), CellSection: ("h3", "lat", "lon")}
+INSIDE = {
+    DecaySection: ("kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon"),
+    CellSection: ("h3", "lat", "lon"),
+}
 
 
 def parameters_of(config: Config, metric: MetricSection) -> str:

@@ -43,6 +43,8 @@ HALF = 'decay = { kind = "exponential", half_life = "6h" }\n'
 ALPHA = 'decay = { kind = "exponential", alpha = 0.9 }\n'
 POLYNOMIAL = 'decay = { kind = "polynomial", exponent = 1.5 }\n'
 ALL = 'decay = { kind = "all-windows" }\n'
+TABLE = 'decay = { kind = "table", weights = [1, 0.75, "1/3", 0.1] }\n'
+FORMULA = 'decay = { kind = "formula", weight = "1/(1+i)^4", horizon = "6h" }\n'
 PATENT, MEANS = 'algorithm = "patent"\n', ('"sum"', '"mean"')
 STATED = ("--users", USERS, "--over", f"{HOURS}h")
 
@@ -83,7 +85,7 @@ def run(config: Path) -> list[dict[str, Any]]:
     return [orjson.loads(one.value) for output in FileRun(plan).outputs(lines) for one in output.releases]
 
 
-@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, ALL])
+@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, ALL, TABLE, FORMULA])
 @pytest.mark.parametrize("algorithm", ["", PATENT])
 @pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
 def test_the_noise_foretold_is_that_of_every_release(
@@ -122,6 +124,8 @@ def test_the_noise_foretold_is_that_of_every_release(
         (HALF, (MEANS,)),
         (POLYNOMIAL, ()),
         (ALL + PATENT, ()),
+        (TABLE, ()),
+        (FORMULA + PATENT, ()),
     ],
 )
 def test_the_noise_measured_over_many_keys_is_that_foretold(
@@ -290,6 +294,8 @@ def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
         (WINDOW, (), "8 releases within ± 40 "),
         (ALPHA, (), "8 releases within ± 38 "),
         (WINDOW, (("max_contributions = 4", "max_contributions = 1"),), "8 releases within ± 10 "),
+        (TABLE, (), "8 releases within ± 35 "),
+        (FORMULA + PATENT, (), "8 releases within ± 21.2 "),
         # at most 2 units are in a step, and 64 samples in a window
         (WINDOW, (MEANS,), "8 releases within ± 0.625 "),
         ("delta = 1e-6\n" + WINDOW, (), None),

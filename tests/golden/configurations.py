@@ -216,6 +216,17 @@ READINGS = (
     ), ODD, in_full=True, reading=2),
 )  # fmt: skip
 
+LISTED = (
+    Case("listed weights", (
+        stepped("table", "sum", {"kind": "table", "weights": ("1", "0.75", "1/3", "1/3", "0.1")}, group="g"),
+        stepped("flat", "mean", {"kind": "table", "weights": ("1",) * 40}),
+        stepped("patent", "sum", {"kind": "table", "weights": ("1", "0.9", "0.5", "0.2", "0.2")}, algorithm="patent"),
+        stepped("formula", "mean", {"kind": "formula", "weight": "exp(-i / 4) / (1 + i)^0.5", "horizon": "8d"}),
+        stepped("windows", "sum", {"kind": "formula", "weight": "1 / (1 + i)^3", "horizon": "4d"}, algorithm="patent"),
+        stepped("counted", "count", {"kind": "table", "weights": ("1", "0.5")}),
+    ), QUIET),
+)  # fmt: skip
+
 PREDICATES = (
     Case("predicates", (
         stepped("large", "sum", WINDOW, value="x > 50 and not z.w <= 0.5", range=None, group="g"),
@@ -224,4 +235,4 @@ PREDICATES = (
     ), QUIET),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES)
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES, *LISTED)

@@ -18,11 +18,12 @@ import numpy as np
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decayed import DecayedSteps
-from shoal.mechanisms.sums.decays import AllWindows, AnyWindow, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import AllWindows, AnyWindow, Exponential, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.polynomial_sum import FlatWindows
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.table import TableSum
 from shoal.mechanisms.sums.window import WindowSum
 from shoal.mechanisms.workload import Pattern
 
@@ -188,6 +189,8 @@ def by_hand(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
             sums = DecayedSteps(Exponentials.exponential(alpha), steps)
         case Polynomial(exponent, horizon):
             sums = DecayedSteps(Exponentials.polynomial(exponent, horizon), steps)
+        case Listed(weights):
+            sums = TableSum(weights, steps)
         case _:
             sums = WindowSum(MAX_INDEX, steps)
     return StepProspect(statistic, sums, flow)
@@ -205,7 +208,9 @@ def weights(sums: DecayedSum, decay: object, ages: int) -> float:
     if isinstance(decay, Exponential):
         rate = -math.log(decay.alpha)
         return math.expm1(-rate * ages) / math.expm1(-rate)
-    if isinstance(sums, PolynomialSum):
+    if isinstance(sums, TableSum):
+        return sums.weights.total(int(min(ages, sums.weights.length)))
+    if isinstance(sums, FlatWindows):
         parts = ((aged.weight, min(max(ages - aged.age, 0), aged.window.length)) for aged in sums.windows)
         return sum(weight * steps for weight, steps in parts) / 2**96
     if isinstance(sums, DecayedSteps):

@@ -1,13 +1,17 @@
 """What a metric's keys say where it is released at every step, and what is refused."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
 from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.sums import decays
+from shoal.mechanisms.sums.formula import formula_weights
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.words import many
+
+LISTED = ("table", "formula")  # decays whose weights are in a list
 
 
 def check(spec: Spec) -> None:
@@ -38,8 +42,13 @@ def _check_decay(spec: Spec, step: int) -> None:
         raise ValueError("the patent has no mechanism without a decay; use sharp")
     if spec.algorithm == "patent" and decay.exponent is not None and decay.exponent <= 1:
         raise ValueError("the patent's bound needs an exponent above 1; use sharp, or a larger exponent")
-    if decay.length is not None and decay.length % step:
-        raise ValueError("decay length is not a multiple of step; choose one that is")
+    for key, length in (("length", decay.length), ("horizon", decay.horizon)):
+        if length is not None and length % step:
+            raise ValueError(f"decay {key} is not a multiple of step; choose one that is")
+    if decay.kind in LISTED and spec.statistic == "variance":
+        raise ValueError(f"a decay of kind {decay.kind} is for sums, counts and means")
+    if decay.kind in LISTED:
+        decay_of(spec)  # whatever it refuses, it refuses now
 
 
 def decay_of(spec: Spec) -> decays.Decay:
@@ -56,8 +65,21 @@ def decay_of(spec: Spec) -> decays.Decay:
             return decays.Exponential(decay.alpha or Fraction(1, 2))
         case "polynomial":
             return decays.Polynomial(decay.exponent or Fraction(1))
+        case "table":
+            return decays.Listed(_of_decay(lambda: Weights.of(decay.weights or ())))
+        case "formula":
+            return decays.Listed(
+                _of_decay(lambda: formula_weights(decay.weight or "", (decay.horizon or step) // step))
+            )
         case _:
             return decays.Undecayed(spec.expected_releases)
+
+
+def _of_decay(weights: Callable[[], Weights]) -> Weights:
+    try:
+        return weights()
+    except ValueError as refused:
+        raise ValueError(f"decay {refused}") from None
 
 
 def clamps(spec: Spec) -> bool:

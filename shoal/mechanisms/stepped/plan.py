@@ -14,6 +14,7 @@ from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Marks, Noise, Panel, Plan, Spec, Table, head
 from shoal.mechanisms.stepped.comparison import Comparison, Forecasts, typical
+from shoal.mechanisms.stepped.keys import LISTED
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady, Steps
 from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
@@ -127,7 +128,7 @@ class Report(Comparison):
         if self.by_hand is None:
             yield "A count is exact and costs no epsilon: who contributes when is public under relation values."
         else:
-            decayed = ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial") else ""
+            decayed = ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial", *LISTED) else ""
             yield (
                 f"Noise is {self.statistic.noise_words(spec.values[0])}; the last release is a {spec.statistic} of "
                 f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within. Error: its noise, and the bias "
@@ -348,9 +349,11 @@ class Report(Comparison):
 
 
 def _plain(name: str, value: Any) -> Any:
-    if name in ("length", "half_life"):
+    if name in ("length", "half_life", "horizon"):
         return exact_duration(value)
-    return value if name == "kind" else float(value)
+    if name == "weights":
+        return list(map(float, value))
+    return value if name in ("kind", "weight") else float(value)
 
 
 def _outlook(outlook: Outlook) -> dict[str, Any]:
@@ -381,4 +384,6 @@ def _forgetting(spec: Spec) -> str:
         "all-windows": "over any last steps",
         "exponential": f"with a half-life of {_length(spec)}" if decay.half_life else f"with {_length(spec)}",
         "polynomial": f"with weights (age + 1)^-{float(decay.exponent or 0):g}",
+        "table": f"with {len(decay.weights or ())} weights",
+        "formula": f"with weights {decay.weight}, i being the age",
     }[str(decay.kind)]

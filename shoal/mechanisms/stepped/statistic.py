@@ -21,7 +21,7 @@ from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, OneByOne, OnGrid,
 from shoal.mechanisms.stepped import ALGORITHMS, keys
 from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts, event_accounts
 from shoal.mechanisms.stepped.groups import StepGroups
-from shoal.mechanisms.sums.decays import Decay, Window
+from shoal.mechanisms.sums.decays import Decay, Listed, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.sums import DecayedSum
 
@@ -137,7 +137,7 @@ class SteppedStatistic(OnGrid):
     @property
     def rest(self) -> int:
         """Steps of silence after which a group rests: `max_gap`, but never while a window still holds anything."""
-        return max(self.max_gap, self.decay.length if isinstance(self.decay, Window) else 1)
+        return max(self.max_gap, self.decay.length if isinstance(self.decay, Window | Listed) else 1)
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)

@@ -12,6 +12,7 @@ Window          1 for a < length, else 0               WindowSum                
 AllWindows      1 for a < any length, told afterwards  AllWindowSum                   growing BLUE counter, differences
 Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
 Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
+Listed          weights[a]                             TableWindows                   per-step, BLUE trees
 =============== ====================================== ============================== ==================================
 """
 
@@ -28,9 +29,12 @@ from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
 from shoal.mechanisms.sums.running import Last, Part, RunningSum, every_step
 from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.table import TableSum
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 
 ZERO = Fraction(0)
@@ -156,3 +160,21 @@ class Polynomial:
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> DecayedSteps:
         decay = Exponentials.polynomial(self.exponent, self.horizon)
         return DecayedSteps.best(decay, width=width, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A step of each age weighs what a list says, and older ones nothing."""
+
+    weights: Weights
+    error: Fraction = Fraction(1, 5)  # of the patent's weights
+
+    @property
+    def length(self) -> int:
+        return self.weights.length
+
+    def patent(self, width: int, epsilon: Fraction) -> TableWindows:
+        return TableWindows(width, epsilon, self.weights, self.error)
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> TableSum:
+        return TableSum.best(self.weights, width=width, epsilon=epsilon)

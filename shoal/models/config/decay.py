@@ -5,6 +5,8 @@
 { kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
 { kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
 { kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
+{ kind = "table", weights = [1, 0.5, 0.2] }    what a step of age 0, 1, 2 weighs; older ones weigh nothing
+{ kind = "formula", weight = "1/(1+i)^1.5", horizon = "30d" }    what a step of age i weighs, up to the horizon
 """
 
 from typing import Literal
@@ -14,13 +16,13 @@ from pydantic import Field, model_validator
 from shoal.models.config.section import Duration, Exact, Section
 
 NEEDS = {"none": (), "window": ("length",), "all-windows": (), "exponential": ("half_life", "alpha"),
-         "polynomial": ("exponent",)}  # fmt: skip
+         "polynomial": ("exponent",), "table": ("weights",), "formula": ("weight", "horizon")}  # fmt: skip
 
 
 class DecaySection(Section):
     """`decay = { kind = ... }` of a metric."""
 
-    kind: Literal["none", "window", "all-windows", "exponential", "polynomial"] = Field(
+    kind: Literal["none", "window", "all-windows", "exponential", "polynomial", "table", "formula"] = Field(
         ..., description="how sums forget"
     )
     length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of step")
@@ -28,13 +30,24 @@ class DecaySection(Section):
     alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: the weight of a step one step later")
     exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a weighs (a + 1) ** -exponent")
 
+    weights: tuple[Exact, ...] | None = Field(
+        None, description="table: what a step of age 0, 1, 2, ... weighs, from 1 down to 0; older ones weigh nothing"
+    )
+    weight: str | None = Field(
+        None, min_length=1, description="formula: what a step of age i weighs, such as 1/(1+i)^1.5"
+    )
+    horizon: Duration | None = Field(None, gt=0, description="formula: older steps weigh nothing; a multiple of step")
+
     @model_validator(mode="after")
     def _complete(self) -> "DecaySection":
-        given = [name for name in ("length", "half_life", "alpha", "exponent") if getattr(self, name) is not None]
+        given = [name for name in type(self).model_fields if name != "kind" and getattr(self, name) is not None]
         wanted = NEEDS[self.kind]
         for name in given:
             if name not in wanted:
                 raise ValueError(f"{name} is not for a decay of kind {self.kind}; remove it")
-        if wanted and len(given) != 1:
+        if self.kind == "formula":
+            if len(given) < len(wanted):
+                raise ValueError("of kind formula needs weight and horizon")
+        elif wanted and len(given) != 1:
             raise ValueError(f"of kind {self.kind} needs {' or '.join(wanted)}{', not both' if given else ''}")
         return self

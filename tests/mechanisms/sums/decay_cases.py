@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from inspect import isabstract
 from typing import Any, NamedTuple
 
 import orjson
@@ -12,12 +13,15 @@ from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
+from shoal.mechanisms.sums.table import TableSum
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.counters.counter_cases import Injected, Name
 from tests.mechanisms.mechanism_cases import classes, epoch_key
@@ -79,6 +83,8 @@ def dyadic_window(length: int) -> Case:
 ALPHA = Fraction(4, 5)
 SQUARE = Exponentials.polynomial(Fraction(2), 1000)
 BETA = Fraction(1, 2)  # of the patent's polynomial windows: a step of age n weighs 2**-j, the next below (n + 1)**-c
+LISTED = Weights.of([Fraction(part, 12) for part in (12, 9, 6, 4, 3, 3, 2)])
+FEW = Weights.of([Fraction(2, 3), Fraction(1, 7)])
 
 
 def flat(age: int) -> float:
@@ -162,6 +168,34 @@ CASES: dict[type, list[Case]] = {
             lambda age: flat(age) if age < 11 else 0.0,
         ),
     ],
+    TableSum: [
+        Case(
+            "table-per-step",
+            lambda width, epsilon: TableSum(LISTED, LaplaceSteps(width, epsilon)),
+            16,
+            LISTED.weight,
+        ),
+        Case(
+            "table-blue",
+            lambda width, epsilon: TableSum(LISTED, BlueSteps(width, epsilon, 2, 2)),
+            18,
+            LISTED.weight,
+        ),
+        Case(
+            "table-blue-of-few-weights",
+            lambda width, epsilon: TableSum(FEW, BlueSteps(width, epsilon, 3, 2)),
+            22,
+            FEW.weight,
+        ),
+    ],
+    TableWindows: [
+        Case(
+            "table-patent",
+            lambda width, epsilon: TableWindows(width, epsilon, LISTED, BETA),
+            24,
+            lambda age: (1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125)[age] if age < 7 else 0.0,
+        ),
+    ],
     AllWindowSum: [
         Case("all-windows-patent", AllWindowSum, 20, lambda age: 1.0, spends_all=False),
     ],
@@ -176,7 +210,7 @@ every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL
 
 def sum_classes() -> set[type]:
     """Every class of decayed sums of the package."""
-    return {cls for cls in classes() if hasattr(cls, "summer") and hasattr(cls, "column")}
+    return {cls for cls in classes() if hasattr(cls, "summer") and hasattr(cls, "column") and not isabstract(cls)}
 
 
 def release(summer: Summer, x: int) -> tuple[int, ...]:

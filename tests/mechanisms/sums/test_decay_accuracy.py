@@ -10,15 +10,18 @@ import pytest
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX, derive
 from shoal.mechanisms.sums.decayed import DecayedSteps
-from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer, zeta
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
+from shoal.mechanisms.sums.table import TableSum
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.counters.counter_cases import Injected
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
@@ -289,6 +292,7 @@ def test_steps_beyond_the_last_name_of_a_draw_are_refused() -> None:
         (AllWindows(), RunningSum, AllWindowSum),
         (Exponential(Fraction(9, 10)), DecayedSteps, ExponentialSum),
         (Polynomial(Fraction(2), 100), DecayedSteps, PolynomialSum),
+        (Listed(Weights.of([ONE, Fraction(1, 3)])), TableSum, TableWindows),
     ],
 )
 def test_a_decay_says_how_it_is_released(decay: Decay, sharp: type, patent: type | None) -> None:

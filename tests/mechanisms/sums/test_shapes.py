@@ -11,12 +11,15 @@ from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
+from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum
+from shoal.mechanisms.sums.table import TableSum
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.mechanism_cases import classes
 
@@ -31,6 +34,11 @@ SUMS: dict[str, DecayedSum] = {
     ),
     "DecayedSteps(decay=Exponentials(weights=(1,), weight_bits=0, factors=(39614081257132168796771975168,)), "
     "steps=LaplaceSteps(width=3, epsilon=Fraction(1, 2)))": DecayedSteps(Exponentials.exponential(HALF), PER_STEP),
+    "TableSum(weights=Weights(parts=(4, 2, 1), denominator=4), steps=LaplaceSteps(width=3, epsilon=Fraction(1, 2)))": (
+        TableSum(Weights.of([Fraction(1), HALF, Fraction(1, 4)]), PER_STEP)
+    ),
+    "TableWindows(width=3, epsilon=Fraction(1, 2), weights=Weights(parts=(2, 1), denominator=2), "
+    "error=Fraction(1, 5))": (TableWindows(3, HALF, Weights.of([Fraction(1), HALF]), Fraction(1, 5))),
     "RootWindow(width=3, epsilon=Fraction(1, 2), delta=Fraction(1, 1000), length=6)": RootWindow(
         3, HALF, Fraction(1, 1000), 6
     ),

@@ -15,6 +15,7 @@ Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), PolynomialSum
 """
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,31 +43,13 @@ class Aged(NamedTuple):
     window: DyadicWindow
 
 
-@dataclass(frozen=True)
-class PolynomialSum(Noised):
-    """All public parameters of a polynomial sum.
-
-    >>> sums = PolynomialSum(1, Fraction(1), exponent=Fraction(2), error=Fraction(1, 2), horizon=1000)
-    >>> [(aged.age, aged.window.length) for aged in sums.windows[:5]], len(sums.windows), sums.length
-    ([(0, 1), (1, 1), (2, 2), (4, 1), (5, 3)], 19, 1024)
-    >>> sum(aged.window.epsilon for aged in sums.windows), round(sums.variance(10**6), 1)
-    (Fraction(1, 1), 23.6)
-    """
+class FlatWindows(Noised, ABC):
+    """Window sums side by side, each with one weight for all its steps, which fall by the factor 1 - `error`."""
 
     mechanism: ClassVar[str] = "patent"
     denominator: ClassVar[int] = UNIT
 
-    exponent: Fraction  # c, greater than 1
     error: Fraction  # r
-    horizon: int  # largest age that matters
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check.positive(exponent=self.exponent, horizon=self.horizon)
-        check.probability(error=self.error)
-        check.below(LARGEST_HORIZON, horizon=self.horizon)
-        if not 1 < self.exponent <= 16:
-            raise ValueError(f"exponent must be greater than 1 and at most 16, not {self.exponent}")
 
     @cached_property
     def windows(self) -> tuple[Aged, ...]:
@@ -87,14 +70,9 @@ class PolynomialSum(Noised):
             if part  # else its weight, which is less, is below 2**-96
         )
 
+    @abstractmethod
     def _shapes(self) -> Iterator[tuple[int, int, int]]:
-        """(j, age of the youngest step, length): the oldest age of window j is floor((1 - r)**(-j / c)) - 1."""
-        j, age = 0, 0
-        while age <= self.horizon:
-            end = math.floor(most(power(1 - self.error, -j / self.exponent)))
-            if end > age:
-                yield j, age, end - age
-            j, age = j + 1, end
+        """(j, age of the youngest step, length) of each window, whose weight is (1 - r)**j."""
 
     @property
     def length(self) -> int:
@@ -128,12 +106,45 @@ class PolynomialSum(Noised):
         noises = [DyadicNoise(aged.window, partial(_subkey, subkey, j)).at for j, aged in enumerate(self.windows)]
         return PolynomialSummer(self, noises)
 
+    def counts(self) -> "PolynomialSummer":
+        return PolynomialSummer(self, [lambda t: 0] * len(self.windows))
+
+
+@dataclass(frozen=True)
+class PolynomialSum(FlatWindows):
+    """All public parameters of a polynomial sum.
+
+    >>> sums = PolynomialSum(1, Fraction(1), exponent=Fraction(2), error=Fraction(1, 2), horizon=1000)
+    >>> [(aged.age, aged.window.length) for aged in sums.windows[:5]], len(sums.windows), sums.length
+    ([(0, 1), (1, 1), (2, 2), (4, 1), (5, 3)], 19, 1024)
+    >>> sum(aged.window.epsilon for aged in sums.windows), round(sums.variance(10**6), 1)
+    (Fraction(1, 1), 23.6)
+    """
+
+    exponent: Fraction  # c, greater than 1
+    error: Fraction  # r
+    horizon: int  # largest age that matters
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.positive(exponent=self.exponent, horizon=self.horizon)
+        check.probability(error=self.error)
+        check.below(LARGEST_HORIZON, horizon=self.horizon)
+        if not 1 < self.exponent <= 16:
+            raise ValueError(f"exponent must be greater than 1 and at most 16, not {self.exponent}")
+
+    def _shapes(self) -> Iterator[tuple[int, int, int]]:
+        """(j, age of the youngest step, length): the oldest age of window j is floor((1 - r)**(-j / c)) - 1."""
+        j, age = 0, 0
+        while age <= self.horizon:
+            end = math.floor(most(power(1 - self.error, -j / self.exponent)))
+            if end > age:
+                yield j, age, end - age
+            j, age = j + 1, end
+
     def shape(self) -> str:
         exponent, error = spelled(self.exponent), spelled(self.error)
         return f"PolynomialSum({self._shared_shape}, exponent={exponent}, error={error}, horizon={self.horizon})"
-
-    def counts(self) -> "PolynomialSummer":
-        return PolynomialSummer(self, [lambda t: 0] * len(self.windows))
 
 
 def _number(window: int, block: int) -> int:
@@ -151,7 +162,7 @@ class PolynomialSummer(Windowed):
 
     __slots__ = ("_edges", "_noises", "_sums", "_windows")
 
-    def __init__(self, sums: PolynomialSum, noises: Sequence[Callable[[int], int]]) -> None:
+    def __init__(self, sums: FlatWindows, noises: Sequence[Callable[[int], int]]) -> None:
         super().__init__(sums.length)
         self._windows, self._noises = sums.windows, noises
         self._edges = [*(aged.age for aged in sums.windows), sums.length]

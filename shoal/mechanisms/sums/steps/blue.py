@@ -26,8 +26,7 @@ from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import mean_norm, span_coefficients, span_squares, weighted
 from shoal.mechanisms.counters.tree_row import LARGEST, check_shape, drawing
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.steps.steps import FAR, Floats, NoisedSteps, RowNoise, Spans, like
+from shoal.mechanisms.sums.steps.steps import FAR, Decaying, Floats, NoisedSteps, RowNoise, Spans, like
 from shoal.mechanisms.sums.sums import Node
 
 _ARITIES = range(2, 65)
@@ -95,12 +94,12 @@ class BlueSteps(Spans):
                 counts[scale] = counts.get(scale, 0) + count
         return tuple(counts.items())
 
-    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+    def decayed_variance(self, decay: Decaying, t: int) -> float:
         """The variance, by the sums of the weights in the blocks of each height."""
         norms = [decay.block_squares(size, t) / size for size in self.tree.sizes]
         return self._float_weighted(norms) * self.draw_variance
 
-    def mean_decayed_squares(self, decay: Exponentials) -> float:
+    def mean_decayed_squares(self, decay: Decaying) -> float:
         """The mean over all positions of the last block's border."""
         norms = [decay.mean_block_squares(size) / size for size in self.tree.sizes]
         return self._float_weighted(norms)
@@ -109,7 +108,7 @@ class BlueSteps(Spans):
         differences = np.array(norms) - np.array([*norms[1:], 0.0])
         return float(np.sum(differences / np.array(self.tree.ratios, dtype=np.float64)))
 
-    def decayed_draws(self, decay: Exponentials) -> int:
+    def decayed_draws(self, decay: Decaying) -> int:
         """The number of draws, from the nodes' coefficients when the last tree is half full."""
         return _node_draws(self.tree, decay)
 
@@ -133,7 +132,7 @@ def best_trees(reach: float, score: Callable[[NoisedSteps], float]) -> Callable[
 
 
 @lru_cache(maxsize=64)
-def _node_draws(tree: LeastSquares, decay: Exponentials) -> int:
+def _node_draws(tree: LeastSquares, decay: Decaying) -> int:
     """The number of equal draws that a decayed sum's noise is like when the last tree is half full."""
     trees = max(FAR // tree.leaves, 2)
     weights = np.zeros(trees * tree.leaves)

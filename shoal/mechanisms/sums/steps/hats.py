@@ -17,7 +17,7 @@ Source       this project's; trees of blocks: Hay, Rastogi, Miklau and Suciu (20
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.steps import hat_variance
 from shoal.mechanisms.sums.steps.hat_least_squares import Floats, Hats
 from shoal.mechanisms.sums.steps.hat_variance import LARGEST, Flat, strides_of
-from shoal.mechanisms.sums.steps.steps import NoisedSteps, RowNoise, equal_quantile
+from shoal.mechanisms.sums.steps.steps import Decaying, NoisedSteps, RowNoise, equal_quantile
 from shoal.mechanisms.sums.sums import Node
 
 PLACES = 16  # binary places of e
@@ -92,16 +92,16 @@ class HatSteps(NoisedSteps):
         draws = [laplace.DiscreteLaplace(scale, subkey(level)) for level, scale in enumerate(scales)]
         return RowNoise(self.size, lambda number: _segment(self, draws, number))
 
-    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+    def decayed_variance(self, decay: Decaying, t: int) -> float:
         """The variance at t, by the phase of the hats."""
-        return hat_variance.squares(self.ratios, decay, t) * self.draw_variance
+        return hat_variance.squares(self.ratios, cast(Exponentials, decay), t) * self.draw_variance
 
-    def mean_decayed_squares(self, decay: Exponentials) -> float:
-        return hat_variance.mean_squares(self.ratios, decay)
+    def mean_decayed_squares(self, decay: Decaying) -> float:
+        return hat_variance.mean_squares(self.ratios, cast(Exponentials, decay))
 
-    def decayed_draws(self, decay: Exponentials) -> int:
+    def decayed_draws(self, decay: Decaying) -> int:
         """The number of draws, from the coefficients at one phase."""
-        return hat_variance.draws(self.ratios, decay)
+        return hat_variance.draws(self.ratios, cast(Exponentials, decay))
 
     def window_variance(self, length: int, t: int) -> float:
         """The variance, by the phases of the hats at either end."""

@@ -17,8 +17,7 @@ from typing import ClassVar
 
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.sums.exponentials import Exponentials
-from shoal.mechanisms.sums.steps.steps import FAR, FEW, Spans, like
+from shoal.mechanisms.sums.steps.steps import FAR, FEW, Decaying, Spans, like
 from shoal.mechanisms.sums.sums import Node
 
 
@@ -28,6 +27,7 @@ class LaplaceSteps(Spans):
 
     >>> from fractions import Fraction
     >>> steps = LaplaceSteps(1, Fraction(1))
+    >>> from shoal.mechanisms.sums.exponentials import Exponentials
     >>> decay = Exponentials.exponential(Fraction(9, 10))
     >>> round(steps.span_variance(10, 20), 1), round(steps.decayed_variance(decay, 99))
     (18.4, 10)
@@ -58,13 +58,13 @@ class LaplaceSteps(Spans):
     def span_scales(self, start: int, end: int) -> Scales:
         return ((self.scale, end - start),)
 
-    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+    def decayed_variance(self, decay: Decaying, t: int) -> float:
         return decay.squares(t) * self.draw_variance
 
-    def mean_decayed_squares(self, decay: Exponentials) -> float:
+    def mean_decayed_squares(self, decay: Decaying) -> float:
         return decay.squares(1 << 60)
 
-    def decayed_draws(self, decay: Exponentials) -> int:
+    def decayed_draws(self, decay: Decaying) -> int:
         return _step_draws(decay)
 
     def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
@@ -94,5 +94,5 @@ class LaplaceNoise:
 
 
 @lru_cache(maxsize=64)
-def _step_draws(decay: Exponentials) -> int:
+def _step_draws(decay: Decaying) -> int:
     return like(decay.recent(FAR))

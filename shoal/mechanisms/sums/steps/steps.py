@@ -27,8 +27,10 @@ from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.sums import Node, Noised
+from shoal.mechanisms.sums.weights import Weights
 
 Floats = NDArray[np.float64]
+Decaying = Exponentials | Weights  # how steps weigh by age
 FEW = 150  # draws: below that, one by one is faster
 FAR = 1 << 18  # steps that decide how many draws a decayed sum is like
 
@@ -80,15 +82,15 @@ class NoisedSteps(Noised, ABC):
         """The draws that protect a step."""
 
     @abstractmethod
-    def decayed_variance(self, decay: Exponentials, t: int) -> float:
+    def decayed_variance(self, decay: Decaying, t: int) -> float:
         """Variance of the noise in the decayed sum of steps 1 .. t."""
 
     @abstractmethod
-    def mean_decayed_squares(self, decay: Exponentials) -> float:
+    def mean_decayed_squares(self, decay: Decaying) -> float:
         """The mean of that variance over all phases, long after the beginning, in variances of a draw."""
 
     @abstractmethod
-    def decayed_draws(self, decay: Exponentials) -> int:
+    def decayed_draws(self, decay: Decaying) -> int:
         """The number of equal draws that a decayed sum's noise is like, judged by its fourth moment."""
 
     @abstractmethod

@@ -3,7 +3,18 @@
 import random
 from collections.abc import Callable
 
-from tests.privacy.auditor.families import full, means, planes, predicates, restarts, sharp, slots, sums, variances
+from tests.privacy.auditor.families import (
+    full,
+    listed,
+    means,
+    planes,
+    predicates,
+    restarts,
+    sharp,
+    slots,
+    sums,
+    variances,
+)
 from tests.privacy.auditor.streams import Case
 
 FAMILIES: dict[str, Callable[[random.Random], Case]] = {
@@ -16,6 +27,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "restarts": restarts.draw,
     "variances": variances.draw,
     "predicates": predicates.draw,
+    "listed": listed.draw,
 }
 
 

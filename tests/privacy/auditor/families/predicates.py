@@ -1,4 +1,4 @@
-"""Sums and means of predicates: the decays, units, groups and manners of sums, of what holds of one or two fields."""
+"""Sums and means of predicates: the decays, units, groups and manners of sums, of what holds of a field."""
 
 import random
 from dataclasses import replace

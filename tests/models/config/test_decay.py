@@ -1,0 +1,77 @@
+"""Decays whose weights a configuration lists, by a table or a formula."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import orjson
+import pytest
+
+from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import statistic_of
+from shoal.models.config.file import load
+from shoal.models.errors import ConfigError
+from shoal.stream.parameters import parameters_of
+
+METRIC = """
+[privacy]
+epsilon = 4
+[[metric]]
+name = "spend"
+topic = "sales"
+user = "who"
+value = "amount"
+statistic = "sum"
+range = [0, 10]
+epsilon = 1
+max_contributions = 4
+step = "1h"
+"""
+
+
+def said(folder: Path, decay: str, *changes: tuple[str, str]) -> Path:
+    text = METRIC + f"decay = {{ kind = {decay} }}\n"
+    for before, after in changes:
+        text = text.replace(before, after)
+    (folder / "shoal.toml").write_text(text)
+    return folder / "shoal.toml"
+
+
+def test_weights_are_exact_and_part_of_what_is_registered(tmp_path: Path) -> None:
+    config = load(said(tmp_path, '"table", weights = [1, 0.1, "1/30"]'))
+    (metric,) = config.metric
+    assert metric.decay_or_none.weights == (Fraction(1), Fraction(1, 10), Fraction(1, 30))
+    text = orjson.loads(parameters_of(config, metric))
+    assert text["decay"] == {"kind": "table", "weights": ["1", "1/10", "1/30"]}
+    mechanism = statistic_of(metric)
+    assert isinstance(mechanism, Stepped)
+    assert (mechanism.sums.denominator, mechanism.rest) == (30, metric.max_gap)
+
+
+def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> None:
+    (metric,) = load(
+        said(tmp_path, '"formula", weight = "0.5^i", horizon = "12h"', ("step =", "max_gap = 3\nstep ="))
+    ).metric
+    mechanism = statistic_of(metric)
+    assert isinstance(mechanism, Stepped)
+    assert mechanism.rest == 12
+
+
+@pytest.mark.parametrize(
+    ("decay", "changes", "refusal"),
+    [
+        ('"table"', (), "decay of kind table needs weights"),
+        ('"table", weights = [1], length = "1d"', (), "length is not for a decay of kind table; remove it"),
+        ('"table", weights = [0.5, 0.6]', (), "decay weight of age 1 rises; weights lie in [0, 1] and never rise"),
+        ('"table", weights = []', (), "decay weights must be a list of 1 to 4096, one for each age in steps"),
+        ('"table", weights = [1]', (('"sum"', '"variance"'),), "a decay of kind table is for sums, counts and means"),
+        ('"formula", weight = "1/(1+i)"', (), "decay of kind formula needs weight and horizon"),
+        ('"formula", weight = "1/(1+i)", horizon = "90m"', (), "decay horizon is not a multiple of step; choose one"),
+        ('"formula", weight = "1/(1+i)", horizon = "1d"', (), "decay weight at the horizon is still 0.0417, and older"),
+        ('"formula", weight = "1/(1+", horizon = "1d"', (), "decay character 6: a value is missing before the end"),
+        ('"window", weight = "i"', (), "weight is not for a decay of kind window; remove it"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, decay: str, changes: tuple[tuple[str, str], ...], refusal: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(said(tmp_path, decay, *changes))
+    assert refusal in str(refused.value)
