@@ -43,6 +43,10 @@ class DecaySpec(Protocol):
     def weight(self) -> str | None: ...
     @property
     def horizon(self) -> int | None: ...  # microseconds
+    @property
+    def error(self) -> Fraction | None: ...
+    @property
+    def zeta(self) -> Fraction | None: ...
 
 
 class Spec(Protocol):

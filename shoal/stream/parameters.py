@@ -32,7 +32,7 @@ LATER = (
     "max_events_per_user",
 )  # fmt: skip
 INSIDE = {
-    DecaySection: ("kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon"),
+    DecaySection: ("kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta"),
     CellSection: ("h3", "lat", "lon"),
 }
 

@@ -225,6 +225,14 @@ LISTED = (
         stepped("windows", "sum", {"kind": "formula", "weight": "1 / (1 + i)^3", "horizon": "4d"}, algorithm="patent"),
         stepped("counted", "count", {"kind": "table", "weights": ("1", "0.5")}),
     ), QUIET),
+    Case("what Bolot et al. leave free", (
+        stepped("coarse", "sum", {"kind": "polynomial", "exponent": 2, "error": "1/2", "horizon": "10d"},
+                algorithm="patent"),
+        stepped("near", "mean", {"kind": "polynomial", "exponent": "1.5", "horizon": "30d"}),
+        stepped("any", "sum", {"kind": "all-windows", "zeta": 2}, algorithm="patent"),
+        stepped("halved", "sum", {"kind": "table", "weights": ("1", "0.9", "0.5", "0.4"), "error": "1/2"},
+                algorithm="patent"),
+    ), QUIET),
 )  # fmt: skip
 
 PREDICATES = (

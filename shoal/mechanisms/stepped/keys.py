@@ -45,6 +45,9 @@ def _check_decay(spec: Spec, step: int) -> None:
     for key, length in (("length", decay.length), ("horizon", decay.horizon)):
         if length is not None and length % step:
             raise ValueError(f"decay {key} is not a multiple of step; choose one that is")
+    for key in ("error", "zeta") if spec.algorithm != "patent" else ():
+        if getattr(decay, key) is not None:
+            raise ValueError(f"decay {key} is for algorithm patent; remove it")
     if decay.kind in LISTED and spec.statistic == "variance":
         raise ValueError(f"a decay of kind {decay.kind} is for sums, counts and means")
     if decay.kind in LISTED:
@@ -54,22 +57,24 @@ def _check_decay(spec: Spec, step: int) -> None:
 def decay_of(spec: Spec) -> decays.Decay:
     """The decay that the keys ask for, its lengths counted in steps."""
     decay, step = spec.decay_or_none, spec.step or 1
+    error = decay.error or decays.ERROR
     match decay.kind:
         case "window":
             return decays.Window((decay.length or step) // step)
         case "all-windows":
-            return decays.AllWindows(spec.expected_releases)
+            return decays.AllWindows(spec.expected_releases, decay.zeta or decays.ZETA)
         case "exponential":
             if decay.half_life is not None:
                 return decays.Exponential.half_life(Fraction(decay.half_life, step))
             return decays.Exponential(decay.alpha or Fraction(1, 2))
         case "polynomial":
-            return decays.Polynomial(decay.exponent or Fraction(1))
+            horizon = decays.HORIZON if decay.horizon is None else decay.horizon // step
+            return decays.Polynomial(decay.exponent or Fraction(1), horizon, error)
         case "table":
-            return decays.Listed(_of_decay(lambda: Weights.of(decay.weights or ())))
+            return decays.Listed(_of_decay(lambda: Weights.of(decay.weights or ())), error)
         case "formula":
             return decays.Listed(
-                _of_decay(lambda: formula_weights(decay.weight or "", (decay.horizon or step) // step))
+                _of_decay(lambda: formula_weights(decay.weight or "", (decay.horizon or step) // step)), error
             )
         case _:
             return decays.Undecayed(spec.expected_releases)

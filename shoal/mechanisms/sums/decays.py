@@ -38,6 +38,9 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 
 ZERO = Fraction(0)
+ERROR = Fraction(1, 5)  # of the patent's weights, where they share windows
+HORIZON = 10_000_000  # steps that polynomial decays are right for
+ZETA = Fraction(5, 4)  # the power of a node's height with which the patent's noise grows, for any window
 
 
 class Decay(Protocol):
@@ -111,9 +114,10 @@ class AllWindows:
     """The sum over any number of last steps, which is named afterwards."""
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
+    zeta: Fraction = ZETA  # of the patent's budgets
 
     def patent(self, width: int, epsilon: Fraction) -> AnyWindow:
-        return AllWindowSum(width, epsilon)
+        return AllWindowSum(width, epsilon, self.zeta)
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> AnyWindow:
         """Differences between releases of a growing counter."""
@@ -151,8 +155,8 @@ class Polynomial:
     """A step of age a weighs (a + 1)**-exponent, up to ages of `horizon`."""
 
     exponent: Fraction
-    horizon: int = 10_000_000
-    error: Fraction = Fraction(1, 5)  # of the patent's weights
+    horizon: int = HORIZON
+    error: Fraction = ERROR
 
     def patent(self, width: int, epsilon: Fraction) -> PolynomialSum:
         return PolynomialSum(width, epsilon, self.exponent, self.error, self.horizon)
@@ -167,7 +171,7 @@ class Listed:
     """A step of each age weighs what a list says, and older ones nothing."""
 
     weights: Weights
-    error: Fraction = Fraction(1, 5)  # of the patent's weights
+    error: Fraction = ERROR
 
     @property
     def length(self) -> int:

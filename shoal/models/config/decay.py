@@ -9,14 +9,17 @@
 { kind = "formula", weight = "1/(1+i)^1.5", horizon = "30d" }    what a step of age i weighs, up to the horizon
 """
 
+from fractions import Fraction
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from shoal.models.config.section import Duration, Exact, Section
 
 NEEDS = {"none": (), "window": ("length",), "all-windows": (), "exponential": ("half_life", "alpha"),
          "polynomial": ("exponent",), "table": ("weights",), "formula": ("weight", "horizon")}  # fmt: skip
+LEAST_ERROR = Fraction(1, 100)  # the number of windows grows with its inverse
+TAKES = {"all-windows": ("zeta",), "polynomial": ("horizon", "error"), "table": ("error",), "formula": ("error",)}
 
 
 class DecaySection(Section):
@@ -29,22 +32,41 @@ class DecaySection(Section):
     half_life: Duration | None = Field(None, gt=0, description="exponential: after this time a step counts half")
     alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: the weight of a step one step later")
     exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a weighs (a + 1) ** -exponent")
-
     weights: tuple[Exact, ...] | None = Field(
         None, description="table: what a step of age 0, 1, 2, ... weighs, from 1 down to 0; older ones weigh nothing"
     )
     weight: str | None = Field(
         None, min_length=1, description="formula: what a step of age i weighs, such as 1/(1+i)^1.5"
     )
-    horizon: Duration | None = Field(None, gt=0, description="formula: older steps weigh nothing; a multiple of step")
+    horizon: Duration | None = Field(
+        None,
+        gt=0,
+        description="formula: older steps weigh nothing; polynomial: up to this age weights are what they should be, "
+        "none: ten million steps; a multiple of step",
+    )
+    error: Exact | None = Field(
+        None,
+        description="polynomial, table or formula, with patent: by which part sums may be too small; none: 0.2",
+    )
+    zeta: Exact | None = Field(
+        None, gt=1, le=8, description="all-windows, with patent: noise grows with the level to this power; none: 1.25"
+    )
+
+    @field_validator("error")
+    @classmethod
+    def _needs_few_windows(cls, value: Fraction | None) -> Fraction | None:
+        if value is not None and not LEAST_ERROR <= value < 1:
+            raise ValueError(f"must lie between {float(LEAST_ERROR)} and 1")
+        return value
 
     @model_validator(mode="after")
     def _complete(self) -> "DecaySection":
         given = [name for name in type(self).model_fields if name != "kind" and getattr(self, name) is not None]
-        wanted = NEEDS[self.kind]
+        wanted, taken = NEEDS[self.kind], TAKES.get(self.kind, ())
         for name in given:
-            if name not in wanted:
+            if name not in (*wanted, *taken):
                 raise ValueError(f"{name} is not for a decay of kind {self.kind}; remove it")
+        given = [name for name in given if name in wanted]
         if self.kind == "formula":
             if len(given) < len(wanted):
                 raise ValueError("of kind formula needs weight and horizon")

@@ -8,6 +8,8 @@ import pytest
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.sums.decays import AllWindows, Decay, Listed, Polynomial
+from shoal.mechanisms.sums.weights import Weights
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from shoal.stream.parameters import parameters_of
@@ -26,6 +28,7 @@ epsilon = 1
 max_contributions = 4
 step = "1h"
 """
+HALVES = Weights(tuple(2**k for k in range(11, -1, -1)), 2**11)
 
 
 def said(folder: Path, decay: str, *changes: tuple[str, str]) -> Path:
@@ -57,8 +60,40 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("decay", "made"),
+    [
+        ('"polynomial", exponent = 2', Polynomial(Fraction(2), 10_000_000, Fraction(1, 5))),
+        ('"polynomial", exponent = 2, error = 0.5, horizon = "10h"', Polynomial(Fraction(2), 10, Fraction(1, 2))),
+        ('"all-windows"', AllWindows(None, Fraction(5, 4))),
+        ('"all-windows", zeta = 2', AllWindows(None, Fraction(2))),
+        ('"table", weights = [1, 0.5], error = 0.1', Listed(Weights((2, 1), 2), Fraction(1, 10))),
+        ('"formula", weight = "0.5^i", horizon = "12h", error = 0.3', Listed(HALVES, Fraction(3, 10))),
+    ],
+)
+def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, made: Decay) -> None:
+    (metric,) = load(said(tmp_path, decay, ("step =", 'algorithm = "patent"\nstep ='))).metric
+    mechanism = statistic_of(metric)
+    assert isinstance(mechanism, Stepped)
+    assert mechanism.decay == made
+    assert mechanism.sums == made.patent(mechanism.sums.width, Fraction(1))
+
+
+def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> None:
+    (metric,) = load(said(tmp_path, '"polynomial", exponent = 0.5, horizon = "1000h"')).metric
+    mechanism = statistic_of(metric)
+    assert isinstance(mechanism, Stepped)
+    assert mechanism.decay == Polynomial(Fraction(1, 2), 1000)
+
+
+@pytest.mark.parametrize(
     ("decay", "changes", "refusal"),
     [
+        ('"polynomial", exponent = 2, error = 0.5', (), "decay error is for algorithm patent; remove it"),
+        ('"all-windows", zeta = 2', (), "decay zeta is for algorithm patent; remove it"),
+        ('"all-windows", zeta = 1', (), "zeta must be greater than 1"),
+        ('"polynomial", exponent = 2, error = 0.001', (), "error must lie between 0.01 and 1"),
+        ('"polynomial", error = 0.5', (), "decay of kind polynomial needs exponent"),
+        ('"window", length = "1d", error = 0.5', (), "error is not for a decay of kind window; remove it"),
         ('"table"', (), "decay of kind table needs weights"),
         ('"table", weights = [1], length = "1d"', (), "length is not for a decay of kind table; remove it"),
         ('"table", weights = [0.5, 0.6]', (), "decay weight of age 1 rises; weights lie in [0, 1] and never rise"),
