@@ -1,8 +1,9 @@
 """What several statistics refuse of a metric's keys: a `ValueError` with the key, what is wrong, and the remedy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.words import many
 
 # Keys that statistics without slots have no use for.
 SLOT_KEYS = (
@@ -66,3 +67,9 @@ def check_horizon(spec: Spec) -> None:
     """Refuse a horizon for any algorithm but sharp."""
     if spec.horizon is not None and spec.algorithm != "sharp":
         raise ValueError(f"horizon tunes sharp; {spec.algorithm} has no use for it; remove it")
+
+
+def event_limit(spec: Spec) -> Iterator[str]:
+    """The clause of a guarantee on how many events of a user count, where that is limited."""
+    if spec.max_events_per_user is not None:
+        yield f"of a user only the first {many(spec.max_events_per_user, 'event')} can count"

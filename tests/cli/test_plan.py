@@ -356,3 +356,41 @@ def test_settings_that_sharp_lacks_are_recommended_with_the_rest(folder: Path) -
     section = load(said(folder, {"users = 40\n": "", '"naive"': '"sharp"'})).metric[0]
     (plan,) = plans(section, Stated(3000, 4, 100 * DAY))
     assert plan.recommended.endswith(", users 3000, horizon 100d")
+
+
+EVENTS = {"max_contributions = 4": 'unit = "event"', "users = 40": "users = 160"}
+
+
+def test_a_mean_of_events_is_planned_by_events_and_its_releases_are_as_foretold(folder: Path) -> None:
+    config = said(folder, EVENTS)
+    (plan,) = planned(config, "--users", USERS, "--samples", SAMPLES, "--over", f"{DAYS}d")
+    (again,) = planned(config, "--values", folder / "events.jsonl")
+    releases = run(config)
+    assert releases[-1]["samples"] == len(events()) == plan["workload"]["users"] == again["workload"]["users"]
+    foretold = {one["seconds"]: (one["noise_sd"], one["samples"]) for one in of(plan, "naive")["over_time"]}
+    for one in releases:
+        assert foretold[datetime.fromisoformat(one["at"]).timestamp() - BEGIN / 1e6] == (
+            one["noise_sd"],
+            one["samples"],
+        )
+    for told in (plan, again):
+        assert [one["algorithm"] for one in told["algorithms"]] == ["sharp", "naive"]
+        assert [one["over_time"][-1]["left_out"] for one in told["algorithms"]] == [0, 0]
+        assert told["by_max_contributions"] == []
+    # and twice as many events come of twice the time
+    assert plan["half_the_error"]["time"]["factor"] == pytest.approx(plan["half_the_error"]["users"]["factor"], rel=0.5)
+    table = shoal(config, "--plot", folder / "plan.png", "--users", USERS, "--samples", SAMPLES).stdout
+    assert "for 160 events over " in table
+    assert "unit event, a release every 1d" in table
+    assert "max_contributions" not in table
+    assert "needs a prior" not in table
+
+
+def test_a_limit_of_events_leaves_the_rest_out(folder: Path) -> None:
+    config = said(folder, EVENTS | {"every": "max_events_per_user = 1\nevery"})
+    (plan,) = planned(config, "--users", USERS, "--samples", SAMPLES, "--over", f"{DAYS}d")
+    (again,) = planned(config, "--values", folder / "events.jsonl")
+    assert run(config)[-1]["samples"] == USERS
+    for told in (plan, again):
+        last = of(told, "naive")["over_time"][-1]
+        assert (last["samples"], last["left_out"]) == (USERS, 1 - 1 / SAMPLES)

@@ -51,6 +51,7 @@ def slotted(name: str, statistic: str = "slot-mean", **more: Any) -> Metric:
 WINDOW = {"kind": "window", "length": "1d"}
 HEXAGONS = {"h3": 5, "lat": "lat", "lon": "lon"}
 PLANE: dict[str, Any] = {"value": ("x", "y", "z.w"), "range": ((0, 100), (-2000, 2000), ("0.05", 50))}
+EVENTS: dict[str, Any] = {"unit": "event", "max_contributions": None}
 LONG = Stream(start=-200_000, pace=2400)  # begins before 1970, and lasts for weeks
 EVEN = Stream(in_order=True)
 QUIET = Stream(count=400)
@@ -98,6 +99,12 @@ MEANS = (
         mean("lenient", "full", epsilon=40, lateness="5h", late="drop", max_ahead="1d"),
         stepped("steps", "sum", lateness="2h"),
     )),
+    Case("means of events", (
+        mean("naive", "naive", "4h", group="g", users=300, **EVENTS),
+        mean("sharp", "sharp", epsilon=90, users=None, **EVENTS),
+        mean("limited", "sharp", "1h", epsilon=40, max_events_per_user=3, horizon="9d", **EVENTS),
+        mean("three", "naive", **PLANE, **EVENTS),
+    ), EVEN),
     Case("time of the record", (mean("stamped", "naive", time=None), stepped("timed", "count"))),
     Case("in order", (
         mean("naive", "naive", "4h", group="g"),

@@ -163,4 +163,13 @@ MUTANTS = (
         breach="a person's events lose epsilon each and are charged as one",
         tests=(MODELS + "test_events_of_which_a_user_has_so_many_are_charged_so_often[0-user]",),
     ),
+    Mutant(
+        name="events of a mean one by one",
+        family="units",
+        file="mechanisms/continual_mean/statistic.py",
+        old='    if spec.every == "contribution":',
+        new='    if spec.every == "never":',
+        breach="two events of a user at one time are released in the order of their values",
+        tests=("mechanisms/continual_mean/test_events.py::test_what_has_no_event_level_is_refused",),
+    ),
 )

@@ -3,3 +3,4 @@
 MEANS = ("sharp", "naive", "wishful", "single-tree", "multi-tree", "full")  # its algorithms
 WITH_PRIOR = ("wishful", "single-tree", "multi-tree")  # they need one; the others make their own, or none
 ON_BLOCKS = (*WITH_PRIOR, "full")
+OF_EVENTS = ("sharp", "naive")  # they know whose a sample is by its block alone, and with one sample there are none

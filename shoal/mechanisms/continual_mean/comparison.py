@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
@@ -24,7 +24,7 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
     """The metric under every algorithm that its values allow, with the users or prior that the algorithm needs."""
     middles = tuple((low + high) / 2 for low, high in spec.ranges)
     prior = (middles if len(middles) > 1 else middles[0]) if spec.prior is None else spec.prior
-    for name in MEANS:
+    for name in OF_EVENTS if spec.privacy_unit.is_event else MEANS:
         if spec.sigma is None or name in ON_BLOCKS:
             yield varied(
                 spec,
@@ -114,7 +114,8 @@ class MeanComparison:
             ValueError: no algorithm can do with these settings.
         """
         about = source.about(spec)
-        candidates, tried_caps = list(algorithms(spec, about.users)), caps(spec, about.samples)
+        candidates = list(algorithms(spec, about.users))
+        tried_caps = [] if spec.privacy_unit.is_event else caps(spec, about.samples)
         stages = len(candidates) + len(tried_caps) + 2
         outlooks = []
         for candidate in candidates:
@@ -125,7 +126,7 @@ class MeanComparison:
         for cap in tried_caps:
             tried.append((cap, source.final(capped(best.spec, cap))))
             advance((len(outlooks) + len(tried)) / stages)
-        cap = smallest(tried)
+        cap = smallest(tried) if tried else spec.max_contributions
         often = [
             (every, source.final(with_cadence(capped(best.spec, cap), every, about.over)))
             for every in cadences(spec, about.over)

@@ -62,7 +62,8 @@ class ObservedMean:
 
     def about(self, spec: Spec) -> About:
         values = np.array([self._value(sample, spec) for sample in self.samples])
-        by_user = Counter(sample.user for sample in self.samples)
+        is_event = spec.privacy_unit.is_event
+        by_user = Counter(index if is_event else sample.user for index, sample in enumerate(self.samples))
         users, sizes = len(by_user), Counter(by_user.values())
         sampling = float(values.std()) / math.sqrt(len(values))
         every = spec.every if isinstance(spec.every, int) else UNTIMED

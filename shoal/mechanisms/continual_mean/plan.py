@@ -61,13 +61,10 @@ class MeanReport(MeanComparison):
         noise_sd = configured.looks[-1].noise_sd if configured.looks else None
         return Plan(
             spec, self._title(), self._workload(private=not observed), about.users,
-            [self._algorithms(private=not observed), self._caps(), self._cadences()],
+            [self._algorithms(private=not observed), *self._caps(), self._cadences()],
             self.recommended(), list(self._advice(private=not observed)), self._fields(private=not observed),
             Noise(noise_sd, width_of(spec, self.coordinate)), not observed,
-            [
-                self._over_time(),
-                cap_panel(self.caps, self.best.spec.algorithm, self.advised.contribution_limit, self._width),
-            ],
+            [self._over_time(), *self._cap_panel()],
         )  # fmt: skip
 
     @property
@@ -90,7 +87,7 @@ class MeanReport(MeanComparison):
         fields = f" for {len(spec.values)} values together" if len(spec.values) > 1 else ""
         return (
             f"{spec.name}: mean of {spec.values[self.coordinate]} in {low:g} .. {high:g}, epsilon "
-            f"{exact_text(spec.epsilon)}{fields}{groups}, max_contributions {spec.contribution_limit}, a release every "
+            f"{exact_text(spec.epsilon)}{fields}{groups}, {_cap(spec)}, a release every "
             f"{cadence(spec.every)}"
         )
 
@@ -99,6 +96,8 @@ class MeanReport(MeanComparison):
         over = "" if about.over is None else f" over {duration(about.over)}"
         group = which_users(self.spec, self.groups)
         users = f"{about.users:,} users{group} with {samples(about.samples)} each{over}"
+        if self.spec.privacy_unit.is_event:
+            users = f"{about.users:,} events{group}{over}"
         if not private:
             return f"{users}, from the file"
         part = about.spread or 0
@@ -109,7 +108,7 @@ class MeanReport(MeanComparison):
 
     def recommended(self) -> str:
         advised = self.advised
-        text = f"{advised.algorithm}, max_contributions {advised.contribution_limit}, every {cadence(advised.every)}"
+        text = f"{advised.algorithm}, {_cap(advised)}, every {cadence(advised.every)}"
         return text + "".join(f", {name} {value}" for name, value in self._missing())
 
     def _remarks(self, *, private: bool) -> Iterator[str]:
@@ -123,7 +122,8 @@ class MeanReport(MeanComparison):
         yield "-: nothing is released, or the middle of the range, which says nothing."
         if self.spec.group is not None and self.groups is None:
             yield SPREAD
-        yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
+        if any(outlook.spec.algorithm in WITH_PRIOR for outlook in self.outlooks):
+            yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
         for outlook in self.outlooks:
             if outlook.likely is not None and outlook.likely[1] > SAME * outlook.likely[0]:
                 low, high = map(number, outlook.likely)
@@ -140,7 +140,8 @@ class MeanReport(MeanComparison):
             yield from self.groups.words()
         if self.best.useful is None:
             yield "nothing useful comes of it in this time: more users, more epsilon or a narrower range are needed"
-        units = {"epsilon": "epsilon {}", "users": "{} users", "time": "{}"}
+        whom = "events" if self.spec.privacy_unit.is_event else "users"
+        units = {"epsilon": "epsilon {}", "users": f"{{}} {whom}", "time": "{}"}
         ways = []
         for what, cost in self.halving.items():
             if cost is not None and cost.amount is not None:
@@ -188,9 +189,15 @@ class MeanReport(MeanComparison):
         yield from (percent(last.left_out), number(last.error))
         yield "never" if outlook.useful is None else outlook.useful.when()
 
-    def _caps(self) -> Table:
-        title = f"max_contributions, with {self.best.spec.algorithm}"
-        return by_cap(title, self.caps, self.spec, self.advised.contribution_limit)
+    def _caps(self) -> Iterator[Table]:
+        """The caps that were tried, if any."""
+        if self.caps:
+            title = f"max_contributions, with {self.best.spec.algorithm}"
+            yield by_cap(title, self.caps, self.spec, self.advised.contribution_limit)
+
+    def _cap_panel(self) -> Iterator[Panel]:
+        if self.caps:
+            yield cap_panel(self.caps, self.best.spec.algorithm, self.advised.contribution_limit, self._width)
 
     def _cadences(self) -> Table:
         columns = [Column("every", is_text=True), *map(Column, ("left out", "noise", "error")), Column("", 0, True)]
@@ -200,7 +207,7 @@ class MeanReport(MeanComparison):
             mark = marks((every == self.spec.every, "configured"), (is_advised, "recommended"))
             amounts = percent(look.left_out), number(look.noise_sd), number(look.error)
             lines.append(Line([cadence(every), *amounts, mark], is_advised))
-        settings = f"{self.best.spec.algorithm} and max_contributions {self.advised.contribution_limit}"
+        settings = f"{self.best.spec.algorithm} and {_cap(self.advised)}"
         return Table(f"cadence, with {settings}", columns, lines, [TUNED])
 
     def _over_time(self) -> Panel:
@@ -267,6 +274,10 @@ class MeanReport(MeanComparison):
             "last_noise_sd_likely": outlook.likely and list(outlook.likely),
             "over_time": [look.fields() for look in outlook.looks],
         }
+
+
+def _cap(spec: Spec) -> str:
+    return "unit event" if spec.privacy_unit.is_event else f"max_contributions {spec.contribution_limit}"
 
 
 def _starred(outlook: Outlook) -> str:

@@ -9,7 +9,7 @@ from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, w
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spaced
 from shoal.mechanisms.plan import Spec, varied
-from shoal.mechanisms.workload import YEAR, Stated, bias
+from shoal.mechanisms.workload import YEAR, Pattern, Stated, bias
 
 INSTANTS = 1 << 14  # of a time without ticks
 SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
@@ -31,12 +31,15 @@ class StatedMean:
         """The workload with the metric's own settings for what was left open; other settings do not move it."""
         users, samples, of_groups = stated.users, stated.samples, None
         if stated.count(spec) > 1:
-            users, given, of_groups = stated.in_a_group(spec, 0.0 if samples is None else samples)
-            samples = None if samples is None else given
+            users, here, of_groups = stated.in_a_group(spec, 0.0 if samples is None else samples)
+            samples = None if samples is None else here
+        given = spec.contribution_limit if samples is None else samples
+        if spec.privacy_unit.is_event:
+            users, given = _events(spec, stated.pattern(users, given))
         over = stated.over
         if over is None and spec.every != "contribution":
             over = spec.horizon or YEAR * spec.every
-        return cls(stated, coordinate, users, spec.contribution_limit if samples is None else samples, over, of_groups)
+        return cls(stated, coordinate, users, given, over, of_groups)
 
     def about(self, spec: Spec) -> About:
         sigma, spread = spec.sigmas[self.coordinate], float(self.stated.spread)
@@ -74,8 +77,11 @@ class StatedMean:
             expected = None if spec.users is None else round(spec.users * factor)
             return [(replace(self, users=round(self.users * factor)), varied(spec, users=expected))]
         over = None if self.over is None else round(self.over * factor)
-        longer = replace(self, samples=self.samples * factor, over=over)
         horizon = None if spec.horizon is None else round(spec.horizon * factor)
+        if spec.privacy_unit.is_event:  # each of which has one sample, however long it takes
+            longer = replace(self, users=round(self.users * factor), over=over)
+            return [(longer, varied(spec, horizon=horizon))]
+        longer = replace(self, samples=self.samples * factor, over=over)
         caps = {spec.contribution_limit, min(MOST_CAP, round(spec.contribution_limit * factor))}
         return [(longer, varied(spec, horizon=horizon, max_contributions=cap)) for cap in sorted(caps)]
 
@@ -110,3 +116,9 @@ class StatedMean:
             useful = is_useful(self._look(spec, ahead, middle, ticks), width)
             before, tick = (before, middle) if useful else (middle, tick)
         return self._look(spec, ahead, tick, ticks)
+
+
+def _events(spec: Spec, pattern: Pattern) -> tuple[int, float]:
+    """The units of a metric of unit event: the events that count, and how many there are for each of those."""
+    counted = max(1, pattern.samples(spec.max_events_per_user, 1))
+    return counted, max(1.0, pattern.samples(None, 1) / counted)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from shoal.mechanisms import rules
-from shoal.mechanisms.accounts import Site
-from shoal.mechanisms.continual_mean import MEANS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.accounts import Accounts, Site
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
 from shoal.mechanisms.continual_mean.coordinates import MOST, Coordinates
 from shoal.mechanisms.continual_mean.full import Full
@@ -22,6 +22,7 @@ from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
+from shoal.mechanisms.stepped.accounts import event_accounts
 from shoal.mechanisms.words import many
 
 ALGORITHMS: dict[str, type[MeanParameters]] = {
@@ -49,8 +50,8 @@ class ContinualMean:
     def check(cls, spec: Spec) -> None:
         rules.check_relation(spec)
         rules.refuse_slot_keys(spec)
-        if spec.unit != "user":
-            raise ValueError(f"unit {spec.unit!r} is not built for means without a decay; they have: user")
+        if spec.privacy_unit.period is not None:
+            raise ValueError(f"unit {spec.unit!r} is not built for means without a decay; they have: user, event")
         rules.check_limits(spec)
         if spec.every is None:
             raise ValueError("every is missing; add it")
@@ -62,6 +63,8 @@ class ContinualMean:
             raise ValueError(f"{given}, and a mean without a decay {MOST} at most; use several metrics")
         rules.refuse_few_users(spec)
         rules.refuse_delta(spec)
+        if spec.privacy_unit.is_event:
+            _check_events(spec)
         _check_assumptions(spec)
         _check_tuning(spec)
 
@@ -71,7 +74,9 @@ class ContinualMean:
         return parts[0] if len(parts) == 1 else Coordinates(parts)
 
     @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> MeanAccounts:
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+        if spec.privacy_unit.is_event:
+            return event_accounts(spec.max_events_per_user, bounder.add, site)
         rule = Rule(spec.contribution_limit, spec.max_groups_per_user, len(spec.values))
         return MeanAccounts(rule, bounder.add, site)
 
@@ -83,7 +88,8 @@ class ContinualMean:
     def clauses(spec: Spec, loss: str) -> Iterator[str]:
         yield loss
         yield PATTERN
-        if spec.group is not None:
+        yield from rules.event_limit(spec)
+        if spec.group is not None and not spec.privacy_unit.is_event:
             groups = spec.max_groups_per_user
             share = f", each with epsilon / {groups}" if groups > 1 else ""
             whose = f"a {spec.privacy_unit.words()} counts in at most {many(groups, 'group')}"
@@ -93,6 +99,18 @@ class ContinualMean:
                 "its prior is public, and private only if it was made without these values, or charged where it was "
                 "made"
             )
+
+
+def _check_events(spec: Spec) -> None:
+    """Refuse what sends samples one by one: two events of a user at one time would have no order but their values'."""
+    if spec.algorithm not in OF_EVENTS:
+        raise ValueError(
+            f"{spec.algorithm} is not for unit event, which has no blocks; use one of: {', '.join(OF_EVENTS)}"
+        )
+    if spec.every == "contribution":
+        raise ValueError("every must be a duration with unit event, whose samples are summed over a tick")
+    if spec.algorithm == "sharp" and len(spec.values) > 1:
+        raise ValueError("sharp has no sums of several values over a tick, as unit event needs; use naive")
 
 
 def _check_assumptions(spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""Accounts of what has a step: sums, counts and means that may forget, for every unit.
+"""Accounts of what has a step: sums, counts and means that may forget, for every unit; of all means, for events.
 
 A decayed sum is linear: a unit's samples move the sums of all groups together by a bounded number of grid steps,
 whatever groups and steps they are in. So there is one cap over all groups, and one account for each unit:

@@ -99,8 +99,7 @@ def clauses(spec: Spec, loss: str) -> Iterator[str]:
     else:
         yield loss
         yield PATTERN
-    if spec.max_events_per_user is not None:
-        yield f"of a user only the first {many(spec.max_events_per_user, 'event')} can count"
+    yield from rules.event_limit(spec)
     unit = spec.privacy_unit
     if spec.group is not None and not unit.is_event:
         split = "" if spec.statistic == "count" else ", so that epsilon is not split"

@@ -71,7 +71,10 @@ class MetricSection(Section):
         description="m: how many samples of a unit count; in each group for a mean with every, in each cell for slots",
     )
     users: int | None = Field(
-        None, ge=1, le=2**40, description="expected users; affects accuracy only; needed with every, except by sharp"
+        None,
+        ge=1,
+        le=2**40,
+        description="expected users (of unit event: events); affects accuracy only; needed with every, except by sharp",
     )
     algorithm: str = Field(
         "sharp",
@@ -89,8 +92,8 @@ class MetricSection(Section):
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
     unit: str = Field(
         "user",
-        description="user: all of a person's values, for ever; with a step also user-day (or any period) and event; "
-        "with a slot user-slot (the default), or with max_slots user-day and user",
+        description="user: all of a person's values, for ever; event, of means and sums; with a step also user-day, or "
+        "any period; with a slot user-slot (the default), or with max_slots user-day and user",
     )
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
     prior: Prior = Field(

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from tests.privacy.auditor.streams import HIGH, HOUR, LOW, Case, Stream, of_user
+from tests.privacy.auditor.streams import HIGH, HOUR, LOW, Case, Stream, of_event, of_user
 
 OTHERS = ["naive", "wishful", "single-tree", "multi-tree", "full"]
 WITH_PRIOR = ("wishful", "single-tree", "multi-tree")
@@ -40,6 +40,10 @@ def draw(drawn: random.Random) -> Case:
     if most >= 64:  # in few ticks
         spread = [HOUR * (16 * index // length) for index in range(length)]
         events = [type(one)(one.user, at, one.group, one.numbers) for one, at in zip(events, spread, strict=True)]
+    if metric["every"] != "contribution" and (algorithm == "naive" or is_sharp and count == 1) and drawn.random() < 0.3:
+        for key in ("max_contributions", "max_groups_per_user"):
+            metric.pop(key, None)
+        return Case(f"{algorithm}/event", metric | {"unit": "event"}, events, of_event(events, drawn))
     return Case(algorithm, metric, events, of_user())
 
 

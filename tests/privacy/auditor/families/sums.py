@@ -26,8 +26,6 @@ def draw(drawn: random.Random) -> Case:
         metric["decay"] = {"kind": kind} | _rate(kind, drawn)
     if unit != "event":
         metric["max_contributions"] = drawn.choice([1, 2, 3, 5])
-    elif drawn.random() < 0.3:
-        metric["max_events_per_user"] = drawn.choice([1, 3])
     metric |= _manners(drawn, algorithm)
     if has_groups:
         metric["group"] = "g"
@@ -40,7 +38,10 @@ def draw(drawn: random.Random) -> Case:
         drawn.random() < 0.4, drawn=drawn,
     ).make()  # fmt: skip
     mine = {"event": lambda: of_event(events, drawn), "user-6h": lambda: of_period(events, SIX_HOURS, drawn)}
-    return Case(f"{algorithm}/{kind}", metric, events, mine.get(unit, of_user)(), delta)
+    is_mine = mine.get(unit, of_user)()
+    if unit == "event" and drawn.random() < 0.3:
+        metric["max_events_per_user"] = drawn.choice([1, 3])
+    return Case(f"{algorithm}/{kind}", metric, events, is_mine, delta)
 
 
 def _rate(kind: str, drawn: random.Random) -> dict[str, Any]:
