@@ -104,7 +104,7 @@ MEANS = (
         mean("sharp", "sharp", epsilon=90, users=None, **EVENTS),
         mean("limited", "sharp", "1h", epsilon=40, max_events_per_user=3, horizon="9d", **EVENTS),
         mean("three", "naive", **PLANE, **EVENTS),
-    ), EVEN),
+    ), EVEN, kafka={"idle_after": "1h"}),
     Case("time of the record", (mean("stamped", "naive", time=None), stepped("timed", "count"))),
     Case("in order", (
         mean("naive", "naive", "4h", group="g"),
