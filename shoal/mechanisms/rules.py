@@ -72,4 +72,4 @@ def check_horizon(spec: Spec) -> None:
 def event_limit(spec: Spec) -> Iterator[str]:
     """The clause of a guarantee on how many events of a user count, where that is limited."""
     if spec.max_events_per_user is not None:
-        yield f"of a user only the first {many(spec.max_events_per_user, 'event')} can count"
+        yield f"at most {many(spec.max_events_per_user, 'event')} of a user can count"

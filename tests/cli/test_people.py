@@ -95,7 +95,7 @@ def test_events_are_converted_to_people_by_how_many_a_person_has(folder, unit):
     events = SUM.replace("1\n", "0.1\n") + 'unit = "event"\nmax_events_per_user = 5\n'
     text, fields = asked(events, people=4, unit=unit)
     assert [metric["charge"] for metric in fields["metrics"]] == [0.5]
-    assert "of a user only the first 5 events can count" in text
+    assert "at most 5 events of a user can count" in text
     assert "m0 protects an event: one person" in text
     assert "has a part in up to 5 of them, and all of these are counted here" in text
     assert bound(fields["people"]) == (2, 0, "pure")

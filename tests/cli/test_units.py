@@ -97,6 +97,11 @@ CAP = "max_contributions = 64\n"
             "; a person counts in at most 2 groups, each with epsilon / 2, with at most 64 samples in each\n",
         ),
         (
+            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\nunit = "event"\nmax_events_per_user = 1',
+            "the value of one event in this metric, however often it is released; who contributes when, and in which "
+            "group, is public; at most 1 event of a user can count\n",
+        ),
+        (
             'statistic = "slot-mean"\nslot = "1h"\nepsilon = 1\nunit = "user-day"\nmax_slots = 3\n' + CAP,
             "counts in at most 3 slots, each with epsilon / 3",
         ),

@@ -39,6 +39,7 @@ def encode(rows: list[tuple[str, float, int, str | None]]) -> list[bytes]:
 
 # So many samples are allowed that noise leaves room for the error of a clip range: some runs choose one.
 SHARP = {"algorithm": "sharp", "max_contributions": 10_000, "horizon": "60s"}
+EVENTS = {"unit": "event", "max_contributions": None}
 CONFIGS: list[Config] = [
     config({"epsilon": 4000}),  # so much that every level activates
     config({"algorithm": "naive"}),
@@ -59,6 +60,11 @@ CONFIGS: list[Config] = [
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "sigma": ("0.3", "0.1")},
         {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-5, 5))},
         SHARP | {"value": ("y", "x"), "range": ((-5, 5), (0, 1)), "epsilon": 800},
+    ),
+    config(
+        SHARP | EVENTS | {"epsilon": 40, "grid": 64},
+        {"algorithm": "naive", "group": "g", "every": "2s"} | EVENTS,
+        SHARP | EVENTS | {"epsilon": 40, "every": "3s", "group": "g", "max_events_per_user": 2},
     ),
 ]
 # Events up to three seconds out of order, and a lateness that allows for it.
