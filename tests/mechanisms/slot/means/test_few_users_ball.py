@@ -173,6 +173,14 @@ def test_a_proposal_that_is_not_kept_is_followed_by_another() -> None:
     assert kept[1] == choice.choose([point], KEY, Bits(KEY).draw(2))
 
 
+def test_no_number_of_rounds_ends_the_loop() -> None:
+    """If a last round ended it, the probability of "none" would be a power of what one point changes."""
+    outcomes = chain([False] * (3 * ROUNDS), [True])
+    with patch.object(few_users_ball, "is_below_exp", lambda *_: next(outcomes)):
+        drawn(choice_of(1, 1, "1", "1/2"), [(5, 5)], 0)
+    assert next(outcomes, None) is None
+
+
 def rounds(choice: BallChoice, points: Sequence[Point], name: int) -> int:
     """Points that were proposed until one was kept, or none."""
     with patch.object(few_users_ball, "near_to", wraps=near_to) as proposed:
@@ -225,6 +233,17 @@ def test_rounds_are_many_only_where_points_are_neither_together_nor_apart() -> N
     assert 1 <= mean_rounds(choice, ring) <= 1 + ROUNDS
     assert mean_rounds(choice, [(100 * i, 0) for i in range(n)]) <= 1.1
     assert mean_rounds(choice, [(0, i % 3) for i in range(n)]) <= 3
+
+
+def test_rounds_would_tell_more_than_what_is_returned() -> None:
+    """Half of the points on one axis, half on the other, nearly all far apart: one who leaves makes rounds fewer."""
+    choice = choice_of(100, 2, "1", "0.000001")
+    points = [(0, 100 * i) for i in range(1, 50)] + [(0, 0)] * 2 + [(100 * i, 0) for i in range(1, 50)]
+    many, fewer = mean_rounds(choice, points), mean_rounds(choice, [(FAR, FAR), *points[1:]])
+    assert ROUNDS <= many <= ROUNDS + 1
+    # P(more than k rounds) of both: these are geometric
+    lost = max((1 - 1 / many) ** k - math.e * (1 - 1 / fewer) ** k for k in range(0, 10 * ROUNDS, 100))
+    assert lost > 0.03
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "30", "1000"])

@@ -217,6 +217,9 @@ def test_a_neighbour_has_the_same_part(counts: list[int], data: Any) -> None:
         one, two = (release(those, of, draws(3)) for those in (users, other))
     assert one == two
     assert seen[0] == seen[1]
+    # with all of the cell's epsilon and delta, and no more
+    part = part_of(counts, of)
+    assert seen[0][0] == BallChoice(part.users, radius_of(part.reach, 2), of.epsilon, of.delta, 2)
 
 
 def test_those_who_come_often_are_enough() -> None:
