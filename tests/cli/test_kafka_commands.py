@@ -14,6 +14,7 @@ from shoal.agents.cli.main import app
 from shoal.agents.kafka.settings import settings_of
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
 from shoal.stream.partitioning import PARTITIONERS
+from tests.support.feeds import after_lengths, report, snapshot
 from tests.support.kafka import Kafka
 
 CONFIG = """
@@ -162,6 +163,19 @@ def test_produce_sends_lines_as_they_stand_to_their_users_partitions_and_ends_th
             assert record.partition == PARTITIONERS["murmur2"](record.key, 3)
         else:
             assert (record.value, record.partition) == (b"nonsense", 0)
+
+
+def test_produce_sends_each_position_of_a_feed_once_to_its_vehicles_partition(desk):
+    for old, new in (('"who"', '"vehicle.id"'), ('"amount"\ntime', '"position.speed"\ntime'), ('"at"', '"timestamp"')):
+        desk.path.write_text(desk.path.read_text().replace(old, new))
+    desk.ok("topics")
+    reports = [report(f"bus-{number % 7}", 1_704_067_200 + number, speed=number) for number in range(50)]
+    messages = [snapshot(reports[:30]), snapshot(reports[23:30]), snapshot(reports[30:])]
+    (desk.folder / "events.pb").write_bytes(after_lengths(messages))
+    assert "50 events" in desk.ok("produce", "--input", desk.folder / "events.pb")
+    records = desk.kafka.read_committed(f"{desk.name}-sales")
+    assert sorted((orjson.loads(record.value) for record in records), key=lambda event: event["timestamp"]) == reports
+    assert all(record.partition == PARTITIONERS["murmur2"](record.key, 3) for record in records)
 
 
 def test_produce_of_nothing_ends_nothing(desk):

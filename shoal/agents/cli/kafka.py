@@ -56,7 +56,7 @@ def topics(config: ConfigPath, as_json: AsJson = False) -> None:
 
 def produce(
     config: ConfigPath,
-    input: Annotated[str, typer.Option(help="Events: .jsonl, .csv with a header (either .gz), or - for stdin.")],  # noqa: A002
+    input: Annotated[str, typer.Option(help="Events: as `shoal run` reads them; of stdin (-) JSON lines.")],  # noqa: A002
     topic: Annotated[str | None, typer.Option(help="Where to, if the config has several topics.")] = None,
     end: Annotated[bool, typer.Option("--end", help="Then close the last tick: nothing more will come.")] = False,
     as_json: AsJson = False,

@@ -43,7 +43,7 @@ Over = Annotated[
 Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]
 Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the range that values lie in; sharp finds it.")]
 Events = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Run on these events (.jsonl, .csv, or -) instead. NOT PRIVATE.")
+    str | None, typer.Option(metavar="FILE", help="Run on these events (.jsonl, .csv, .pb, or -) instead. NOT PRIVATE.")
 ]
 Cells = Annotated[
     int | None,

@@ -34,7 +34,10 @@ from shoal.stream.topic import TopicPlan, plan_topic
 def run(
     config: ConfigPath,
     input: Annotated[  # noqa: A002
-        str, typer.Option(help="Events: .jsonl, .json, .csv or .tsv with a header (either .gz), or - for stdin.")
+        str,
+        typer.Option(
+            help="Events: .jsonl, .json, .csv, .tsv with a header, or GTFS-realtime .pb (any .gz), or - for stdin."
+        ),
     ],
     output: Annotated[str | None, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")] = None,
     topic: Annotated[

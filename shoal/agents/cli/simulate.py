@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,12 +19,21 @@ FIRST, LAST = datetime(1971, 1, 1, tzinfo=UTC), datetime(2900, 1, 1, tzinfo=UTC)
 MOST_USERS, MOST_HOURS = 1_000_000, 9000.0
 LEAST_HOURS = 1 / 60
 
+
+class Format(StrEnum):
+    """How trips are written."""
+
+    JSON = "json"
+    GTFS_RT = "gtfs-rt"
+
+
 Users = Annotated[int, typer.Option(min=1, max=MOST_USERS, help="How many buses.")]
 Hours = Annotated[float, typer.Option(min=LEAST_HOURS, max=MOST_HOURS, help="For how long.")]
 Seed = Annotated[
     int, typer.Option(min=0, max=2**63 - 1, help="Other seeds, other trips; the same one, the same bytes.")
 ]
-Out = Annotated[str, typer.Option(help="JSON lines: a file, or - for stdout.")]
+Out = Annotated[str, typer.Option(help="A file, or - for stdout.")]
+AsFormat = Annotated[Format, typer.Option("--format", help="JSON lines, or messages of a GTFS-realtime feed.")]
 Start = Annotated[str, typer.Option(metavar="TIME", help="When it begins, ISO 8601.")]
 Resolution = Annotated[int, typer.Option("--h3", min=7, max=10, help="Resolution of the cells that roads follow.")]
 Where = Annotated[str, typer.Option("--city", metavar="NAME|LAT,LON", help="Where the centre is.")]
@@ -39,6 +49,7 @@ def buses(
     resolution: Resolution = 8,
     where: Where = "london",
     radius: Radius = 9.0,
+    form: AsFormat = Format.JSON,
     as_json: AsJson = False,
 ) -> None:
     """Write trips of buses: {"bus", "at", "lat", "lon", "speed"}, a JSON line each, in order of time.
@@ -47,16 +58,20 @@ def buses(
     hour (slow centre, fast ring road, rush hours by the city's own clock), clipped to 0 to 65 km/h. A few buses report
     every 10 seconds, most of them every 5 to 10 minutes; at night few drive.
 
+    With --format gtfs-rt, each second in which buses report is a feed message with their vehicle positions, after its
+    length: speeds in m/s, all numbers with the four bytes that such feeds have for them.
+
     Example: shoal simulate buses --users 400 --hours 6 --out trips.jsonl
     """
     from shoal.agents.simulate.events import batches  # numpy and H3: other commands should not wait for them
+    from shoal.agents.simulate.forms import feed_messages, json_lines
 
     trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
     events = 0
     with ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
         written = open_output(files, out)
-        for done, count, lines in batches(trips):
-            written.write(lines)
+        for done, count, content in batches(trips, json_lines if form is Format.JSON else feed_messages):
+            written.write(content)
             events += count
             advance(done)
         written.flush()

@@ -4,6 +4,7 @@ A form says how the file is cut into events. A file of another form is refused, 
 """
 
 import csv
+import re
 from collections.abc import Sequence, Set
 from enum import Enum, auto
 
@@ -27,6 +28,10 @@ FOREIGN = (
     (b"BZh", "packed by bzip2; unpack it, or pack it by gzip"),
     (b"\xfd7zXZ", "packed by xz; unpack it, or pack it by gzip"),
 )
+NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"  # of any length, as protobuf writes it
+# A feed begins with its header, and that with a version: control characters that no text has, then a digit.
+FEED = re.compile(rb"\n" + NUMBER + rb"\n[\x01-\x08][0-9]", re.DOTALL)
+FEEDS = re.compile(NUMBER + FEED.pattern, re.DOTALL)
 DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -36,6 +41,8 @@ class FileForm(Enum):
     LINES = auto()  # a JSON object a line
     VALUES = auto()  # JSON objects in a list, or over several lines
     TABLE = auto()  # CSV
+    FEED = auto()  # messages of GTFS-realtime, one after the other
+    FEEDS = auto()  # such messages, each after its length
 
 
 def form_of(head: bytes, path: str, *, named: FileForm | None) -> FileForm:
@@ -45,15 +52,20 @@ def form_of(head: bytes, path: str, *, named: FileForm | None) -> FileForm:
     (<FileForm.LINES: 1>, <FileForm.VALUES: 2>)
 
     Raises:
-        InputError: it is no text that can be read here.
+        InputError: it is nothing that can be read here.
     """
+    for form, beginning in ((FileForm.FEED, FEED), (FileForm.FEEDS, FEEDS)):
+        if beginning.match(head):
+            return form
     for magic, what in FOREIGN:
         if head.startswith(magic):
             raise InputError(f"{path} is {what}")
+    if named is FileForm.FEED and head:
+        raise InputError(f"{path} is no feed of GTFS-realtime, for it does not begin as one; name another file")
     if b"\x00" in head:
         raise InputError(f"{path} is {_not_text(head)}")
     text = head.removeprefix(UTF8_MARK).lstrip()
-    if named is FileForm.TABLE:
+    if named in (FileForm.TABLE, FileForm.FEED):
         return named
     if _spans_lines(text):
         return FileForm.VALUES

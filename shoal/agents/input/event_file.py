@@ -1,4 +1,4 @@
-"""Files of events: JSON lines, JSON in a list, or a table (CSV); plain or gzipped, told by their content.
+"""Files of events: JSON lines, a JSON list, a table (CSV) or a transit feed; plain or gzipped, told by their content.
 
 A row of a table becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and
 time fields that are written as numbers, which stay those numbers, digit by digit. `.5`, `+5`, `007` and blanks around a
@@ -35,6 +35,7 @@ LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
 AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
 CHUNK = 1_000  # events that are read, and hashed, at once
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
+FEED_NAMES = (".pb", ".pbf", ".protobuf", ".bin")
 TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
 Advance = Callable[[int], None]
 
@@ -99,6 +100,11 @@ class EventFile:
         elif form is FileForm.VALUES:
             self.places = "record"
             yield from JsonValues(file, self.path)
+        elif form in (FileForm.FEED, FileForm.FEEDS):
+            from shoal.agents.input.feed import Feed  # protobuf: other files should not wait for it
+
+            self.places = "record"
+            yield from Feed(file, self.path, with_lengths=form is FileForm.FEEDS)
         else:
             for number, line in enumerate(file, 1):
                 event = line.rstrip(b"\r\n")
@@ -182,11 +188,13 @@ def _named(path: str) -> tuple[FileForm | None, str]:
         return None, ","
     if name.endswith(JSON_NAMES):
         return FileForm.LINES, ","
+    if name.endswith(FEED_NAMES):
+        return FileForm.FEED, ","
     for ending, delimiter in TABLE_NAMES.items():
         if name.endswith(ending):
             return FileForm.TABLE, delimiter
     raise InputError(
-        f"{path}: unknown kind of file; name a .jsonl, .json, .csv or .tsv file (either .gz), or - for standard input"
+        f"{path}: unknown kind of file; name a .jsonl, .json, .csv, .tsv or .pb file (any .gz), or - for standard input"
     )
 
 

@@ -1,4 +1,4 @@
-"""Trips as events: JSON lines in order of time, in batches of ten minutes.
+"""Trips as events: in order of time, in batches of ten minutes.
 
 Each batch has a random stream of its own, so the first hour is the same however many hours follow. Same arguments, same
 machine, same bytes; elsewhere a last digit may differ, where numpy's functions do.
@@ -8,18 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import orjson
 
 from shoal.agents.simulate.city import City, Floats, Ints
 from shoal.agents.simulate.fleet import SHIFT, Fleet, build_fleet
+from shoal.agents.simulate.forms import Report, Writer, json_lines
 from shoal.agents.simulate.routes import Lines, build_roads, number_of_lines, timetable
 from shoal.agents.simulate.traffic import MOST, SPREAD, Traffic, build_traffic
-from shoal.models.times import iso
 
 BATCH = 600  # seconds; divides hours and shifts
 JITTER = 0.1  # of a bus's interval
 WANDER = 0.00006  # degrees: what a receiver of satellites is wrong by
-SECOND = 1_000_000  # microseconds
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ class _World:
     driven: Floats  # they are in seconds of free driving
 
 
-def batches(trips: Trips) -> Iterator[tuple[int, int, bytes]]:
-    """Yield ten minutes at a time: seconds that are done, number of events, their lines."""
+def batches(trips: Trips, write: Writer = json_lines) -> Iterator[tuple[int, int, bytes]]:
+    """Yield ten minutes at a time: seconds that are done, number of events, and these as they are written."""
     world = _build(trips)
     for start in range(trips.start - trips.start % BATCH, trips.end, BATCH):
-        lines = _lines(world, start)
-        yield min(start + BATCH, trips.end) - trips.start, len(lines), b"".join(line + b"\n" for line in lines)
+        reports = _measured_reports(world, start)
+        yield min(start + BATCH, trips.end) - trips.start, len(reports), write(world.fleet, reports)
 
 
 def _build(trips: Trips) -> _World:
@@ -62,20 +60,15 @@ def _build(trips: Trips) -> _World:
     return _World(trips, fleet, lines, traffic, *traffic.driven(trips.start, trips.end))
 
 
-def _lines(world: _World, start: int) -> list[bytes]:
+def _measured_reports(world: _World, start: int) -> list[Report]:
     """The events of the ten minutes from this start."""
     trips = world.trips
     rng = np.random.default_rng([trips.seed, start])
     bus, second = _reports(world, start, rng)
     lat, lon, speed = _measured(world, bus, second, start, rng)
     keep = (second >= trips.start) & (second < trips.end)
-    columns = [column[keep].tolist() for column in (bus, second, lat, lon, speed)]
-    times = {at: iso(at * SECOND) for at in set(columns[1])}
-    names, dumps = world.fleet.names, orjson.dumps
-    return [
-        dumps({"bus": names[who], "at": times[at], "lat": north, "lon": east, "speed": pace})
-        for who, at, north, east, pace in zip(*columns, strict=True)
-    ]
+    columns = (column[keep].tolist() for column in (bus, second, lat, lon, speed))
+    return list(zip(*columns, strict=True))
 
 
 def _reports(world: _World, start: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
