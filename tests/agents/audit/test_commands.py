@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from typer.testing import CliRunner
 
 from shoal.agents.audit import key_file
-from shoal.agents.audit.replay import against_log, release_again
+from shoal.agents.audit.replay import against_log, matching
 from shoal.agents.audit.replay.run import replay as replay_all
 from shoal.agents.audit.replay.scan import Scan
 from shoal.agents.audit.session import load_config, open_session
@@ -97,7 +97,7 @@ def test_a_clone_is_confirmed_too(clone: Clone) -> None:
 
 
 def test_a_long_log_is_gone_through_in_pieces(original: Original, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_again, "AHEAD", 7)
+    monkeypatch.setattr(matching, "AHEAD", 7)
     monkeypatch.setattr(against_log, "BATCH", 5)
     assert replay(original.deployment.config).ok
 
