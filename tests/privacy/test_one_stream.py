@@ -262,6 +262,7 @@ OTHER_STEPPED = {  # with the others' names, and what only sums have
     "statistic": "mean", "step": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
     "unit": "user-day",
 }  # fmt: skip
+EVENTS = STEPPED | {"unit": "event", "max_contributions": None}
 SLOTTED = {"statistic": "slot-mean", "slot": "10s", "group": "g"}
 OTHER_SLOTTED = {  # with the others' names, and what only slots have
     "statistic": "slot-mean-variance", "slot": "20s", "cell": {"h3": 8, "lat": "a", "lon": "o"}, "max_cells": 2,
@@ -269,6 +270,7 @@ OTHER_SLOTTED = {  # with the others' names, and what only slots have
     "quantiles": ("0.5",), "algorithm": "baseline",
 }  # fmt: skip
 ONE_CHOICE = {"relation"}  # of which nothing else is built
+OF_EVENTS = "max_events_per_user"
 
 
 def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
@@ -277,7 +279,8 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
         topic = cfg.topics[0]
         return plan_topic(cfg, topic, b"s" * 32, source_partitions=1, contributions_partitions=1).metrics[0].key
 
-    assert OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | ONE_CHOICE == MetricSection.model_fields.keys()
+    tried = OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | {*ONE_CHOICE, OF_EVENTS}
+    assert tried == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
     of = {"prior": given, "horizon": {"algorithm": "sharp"}}
     changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
@@ -285,7 +288,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
     stepped = [key(STEPPED | {name: value}) for name, value in OTHER_STEPPED.items()]
     stepped += [key(STEPPED | {"algorithm": "patent"}), key(STEPPED | {"decay": {"kind": "none"}})]
-    changed += [*stepped, key(STEPPED)]
+    changed += [*stepped, key(STEPPED), key(EVENTS), key(EVENTS | {OF_EVENTS: 2}), key(EVENTS | {OF_EVENTS: 3})]
     distribution: dict[str, Any] = {"statistic": "slot-distribution", "grid": 64}
     needs: dict[str, dict[str, Any]] = {
         "cell": {"group": None}, "max_slots": {"unit": "user"}, "bins": distribution, "quantiles": distribution,

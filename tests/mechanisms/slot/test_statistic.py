@@ -124,14 +124,14 @@ def test_pieces_of_a_users_samples_make_the_same_slot(users, sizes):
 def test_no_two_cells_slots_or_purposes_share_a_draw(kind):
     """Each release has noise of its own: who subtracts two learns nothing exact."""
     users = {f"user{n}": {cell: [100 * n % 4000] * 3 for cell in ("x", "y")} for n in range(30)}
-    seen: list[bytes] = []
-    make = Bits.__init__
+    seen: list[tuple[bytes, int]] = []
+    take = Bits.block
 
-    def record(bits: Bits, subkey: bytes, *words: int) -> None:
-        seen.append(subkey)
-        make(bits, subkey, *words)
+    def record(bits: Bits, start: int, count: int) -> bytes:
+        seen.extend((bits._subkey, index) for index in range(start, start + count))
+        return take(bits, start, count)
 
-    with patch.object(Bits, "__init__", record):
+    with patch.object(Bits, "block", record):
         for slot in (-1, 0, 1):
             released(slotted(kind), users, slot)
     assert len(seen) == len(set(seen)) >= 6
