@@ -40,7 +40,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text."""
+    """A literal between ' or ", which cannot hold the quote that ends it."""
 
     text: str
 

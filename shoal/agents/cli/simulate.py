@@ -21,7 +21,7 @@ LEAST_HOURS = 1 / 60
 
 
 class Format(StrEnum):
-    """How trips are written."""
+    """The formats of simulated reports: lines of JSON, or a GTFS-realtime feed."""
 
     JSON = "json"
     GTFS_RT = "gtfs-rt"

@@ -17,18 +17,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.tree_row import LARGEST
-from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.sums.exponentials import Exponentials, Running
 from shoal.mechanisms.sums.steps.blue import best_trees
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps, equal_quantile
+from shoal.mechanisms.sums.steps.steps import NoisedSteps, WeighedSteps, mean_noise
 from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed
 
 _FURTHEST = 64  # times the steps that matter: a tree with more steps is no better than a smaller one
@@ -36,7 +35,7 @@ _SLOWEST = 1e-6  # rate; from there on trees are better, and planning hats takes
 
 
 @dataclass(frozen=True)
-class DecayedSteps(OfSteps):
+class DecayedSteps(WeighedSteps):
     """All public parameters of a decayed sum of noised steps.
 
     >>> decay = Exponentials.exponential(Fraction(99, 100))
@@ -59,26 +58,14 @@ class DecayedSteps(OfSteps):
         return cls(decay, _best_steps(decay)(width, epsilon))
 
     @property
-    def mean_variance(self) -> float:
-        """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
-        return self.steps.mean_decayed_squares(self.decay) * self.steps.draw_variance
-
-    def variance(self, t: int) -> float:
-        far = self._far
-        return _variance(self, t if t <= far else far + (t - far) % self.steps.size)
+    def by_age(self) -> Exponentials:
+        return self.decay
 
     @cached_property
-    def _far(self) -> int:
+    def far(self) -> int:
         """A multiple of the trees' size beyond which age makes no difference that a float shows."""
         size = self.steps.size
         return math.ceil(_FURTHEST / float(min(self.decay.rates)) / size) * size
-
-    def noise_sd(self, t: int) -> float:
-        return six_digits(self.variance(t) ** 0.5)
-
-    def noise_quantile(self, t: int) -> float:
-        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance."""
-        return six_digits(equal_quantile(self.steps.decayed_draws(self.decay)) * self.variance(t) ** 0.5)
 
     def summer(self, subkey: Subkeys) -> "DecayedSummer":
         noise, denominator = self.steps.drawn(subkey), self.steps.denominator
@@ -98,19 +85,10 @@ def exact(decay: Exponentials) -> "DecayedSummer":
     return DecayedSummer(decay, lambda t: 0, 1)
 
 
-@lru_cache(maxsize=1 << 16)  # the groups of a metric ask for the same ones
-def _variance(sums: DecayedSteps, t: int) -> float:
-    return sums.steps.decayed_variance(sums.decay, t)
-
-
 @lru_cache(maxsize=64)
 def _best_steps(decay: Exponentials) -> Callable[[int, Fraction], NoisedSteps]:
     """The choice of least variance among the best trees, the best hats and a draw per step; the simplest of equals."""
-
-    def score(steps: NoisedSteps) -> float:
-        """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
-        return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
-
+    score = partial(mean_noise, decay=decay)
     reach = min(_FURTHEST / float(min(decay.rates)), LARGEST)
     makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps, best_trees(reach, score)]
     if len(decay.factors) == 1 and decay.rates[0] > _SLOWEST:

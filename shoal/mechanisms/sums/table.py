@@ -14,21 +14,20 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import mul
 from typing import Any
 
 from shoal.mechanisms.counters.counter import Subkeys, rounded
-from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.sums.steps.blue import best_trees
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.steps.steps import NoisedSteps, OfSteps, equal_quantile
+from shoal.mechanisms.sums.steps.steps import NoisedSteps, WeighedSteps, mean_noise
 from shoal.mechanisms.sums.sums import Windowed
 from shoal.mechanisms.sums.weights import Weights
 
 
 @dataclass(frozen=True)
-class TableSum(OfSteps):
+class TableSum(WeighedSteps):
     """All public parameters of a sum with listed weights.
 
     >>> sums = TableSum.best(Weights.of([Fraction(1), Fraction(1, 2), Fraction(1, 4)]), width=1, epsilon=Fraction(1))
@@ -51,21 +50,12 @@ class TableSum(OfSteps):
         return self.weights.denominator
 
     @property
-    def mean_variance(self) -> float:
-        """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
-        return self.steps.mean_decayed_squares(self.weights) * self.steps.draw_variance
+    def by_age(self) -> Weights:
+        return self.weights
 
-    def variance(self, t: int) -> float:
-        size = self.steps.size
-        far = -(-self.weights.length // size) * size
-        return _variance(self, t if t <= far else far + (t - far) % size)
-
-    def noise_sd(self, t: int) -> float:
-        return six_digits(self.variance(t) ** 0.5)
-
-    def noise_quantile(self, t: int) -> float:
-        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance."""
-        return six_digits(equal_quantile(self.steps.decayed_draws(self.weights)) * self.variance(t) ** 0.5)
+    @property
+    def far(self) -> int:
+        return -(-self.weights.length // self.steps.size) * self.steps.size
 
     def summer(self, subkey: Subkeys) -> "TableSummer":
         noise = self.steps.drawn(subkey)
@@ -78,19 +68,10 @@ class TableSum(OfSteps):
         return TableSummer(self.weights, lambda t: 0, 1)
 
 
-@lru_cache(maxsize=1 << 16)  # the groups of a metric ask for the same ones
-def _variance(sums: TableSum, t: int) -> float:
-    return sums.steps.decayed_variance(sums.weights, t)
-
-
 @lru_cache(maxsize=64)
 def _best_steps(weights: Weights) -> Callable[[int, Fraction], NoisedSteps]:
     """The choice of least variance among the best trees and a draw per step; the simplest of equals."""
-
-    def score(steps: NoisedSteps) -> float:
-        """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
-        return six_digits(steps.levels**2 * steps.mean_decayed_squares(weights))
-
+    score = partial(mean_noise, decay=weights)
     makes: list[Callable[[int, Fraction], NoisedSteps]] = [LaplaceSteps, best_trees(max(weights.length, 2), score)]
     return min(makes, key=lambda make: score(make(1, Fraction(1))))
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.counters.complete_tree import Prefixes
 from shoal.mechanisms.counters.counter import Scales, Subkeys
-from shoal.mechanisms.error_bars import noise_quantile, noise_sd
+from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.sums import Node, Noised
@@ -128,6 +128,45 @@ class OfSteps:
 
     def column(self, step: int) -> tuple[Node, ...]:
         return self.steps.column(step)
+
+
+class WeighedSteps(OfSteps, ABC):
+    """A decayed sum of noised steps: the variance of its noise is a closed form of the weights."""
+
+    @property
+    @abstractmethod
+    def by_age(self) -> Decaying:
+        """How steps weigh by age."""
+
+    @property
+    @abstractmethod
+    def far(self) -> int:
+        """A multiple of the trees' size, beyond which the variance depends on the position in the trees alone."""
+
+    @property
+    def mean_variance(self) -> float:
+        """Mean of `variance(t)` over all phases of the trees, long after the beginning."""
+        return self.steps.mean_decayed_squares(self.by_age) * self.steps.draw_variance
+
+    def variance(self, t: int) -> float:
+        return _decayed_variance(self, t if t <= self.far else self.far + (t - self.far) % self.steps.size)
+
+    def noise_sd(self, t: int) -> float:
+        return six_digits(self.variance(t) ** 0.5)
+
+    def noise_quantile(self, t: int) -> float:
+        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance."""
+        return six_digits(equal_quantile(self.steps.decayed_draws(self.by_age)) * self.variance(t) ** 0.5)
+
+
+@lru_cache(maxsize=1 << 16)  # the groups of a metric ask for the same ones
+def _decayed_variance(sums: WeighedSteps, t: int) -> float:
+    return sums.steps.decayed_variance(sums.by_age, t)
+
+
+def mean_noise(steps: NoisedSteps, decay: Decaying) -> float:
+    """Half the mean variance of continuous noise, in few digits, so that every machine makes the same choice."""
+    return six_digits(steps.levels**2 * steps.mean_decayed_squares(decay))
 
 
 class Spans(NoisedSteps):
