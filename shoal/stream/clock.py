@@ -32,18 +32,30 @@ class SourceClock:
     watermarks: dict[str, int | None] = field(default_factory=dict)
     idle_wall: int | None = None
     past: dict[str, list[list[int]]] = field(default_factory=dict)  # clock -> [wall, watermark], oldest first
+    offset: int | None = None  # what its last message says; not kept in the state
 
     def follows(self, message: Message, where: str) -> bool:
         """Whether a message is the next one, which it then was; if not, it was here before.
 
+        A source whose state is older than its messages writes their numbers again, but what they cover depends on how
+        its transactions are cut this time: the messages after them may count again what has counted. Whoever has read
+        the same events by the same number has sent the same, so the last number decides.
+
         Raises:
-            FailStop: a message is missing before it, or the source has lost its state.
+            FailStop: a message is missing before it, or the source has lost its state or gone back to an older one.
         """
         if message.number == 1 and self.number:
             raise FailStop(
                 f"{where}: topic {message.topic}, partition {message.partition} begins again at its first message "
                 f"after {self.number}; its state is lost, and its users would start again at count 0: restore the "
                 f"changelog, or {ANEW}"
+            )
+        if message.number == self.number and message.offset != self.offset:
+            before = "an offset that is not known any more" if self.offset is None else f"offset {self.offset}"
+            raise FailStop(
+                f"{where}: message {message.number} of topic {message.topic}, partition {message.partition} came "
+                f"twice, now up to its offset {message.offset}, then up to {before}; its state is older than its "
+                f"messages, and would count again what has counted: restore the changelog, or {ANEW}"
             )
         if message.number <= self.number:
             return False
@@ -53,7 +65,7 @@ class SourceClock:
                 f"offset {message.offset}) where {self.number + 1} was due; a message is lost: do not go on, find out "
                 "whether a topic was re-created or truncated"
             )
-        self.number = message.number
+        self.number, self.offset = message.number, message.offset
         return True
 
     def hear(self, message: Message, idle_after_ms: int) -> None:

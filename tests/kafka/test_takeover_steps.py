@@ -26,6 +26,7 @@ from tests.support.kafka import Kafka, Record
 
 # Where a worker may be frozen once it has fenced the old owner: what it calls, one after the other.
 STEPS = {
+    "open transactions": (Reader, "with_open_transactions"),
     "topic ids": (TopicIds, "learn"),
     "stable ends": (Reader, "stable_bounds"),
     "states": (Reader, "load"),
@@ -135,7 +136,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Cal
     monkeypatch.setattr(owner, name, called)
 
 
-@pytest.mark.parametrize(("when", "step"), [("before", "topic ids"), *(("after", step) for step in STEPS)])
+@pytest.mark.parametrize(("when", "step"), [("before", "open transactions"), *(("after", step) for step in STEPS)])
 def test_a_takeover_that_is_overtaken_says_so_and_accuses_nobody(
     app: App, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
@@ -152,6 +153,21 @@ def test_a_takeover_that_is_overtaken_says_so_and_accuses_nobody(
         for part in taken.partitions.values():
             with pytest.raises(ProducerFenced):
                 await part.writer.write(Outbox(1, [(MARK, b"never")]))
+
+    in_the_app(app, story)
+
+
+def test_a_takeover_settles_nothing_that_belongs_to_another_owner(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def overtaken(_reader: Reader, partitions: Any) -> list[TopicPartition]:
+        monkeypatch.undo()
+        await app.work(5, published=1)
+        return list(partitions)
+
+    async def story() -> None:
+        await app.work(5, published=1)
+        monkeypatch.setattr(Reader, "with_open_transactions", overtaken)
+        with pytest.raises(Overtaken, match="could not be settled"):
+            await app.take()
 
     in_the_app(app, story)
 

@@ -51,6 +51,15 @@ KEPT = (
         tests=(STATE + "test_a_changelog_that_lost_a_user_is_refused",),
     ),
     Mutant(
+        name="a source goes on with an older state",
+        family="state",
+        file="stream/clock.py",
+        old="if message.number == self.number and message.offset != self.offset:",
+        new="if message.number == self.number and message.offset < 0:",
+        breach="what a user sent in the transactions that it lost counts twice",
+        tests=(RELEASE + "test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice",),
+    ),
+    Mutant(
         name="a lost message goes unnoticed",
         family="state",
         file="stream/clock.py",

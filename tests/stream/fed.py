@@ -22,10 +22,12 @@ def release(cfg=None, *, sources=1, **options) -> ReleasePartition:
     return machine
 
 
-def message(number, *, partition=0, clock=None, wall=0, idle=False, at=None, key="m0/1|", samples=1) -> Message:
+def message(
+    number, *, partition=0, clock=None, wall=0, idle=False, at=None, key="m0/1|", samples=1, offset=0
+) -> Message:
     rows = {} if at is None else {key: [(at * SECOND, "", 0, 0, samples, samples)]}
     watermarks = None if clock is None and not idle else {CLOCK: None if clock is None else clock * SECOND}
-    return Message("events", partition, number, 0, wall, watermarks, idle, rows)
+    return Message("events", partition, number, offset, wall, watermarks, idle, rows)
 
 
 def closed(machine: ReleasePartition, *messages: Message) -> list[tuple[str, int]]:

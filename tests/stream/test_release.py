@@ -2,8 +2,11 @@
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
+from shoal.stream.clock import SourceClock
 from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import plan_topic
@@ -37,6 +40,45 @@ def test_a_repeated_message_is_skipped_and_counted():
     assert closed(machine, first, second, message(2, at=100, clock=500)) == []
     assert machine.counters["repeated_messages"] == 1
     assert closed(machine, message(3, clock=110)) == [("01:50", 2)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_repeated_message_that_need_not_be_the_same_is_the_end(restarted):
+    source = SourceClock()
+    assert source.follows(message(1, offset=4), "here")
+    assert source.follows(message(2, offset=5), "here")
+    if restarted:
+        source = SourceClock(*source.dump())
+    with pytest.raises(FailStop, match=r"came twice, now up to its offset 7, then up to .*its state is older"):
+        source.follows(message(2, offset=7), "here")
+
+
+@given(
+    cuts=st.sets(st.integers(1, 12), min_size=1).map(sorted),
+    again=st.sets(st.integers(1, 12), min_size=1).map(sorted),
+    kept=st.integers(0, 11),
+    restarted=st.booleans(),
+)
+def test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice(cuts, again, kept, restarted):
+    """It sends again what came after its state, cut in another way, and numbers the messages as it did before."""
+    source, counted = SourceClock(), []
+    for number, end in enumerate(cuts, 1):
+        assert source.follows(message(number, offset=end), "here")
+        counted.append(end)
+    if restarted:
+        source = SourceClock(*source.dump())
+    state = min(kept, len(cuts) - 1)
+    begin = cuts[state - 1] if state else 0
+    resent = [cut for cut in again if cut > begin]
+    for number, end in enumerate(resent, state + 1):
+        try:
+            follows = source.follows(message(number, offset=end), "here")
+        except FailStop:
+            return
+        if follows:
+            assert begin == counted[-1], "what this message covers begins where the last one counted ended"
+            counted.append(end)
+        begin = end
 
 
 def test_a_source_that_begins_again_has_lost_its_users_counts():

@@ -64,14 +64,21 @@ class Reader:
         deadline = time.monotonic() + STABLE_LIMIT
         while True:
             ends = await self.bounds(wanted)
-            stable = await self._committed.end_offsets(wanted) if wanted else {}
-            moving = [tp for tp in wanted if stable[tp] != ends[tp][1]]
+            moving = await self._open(ends)
             if not moving:
                 return ends
             if time.monotonic() > deadline:
                 names = ", ".join(f"{tp.topic}[{tp.partition}]" for tp in moving)
                 raise FailStop(f"{names}: a transaction of an unknown producer is open; only shoal may write there")
             await asyncio.sleep(0.05)
+
+    async def with_open_transactions(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of the partitions in which somebody's transaction has no end."""
+        return await self._open(await self.bounds(partitions))
+
+    async def _open(self, bounds: dict[TopicPartition, tuple[int, int]]) -> list[TopicPartition]:
+        stable = await self._committed.end_offsets(list(bounds)) if bounds else {}
+        return [tp for tp, (_, end) in bounds.items() if stable[tp] != end]
 
     async def load(self, bounds: dict[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, dict[bytes, bytes]]:
         """The last value of each key of each partition; a tombstone removes its key."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
+from shoal.stream.machine import StagePartition
 
 BOUND = "bound"
 RELEASE = "release"
@@ -80,6 +81,12 @@ class KafkaSettings:
     def changelog(self, stage: str, topic: str) -> str:
         """The changelog of a stage and its input topic; partition p holds the state of input partition p."""
         return f"{self.app}.{stage}.{topic}.changelog" if stage == BOUND else f"{self.app}.{stage}.changelog"
+
+    def outputs(self, partition: StagePartition) -> list[tuple[str, int]]:
+        """Where a stage may write besides its changelog, which others may do too."""
+        if partition.stage == RELEASE:
+            return [(self.releases, partition.number), (self.activations, partition.number)]
+        return [(self.contributions, home) for home in range(self.partitions)]
 
     def transactional_id(self, stage: str, topic: str, partition: int) -> str:
         """A pure and permanent function: a changed id would no longer fence the old owner."""

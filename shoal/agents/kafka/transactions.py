@@ -9,7 +9,7 @@ Until then nothing may be written, and no new producer may take the id: it could
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer, TopicPartition
@@ -24,6 +24,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.client_errors import refusal_of
+from shoal.agents.kafka.last_transaction import LastTransaction, last_transaction
 from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import FailStop
@@ -41,14 +42,14 @@ class TransactionGivenUp(FailStop):
     """A transaction did not commit in time: its partition's state is not to be used any more."""
 
 
-async def _start(producer: AIOKafkaProducer) -> None:
-    """Start a producer, in time.
+async def _in_time(start: Awaitable[None]) -> None:
+    """Wait for a producer that starts.
 
     Raises:
         ClientError: brokers refuse, or are not ready.
     """
     try:
-        await asyncio.wait_for(producer.start(), START_LIMIT)
+        await asyncio.wait_for(start, START_LIMIT)
     except (
         AssertionError
     ) as error:  # the client's way to say that a broker, which wakes up, does not name any broker yet
@@ -64,14 +65,16 @@ class Writer:
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
         self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
         self._settings, self._reach = settings, reach
+        self._name = settings.transactional_id(*partition)
         self._producer: AIOKafkaProducer | None = None
+        self._before: LastTransaction | None = None  # of the old owner
 
     async def fence(self) -> None:
-        """Lock the old owner out, abort what it left open, and wait until that is in the log."""
+        """Lock the old owner out, abort what it left open, and wait until the coordinator has done so."""
         while self._producer is None:
             producer = self._new_producer()
             try:
-                await _start(producer)
+                await _in_time(self._start(producer))
                 self._producer = producer
             except (ClientError, TimeoutError) as error:
                 await abandon(producer)
@@ -79,29 +82,47 @@ class Writer:
                     raise
                 await self._reach.retry(error)
 
+    async def _start(self, producer: AIOKafkaProducer) -> None:
+        """Start a producer; before it locks the old owner out, ask how that one's last transaction ended."""
+        await producer.client.bootstrap()
+        self._before = self._before or await last_transaction(producer.client, self._name)
+        await producer.start()
+
+    async def settle(self, partitions: Collection[Target]) -> None:
+        """End the old owner's last transaction where its marker is missing, as it ended elsewhere.
+
+        An empty transaction writes a marker into each of these partitions, which nobody notices where nothing hangs.
+        What the coordinator does not remember is aborted. If that was wrong, numbers of messages or releases show it,
+        and the worker that finds them ends.
+
+        Raises:
+            ProducerFenced: another producer has taken this one's id.
+            ClientError: brokers are away or not ready.
+        """
+        if self._before is None or not partitions:
+            return
+        producer = self._started
+        await producer.begin_transaction()
+        for topic, number in partitions:
+            producer._txn_manager.maybe_add_partition_to_txn(TopicPartition(topic, number))
+        ends = producer.commit_transaction if self._before.committed else producer.abort_transaction
+        await asyncio.wait_for(ends(), START_LIMIT)
+
     async def is_fenced(self) -> bool:
-        """Ask the coordinator whether another producer has taken this one's id: by an empty transaction, aborted.
+        """Ask the coordinator whether another producer has taken this one's id.
 
         Raises:
             ClientError: brokers that are away or not ready cannot say.
         """
-        producer = self._started
-        try:
-            await producer.begin_transaction()
-            producer._txn_manager.maybe_add_partition_to_txn(TopicPartition(*self.changelog))
-            await asyncio.wait_for(producer.abort_transaction(), START_LIMIT)
-        except ClientError as error:
-            if isinstance(error, ProducerFenced) or isinstance(error.__cause__, ProducerFenced):
-                return True
-            raise
-        return False
+        last = await asyncio.wait_for(last_transaction(self._started.client, self._name), START_LIMIT)
+        own = self._started._txn_manager
+        return last is None or (last.producer_id, last.producer_epoch) != (own.producer_id, own.producer_epoch)
 
     def _new_producer(self) -> AIOKafkaProducer:
         s = self._settings
-        name = s.transactional_id(*self.partition)
         return AIOKafkaProducer(
-            **s.connect(name.removeprefix(f"{s.app}.")),
-            transactional_id=name,
+            **s.connect(self._name.removeprefix(f"{s.app}.")),
+            transactional_id=self._name,
             transaction_timeout_ms=int(s.transaction_timeout * 1000),
             request_timeout_ms=int(s.request_timeout * 1000),
             max_batch_size=s.max_batch_bytes,
@@ -123,7 +144,7 @@ class Writer:
         except ProducerFenced:
             raise
         except TransactionalIdAuthorizationFailed as error:  # which does not name it where a transaction ends
-            raise TransactionalIdAuthorizationFailed(self._settings.transactional_id(*self.partition)) from error
+            raise TransactionalIdAuthorizationFailed(self._name) from error
         except ClientError as error:
             if isinstance(error.__cause__, ProducerFenced):
                 raise error.__cause__ from None

@@ -2,7 +2,8 @@
 
 1. Fence: the old owner's producer is locked out, and its open transaction is aborted.
 2. Learn the topics' ids: a topic that was deleted and created again has another one.
-3. Wait until changelogs and releases are stable: nobody can write behind their ends any more.
+3. Settle the old owner's last transaction where Kafka forgot its marker, and wait until changelogs and releases are
+   stable: nobody can write behind their ends any more.
 4. Load the changelogs up to there, none of which may have lost its beginning.
 5. Ask where the sources begin and end: after 4, so that a state cannot be ahead of them.
 6. Admit: restore each machine, find where it goes on, and have the domain judge it.
@@ -20,10 +21,11 @@ from typing import NamedTuple, Protocol
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError as ClientError
+from aiokafka.errors import ProducerFenced
 from faust.types.tuples import TP
 
 from shoal.agents.kafka.changelog import Reader
-from shoal.agents.kafka.reachability import Reach, may_pass
+from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_state
 from shoal.agents.kafka.transactions import Writer
@@ -93,6 +95,7 @@ class Takeover:
         while True:
             try:
                 async with Reader(self._settings) as reader:
+                    await self._settle(reader)  # 3
                     partitions = await self._restore(reader)  # 2 to 6
                     return Taken(partitions, await self._audit_positions(reader, audit))  # 7
             except FailStop:
@@ -131,6 +134,29 @@ class Takeover:
         if any(fenced):
             names = ", ".join(str(partition) for partition, lost in zip(self._writers, fenced, strict=True) if lost)
             raise Overtaken(f"another worker owns {names} now")
+
+    async def _settle(self, reader: Reader) -> None:
+        """End what hangs: in a partition that may be written to by others too, their transactions do not mind.
+
+        Raises:
+            Overtaken: another owner came, or brokers went away in the midst of it.
+        """
+        written = {
+            partition: [writer.changelog, *self._settings.outputs(partition)]
+            for partition, writer in self._writers.items()
+        }
+        everything = {TopicPartition(*target) for targets in written.values() for target in targets}
+        unended = set(await reader.with_open_transactions(everything))
+        try:
+            await asyncio.gather(*(
+                self._writers[partition].settle([target for target in targets if target in unended])
+                for partition, targets in written.items()
+            ))  # fmt: skip
+        except (ClientError, TimeoutError) as error:
+            fenced = ProducerFenced in (type(error), type(error.__cause__))
+            if not fenced and not may_pass(error):
+                raise
+            raise Overtaken(f"a transaction could not be settled: {name_of(error)}") from error
 
     async def _restore(self, reader: Reader) -> dict[StagePartition, Partition]:
         topic_ids = await self._topic_ids.learn()  # 2
