@@ -81,13 +81,14 @@ doctest: install
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: lint
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
-	SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
+	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
 # and so do the brokers and tables that its tests share; the longest stories come first.
 PYTEST := -m pytest --quiet --dist=loadfile
 COVERAGE := $(CURDIR)/.coverage
+TEST_EFFORT := 0.5
 WITH_BROKERS := tests/kafka tests/agents tests/cli tests/test_releases_page.py
 
 test-stories:

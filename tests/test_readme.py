@@ -109,6 +109,7 @@ def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     assert round((found[-1]["high"] - found[-1]["low"]) / 2) == int(textbook)
 
 
+@pytest.mark.slow
 def test_the_example_knows_nothing_for_as_many_days_as_it_says(run: Run) -> None:
     assert [release["samples"] for release in run.releases[:6]] == [0] * 6
     assert all(release["samples"] for release in run.releases[6:])

@@ -39,6 +39,8 @@ from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.window import WindowSum
 
+pytestmark = pytest.mark.slow
+
 FOUND = Measured(mean=100.0, most=120.0, ratio=1.01, error=0.02, keys=50, looks=500)
 SPEEDS = [speed.Speed("window", HATS, [speed.State(10, 1.5, 7, 10, 80.0)] * 2)]
 

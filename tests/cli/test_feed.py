@@ -21,6 +21,8 @@ from shoal.models.errors import InputError
 from tests.support.desk import CONFIG, EVENTS, lines, seconds
 from tests.support.feeds import after_lengths, report, snapshot
 
+pytestmark = pytest.mark.slow
+
 NAMES = {
     '"who"': '"vehicle.id"', '"x"': '"position.speed"', '"at"': '"timestamp"',
     'group = "room"': 'cell = { h3 = 7, lat = "position.latitude", lon = "position.longitude" }',

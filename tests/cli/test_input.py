@@ -40,6 +40,7 @@ FORMS: dict[str, tuple[str, bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_every_form_of_the_same_events_makes_the_same_bytes(desk, form):
     desk.put("plain.jsonl", lines(EVENTS))
@@ -143,6 +144,7 @@ STRANGE: dict[str, tuple[str, bytes, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", STRANGE, ids=str)
 def test_what_cannot_be_used_is_refused_by_its_name_and_costs_nothing(desk, form):
     name, content, said = STRANGE[form]

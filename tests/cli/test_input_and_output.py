@@ -17,6 +17,8 @@ from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.errors import InputError, LedgerError
 from tests.support.desk import CONFIG, EVENTS, OPTIONS, changed, lines, table
 
+pytestmark = pytest.mark.slow
+
 # ---------------------------------------------------------------- one file, two things
 
 

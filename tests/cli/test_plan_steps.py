@@ -85,6 +85,7 @@ def run(config: Path) -> list[dict[str, Any]]:
     return [orjson.loads(one.value) for output in FileRun(plan).outputs(lines) for one in output.releases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, ALL, TABLE, FORMULA])
 @pytest.mark.parametrize("algorithm", ["", PATENT])
 @pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
@@ -307,7 +308,10 @@ def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
 def test_what_no_method_can_do_is_told(
     tmp_path: Path, more: str, changes: tuple[tuple[str, str], ...], limit: str | None
 ) -> None:
-    told = [line for line in shoal(said(tmp_path, more, *changes), *STATED).stdout.splitlines() if "no method" in line]
+    config = said(tmp_path, more, *changes)
+    told = [line for line in shoal(config, *STATED).stdout.splitlines() if "no method" in line]
+    bound = planned(config, *STATED)[0]["lower_bound"]
+    assert (bound and f"{bound['releases']} releases within ± {bound['error']:.3g} ") == limit
     assert len(told) == (limit is not None)
     assert limit is None or f" keeps {limit}with probability 2/3" in told[0]
 

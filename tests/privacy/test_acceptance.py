@@ -20,6 +20,8 @@ from tests.privacy.observing import SPELLINGS, watch_file, without_record
 from tests.stream.simulation import config
 from tests.support.effort import examples
 
+pytestmark = pytest.mark.slow
+
 # By both readings: m0 and m1 are of versions registered before there was a second one.
 BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
 CFG = config(*BOTH, *BOTH).read_as({("m0", 1): FIRST, ("m1", 1): FIRST})

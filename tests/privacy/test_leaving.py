@@ -26,6 +26,8 @@ from tests.privacy.test_neighbours import schedules
 from tests.stream.simulation import STAMP, config
 from tests.support.effort import examples
 
+pytestmark = pytest.mark.slow
+
 ENDS = ["0", "1", "64", "-1e9", "1e400", "-1e400", "0.5", "1e-400", "9" * 400]
 END = b"2000-01-01T00:00:00Z"
 

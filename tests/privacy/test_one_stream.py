@@ -32,6 +32,8 @@ from tests.privacy.observing import Row, raws, watch_file
 from tests.stream.simulation import config
 from tests.support.effort import examples
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 [audit]
 url = "sqlite:///log.db"

@@ -25,7 +25,7 @@ from tests.support.streams import (
 )
 
 __all__ = ["small_chunks"]  # a fixture
-pytestmark = pytest.mark.usefixtures("small_chunks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_chunks")]
 
 
 # ---------------------------------------------------------------- restored copies

@@ -24,6 +24,8 @@ from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
 from tests.support.effort import examples
 
+pytestmark = pytest.mark.slow
+
 GROUPS = {"group": "g", "max_groups_per_user": 2}
 EVENTS = {"unit": "event", "max_contributions": None}
 CONFIGS = {

@@ -1,6 +1,7 @@
-"""How much the tests try: what a test says is for `make test`, and an effort multiplies it.
+"""How much the tests try: a test says how often, and an effort multiplies it.
 
-`SHOAL_TEST_EFFORT` is 1 unless it is set. `make quick` sets less; `make test-long` and mutants are run with `LONG`.
+`SHOAL_TEST_EFFORT` is 1 unless it is set. `make test` sets half, and `make quick` a tenth, so that they end soon;
+`make test-long` and mutants are run with `LONG`.
 """
 
 import os
@@ -14,10 +15,10 @@ FEWEST = 3  # so little effort that a law is no longer tried does not exist
 
 
 def tries(number: int) -> int:
-    """How often to try, at this effort, what `make test` tries so often."""
+    """How often to try, at this effort, what a test says that it tries so often."""
     return max(min(number, FEWEST), round(number * EFFORT))
 
 
 def examples(number: int) -> settings:
-    """The settings of a property that `make test` tries on so many examples."""
+    """The settings of a property that is tried on so many examples, times the effort."""
     return settings(max_examples=tries(number))

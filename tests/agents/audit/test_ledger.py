@@ -280,6 +280,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "answers"),
     [(["basket"] * 3, ["0", "0", "1"]), (["one", "two", "three"], ["1", "refused True", "refused True"])],

@@ -126,6 +126,7 @@ def test_a_foreign_record_is_refused(ledger: Ledger, record: bytes) -> None:
         ledger.append(APP, [record])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["a\0b", "a\\0b", "\\", "\\\\0", "é|/'\"", "٣", "x" * 256])
 def test_any_text_can_be_a_group(ledger: Ledger, group: str) -> None:
     rows = [release(1, group), release(2, group)]

@@ -15,6 +15,8 @@ from shoal.models.errors import AuditError
 from shoal.models.tables import MetricVersion, Release
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
 
+pytestmark = pytest.mark.slow
+
 TOPICS = {"purchases": 4, "shoal.contributions": 8}
 END = End("basket", 1, "1997-02-01T00:00:00Z", "d1")
 

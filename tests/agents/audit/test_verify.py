@@ -76,6 +76,7 @@ def test_only_the_topic_shows_that_the_newest_release_was_rewritten(ledger: Ledg
     assert (finding.kind, finding.message) == ("changed", "it has another value in the topic than in the log")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seq", [1, 2, 3])
 def test_a_missing_row_is_found(ledger: Ledger, seq: int) -> None:
     tamper(ledger, "DELETE FROM release WHERE \"group\" = 'NL' AND seq = :seq", seq=seq)
@@ -101,6 +102,7 @@ def test_a_log_that_ends_before_the_topic_is_behind_which_is_no_failure(ledger: 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topic", "message"),
     [
@@ -133,6 +135,7 @@ def test_two_values_for_one_id_are_found(ledger: Ledger) -> None:
     assert kinds(ledger) == ["equivocation"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "columns"),
     [
