@@ -1,4 +1,6 @@
-"""Error bars of released noise: its standard deviation and the 95 % quantile of its size, in grid steps.
+"""Error bars of released noise: its standard deviation and a quantile of its size, in grid steps.
+
+The quantile is that of 95 %, unless a number of releases is to be within its intervals together with that probability.
 
 Both are functions of public scales alone and take no part in the guarantee. The quantile is that of continuous Laplace
 noise, from which the discrete one differs by less than a grid step per draw; it is accurate to a relative 1e-3 and
@@ -7,7 +9,9 @@ rounded to six digits, so that it is the same number on every machine.
     P(|X| <= x) = x / H + sum over k of 2 phi(k pi / H) sin(k pi x / H) / (k pi)
     phi(w) = product over the draws of 1 / (1 + (b w)**2)
 
-is the Fourier series of the law wrapped to [-H, H], with H so far out that the wrapped tails do not matter.
+is the Fourier series of the law wrapped to [-H, H], with H so far out that the wrapped tails do not matter. Beyond
+95 % a little normal noise is added, which cuts the series short where it would hide the tail: what is computed is
+larger than the quantile, by less than a relative 1e-3.
 """
 
 import math
@@ -23,7 +27,9 @@ from shoal.mechanisms.statistic import Estimate, clamped
 
 COVERAGE = 0.95
 _TERMS = 1500
+_BLUR = 0.03  # standard deviation of the noise that is added, in the largest scale
 _STRIDE = 50  # looks for the last term that is needed
+_THETA: NDArray[np.float64] = 1 - np.logspace(-9, -0.001, 500)  # of bounds on tails
 _K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
 
 Scales = tuple[tuple[Fraction | int, int], ...]
@@ -39,9 +45,18 @@ def noise_sd(scales: Scales) -> float:
     return six_digits(math.sqrt(math.fsum(count * laplace.variance(scale) for scale, count in scales)))
 
 
+def coverage_of(releases: int | None, numbers: int = 1) -> float:
+    """The coverage of each interval, if those of all numbers of so many releases hold together: a union bound.
+
+    >>> coverage_of(None), coverage_of(1, 5), coverage_of(100)
+    (0.95, 0.99, 0.9995)
+    """
+    return COVERAGE if releases is None else 1 - (1 - COVERAGE) / (releases * numbers)
+
+
 @lru_cache(maxsize=1 << 14)
-def noise_quantile(scales: Scales) -> float:
-    """The bound below which the size of such a sum stays with probability 0.95.
+def noise_quantile(scales: Scales, coverage: float = COVERAGE) -> float:
+    """The bound below which the size of such a sum stays with probability `coverage`.
 
     >>> noise_quantile(((Fraction(10), 1),)), six_digits(10 * math.log(20))
     (29.9573, 29.9573)
@@ -51,14 +66,33 @@ def noise_quantile(scales: Scales) -> float:
         return 0.0
     largest = max(scale for scale, _ in counted)
     if len(counted) == 1 and counted[0][1] == 1:
-        return six_digits(largest * -math.log(1 - COVERAGE))
-    return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted]))
+        return six_digits(largest * -math.log(1 - coverage))
+    return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted], coverage))
 
 
-def estimate(grid: Grid, total: int, samples: int, scales: Scales, ends: tuple[float, float] | None = None) -> Estimate:
+def tail_bound(squares: float, largest: float, coverage: float, *, has_largest: bool) -> float:
+    """A bound that holds for any weighted sum of draws of scale 1, given its squared weights in all and the largest.
+
+    Chernoff's, sharpened for laws with a log-concave density, for the best of some theta (docs/proofs/together.md).
+    With `has_largest` a draw really has that weight; otherwise none has more.
+
+    >>> [round(tail_bound(n, 1.0, coverage_of(100), has_largest=True), 2) for n in (1, 100)], round(math.log(2000), 2)
+    ([7.6, 53.87], 7.6)
+    """
+    draws, square = squares / largest**2, _THETA**2
+    of_one = (1 + square) / (1 - square) ** 2 if has_largest else 1.0
+    deviation = np.sqrt(2 * np.maximum(draws - 1, 0) + 2 * min(draws, 1.0) * of_one)
+    logs = math.log(2 / (1 - coverage)) - np.log(np.maximum(_THETA * deviation, 1)) - draws * np.log1p(-square)
+    return largest * float(np.min(logs / _THETA))
+
+
+def estimate(
+    grid: Grid, total: int, samples: int, scales: Scales, ends: tuple[float, float] | None = None,
+    coverage: float = COVERAGE,
+) -> Estimate:  # fmt: skip
     """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""
     value = grid.mean_value(total, samples)
-    half = grid.width_value(noise_quantile(scales)) / samples
+    half = grid.width_value(noise_quantile(scales, coverage)) / samples
     sd = grid.width_value(noise_sd(scales)) / samples
     low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
     return Estimate(clamped(value, ends), sd, low, high, {"samples": samples})
@@ -69,32 +103,34 @@ def six_digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _quantile(scales: list[tuple[float, int]]) -> float:
+def _quantile(scales: list[tuple[float, int]], coverage: float) -> float:
     """The quantile for scales of which the largest is 1."""
     sd = math.sqrt(sum(2 * count * scale * scale for scale, count in scales))
-    far = 6 * sd + 10
+    far, blur = 6 * sd + 10, 0.0
+    if coverage != COVERAGE:
+        far, blur = far + math.log((1 - COVERAGE) / (1 - coverage)), _BLUR
     frequencies: NDArray[np.float64] = _K / far
-    few = max(8, int(np.searchsorted(-_log_phi(scales, frequencies[::_STRIDE]), 30.0)) * _STRIDE)
-    log_phi = _log_phi(scales, frequencies[:few])
+    few = max(8, int(np.searchsorted(-_log_phi(scales, frequencies[::_STRIDE], blur), 30.0)) * _STRIDE)
+    log_phi = _log_phi(scales, frequencies[:few], blur)
     used = max(8, int(np.searchsorted(-log_phi, 30.0)))  # the terms beyond are below 1e-13
     phi: NDArray[np.float64] = np.exp(log_phi[:used])
-    return _solve(phi, frequencies[:used], far, 1.96 * sd)
+    return _solve(phi, frequencies[:used], far, 1.96 * sd, coverage)
 
 
-def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
-    log_phi: NDArray[np.float64] = np.zeros(len(frequencies))
+def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64], blur: float) -> NDArray[np.float64]:
+    log_phi: NDArray[np.float64] = -((blur * frequencies) ** 2) / 2
     for scale, count in scales:
         log_phi = log_phi - count * np.log1p((scale * frequencies) ** 2)
     return log_phi
 
 
-def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float) -> float:
+def _solve(phi: NDArray[np.float64], frequencies: NDArray[np.float64], far: float, x: float, coverage: float) -> float:
     """Newton's method from the left: the distribution of |X| is concave there, so each step stays left of the root."""
     step = x
     while step > 1e-8 * x:
         angles = frequencies * x
         distribution = (x + 2 * float(np.sum(phi * np.sin(angles) / frequencies))) / far
         density = (1 + 2 * float(np.sum(phi * np.cos(angles)))) / far
-        step = (COVERAGE - distribution) / density
+        step = (coverage - distribution) / density
         x += step
     return x

@@ -32,6 +32,8 @@ class DecaySpec(Protocol):
     @property
     def length(self) -> int | None: ...  # microseconds
     @property
+    def updates(self) -> int | None: ...  # steps in which anything came
+    @property
     def half_life(self) -> int | None: ...  # microseconds
     @property
     def alpha(self) -> Fraction | None: ...
@@ -64,6 +66,8 @@ class Spec(Protocol):
     def delta(self) -> Fraction: ...
     @property
     def failure(self) -> Fraction: ...
+    @property
+    def simultaneous(self) -> int | None: ...
     @property
     def unit(self) -> str: ...
     @property

@@ -29,10 +29,22 @@ DIGESTED = (
 LATER = (
     "prior", "sigma", "horizon", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
-    "max_events_per_user",
+    "max_events_per_user", "simultaneous",
 )  # fmt: skip
 INSIDE = {
-    DecaySection: ("kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta"),
+    DecaySection: (
+        "kind",
+        "length",
+        "half_life",
+        "alpha",
+        "exponent",
+        "weights",
+        "weight",
+        "horizon",
+        "error",
+        "zeta",
+        "updates",
+    ),
     CellSection: ("h3", "lat", "lon"),
 }
 

@@ -242,6 +242,38 @@ LISTED = (
     ), QUIET),
 )  # fmt: skip
 
+VARIANCES = (
+    Case("variances with listed weights", (
+        stepped("table", "variance", {"kind": "table", "weights": ("1", "2/3", "0.25")}, group="g", epsilon=9),
+        stepped("formula", "variance", {"kind": "formula", "weight": "exp(-i / 4)", "horizon": "8d"}, epsilon=9),
+        stepped("patent", "variance", {"kind": "table", "weights": ("1", "0.9", "0.5")}, algorithm="patent", epsilon=9),
+    ), QUIET),
+)  # fmt: skip
+
+UPDATES = (
+    Case("windows of updates", (
+        stepped("sum", "sum", {"kind": "window", "updates": 5}, step="1h", group="g"),
+        stepped("mean", "mean", {"kind": "window", "updates": 40}, step="30m", max_gap=3),
+        stepped("count", "count", {"kind": "window", "updates": 5}, step="1h"),
+        stepped("variance", "variance", {"kind": "window", "updates": 9}, step="1h", epsilon=9),
+        stepped("patent", "sum", {"kind": "window", "updates": 12}, step="1h", algorithm="patent"),
+    ), QUIET),
+)  # fmt: skip
+
+TOGETHER = (
+    Case("noise intervals of several releases", (
+        mean("naive", "naive", simultaneous=30, **PLANE),
+        mean("sharp", "sharp", "1h", epsilon=40, simultaneous=1000),
+        stepped("window", "sum", WINDOW, simultaneous=50),
+        stepped("decayed", "mean", {"kind": "exponential", "half_life": "1d"}, simultaneous=50),
+        stepped("running", "sum", simultaneous=50),
+        stepped("variance", "variance", WINDOW, simultaneous=50),
+        slotted("both", "slot-mean-variance", simultaneous=7),
+        slotted("shares", "slot-distribution", bins=8, simultaneous=7),
+        slotted("few", algorithm="few-users", delta="1e-3", epsilon=90, simultaneous=7),
+    ), QUIET),
+)  # fmt: skip
+
 PREDICATES = (
     Case("predicates", (
         stepped("large", "sum", WINDOW, value="x > 50 and not z.w <= 0.5", range=None, group="g"),
@@ -250,4 +282,4 @@ PREDICATES = (
     ), QUIET),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES, *LISTED)
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES)

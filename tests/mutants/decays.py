@@ -7,7 +7,18 @@ ACCURACY = "mechanisms/sums/test_decay_accuracy.py::"
 FUNCTION = LAWS + "test_what_is_released_is_a_function_of_noised_numbers"
 WORST = LAWS + "test_the_worst_step_costs_epsilon"
 
+UPDATES = "mechanisms/stepped/test_updates.py::"
+
 MUTANTS = (
+    Mutant(
+        name="updates that values decide",
+        family="decays",
+        file="mechanisms/stepped/releaser.py",
+        old="if self._of_updates and not self._samples:",
+        new="if self._of_updates and not any(self._totals):",
+        breach="a step whose values are all at the low end leaves the window as it was, for everyone to see",
+        tests=(UPDATES + "test_values_move_no_more_than_a_window_does_and_never_decide_what_an_update_is",),
+    ),
     Mutant(
         name="a step in one node of its trees",
         family="decays",

@@ -8,7 +8,36 @@ JOINT = LAWS + "test_a_sample_moves_both_sums_by_the_joint_sensitivity_at_most_a
 ACCURACY = "mechanisms/decayed_variance/test_accuracy.py::"
 BARS = ACCURACY + "test_releases_are_right_on_average_and_their_error_bars_too"
 
+TOGETHER = "mechanisms/test_together.py::"
+
 MUTANTS = (
+    Mutant(
+        name="intervals of many releases as of one",
+        family="variances",
+        file="mechanisms/error_bars.py",
+        old="1 - (1 - COVERAGE) / (releases * numbers)",
+        new="COVERAGE",
+        breach="of 40 releases some are outside their intervals",
+        tests=(TOGETHER + "test_so_many_releases_stay_within_their_intervals_together",),
+    ),
+    Mutant(
+        name="one tail of two",
+        family="variances",
+        file="mechanisms/error_bars.py",
+        old="logs = math.log(2 / (1 - coverage))",
+        new="logs = math.log(1 / (1 - coverage))",
+        breach="noise is beyond its bound twice as often",
+        tests=(TOGETHER + "test_a_bound_by_variance_and_largest_draw_is_never_too_small",),
+    ),
+    Mutant(
+        name="a variance's interval of several releases as if its sums were seldom off together",
+        family="variances",
+        file=FILE,
+        old="return six_digits(off * halves[0] + halves[1])",
+        new="return six_digits(math.hypot(off * halves[0], halves[1]))",
+        breach="where both sums are at the ends of their intervals, the variance is outside its own",
+        tests=(TOGETHER + "test_a_variance_lies_between_low_and_high_wherever_both_sums_are_within_their_bars",),
+    ),
     Mutant(
         name="a variance noised for values that jump from end to end",
         family="variances",

@@ -21,7 +21,7 @@ class Expected:
     samples: int  # that it rests on
     total: int  # samples that there are
     noise_sd: float | None
-    half_interval: float | None  # what 95 % of the noise stays below
+    half_interval: float | None  # what the noise stays below with the interval's coverage
 
     @property
     def left_out(self) -> float:
@@ -41,9 +41,9 @@ class Prospect(Protocol):
         ...
 
 
-def expected(grid: Grid, samples: int, total: int, scales: Scales) -> Expected:
+def expected(grid: Grid, samples: int, total: int, scales: Scales, coverage: float) -> Expected:
     """The release that rests on `samples` samples; its numbers are those that the release itself will state."""
     if not samples:
         return Expected(0, total, None, None)
-    width = grid.width_value
-    return Expected(samples, total, width(noise_sd(scales)) / samples, width(noise_quantile(scales)) / samples)
+    sd, half = map(grid.width_value, (noise_sd(scales), noise_quantile(scales, coverage)))
+    return Expected(samples, total, sd / samples, half / samples)

@@ -247,7 +247,9 @@ class FullReleaser:
                 total += clipped + counter.noise(count)
                 scales.extend(level.tree.scales(count))
         mean = self._mean
-        return estimate(mean.sample_grid, total, samples, tuple(scales), mean.ends) if samples else None
+        if not samples:
+            return None
+        return estimate(mean.sample_grid, total, samples, tuple(scales), mean.ends, mean.coverage)
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:

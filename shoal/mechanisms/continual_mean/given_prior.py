@@ -80,7 +80,8 @@ class ClippedReleaser(Headed):
         for counter, count in zip(self._counters, self._counts, strict=True):
             total += counter.noise(count)
             scales += counter.tree.scales(count)
-        return estimate(self._mean.sample_grid, total, self._samples, tuple(scales), self._mean.ends)
+        mean = self._mean
+        return estimate(mean.sample_grid, total, self._samples, tuple(scales), mean.ends, mean.coverage)
 
     @property
     def levels(self) -> list[LevelState]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
-from shoal.mechanisms.error_bars import Scales
+from shoal.mechanisms.error_bars import COVERAGE, Scales
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import EachAlone
 from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, OnGrid, Releaser
@@ -29,6 +29,7 @@ class MeanParameters(OnGrid):
     groups: int = 1  # G: of one unit
     failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
     clamps: bool = False  # what is published lies between bounds that are known for the mean
+    coverage: float = COVERAGE  # of a noise interval
 
     def __post_init__(self) -> None:
         check.positive(
@@ -81,7 +82,7 @@ class Counted:
 
     def at(self, tau: float) -> Expected:
         samples, scales = self.mean.counted(self.pattern, tau)
-        return expected(self.mean.grid, samples, self.pattern.samples(None, tau), scales)
+        return expected(self.mean.grid, samples, self.pattern.samples(None, tau), scales, self.mean.coverage)
 
     def likely(self, tau: float) -> None:
         """Always None: chance has no part in it."""

@@ -63,8 +63,8 @@ class NaiveReleaser(Headed):
         t = self._samples
         if not t:
             return None
-        scales = self._counter.tree.scales(t)
-        return estimate(self._mean.grid, self._total + self._counter.noise(t), t, scales, self._mean.ends)
+        mean, scales = self._mean, self._counter.tree.scales(t)
+        return estimate(mean.grid, self._total + self._counter.noise(t), t, scales, mean.ends, mean.coverage)
 
     def head(self) -> list[Any]:
         return [self._samples, self._total]

@@ -153,15 +153,19 @@ class MeanReport(MeanComparison):
         yield from self._limit()
 
     def _limit(self) -> Iterator[str]:
-        """The error that no method stays below; with a sigma for values in a range as wide as two of it."""
+        private, chance = map(number, self._limits)
+        yield (
+            f"no method that is epsilon-DP comes within {private} of the mean of the law that values follow with "
+            f"probability 2/3, whatever that law; by chance none comes within {chance} (George et al., section 5)"
+        )
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The error that no method stays below, and that by chance; with a sigma for a range as wide as two of it."""
         sigma = self.spec.sigmas[self.coordinate]
         width = self._width if sigma is None else min(self._width, 2 * float(sigma))
         private, chance = lower_bounds.mean(self.source.about(self.spec).sizes, float(self.spec.epsilon))
-        yield (
-            f"no method that is epsilon-DP comes within {number(private * width)} of the mean of the law that values "
-            f"follow with probability 2/3, whatever that law; by chance none comes within {number(chance * width)} "
-            "(George et al., section 5)"
-        )
+        return private * width, chance * width
 
     # ---------------------------------------------------------------- tables
 
@@ -262,6 +266,7 @@ class MeanReport(MeanComparison):
             "by_cadence": [{"every": cadence(every), **look.fields()} for every, look in self.cadences],
             "half_the_error": {what: cost and cost.fields(what) for what, cost in self.halving.items()},
             "groups": self.groups and self.groups.fields(),
+            "lower_bound": dict(zip(("error", "by_chance"), self._limits, strict=True)),
         }
 
     def _outlook(self, outlook: Outlook) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.single_tree import SingleTree
 from shoal.mechanisms.continual_mean.wishful import Wishful
+from shoal.mechanisms.error_bars import coverage_of
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
@@ -148,6 +149,7 @@ def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
         groups=spec.max_groups_per_user,
         failure=spec.failure,
         clamps=ContinualMean.is_clamped(spec),
+        coverage=coverage_of(spec.simultaneous, len(spec.values)),
         **assumptions,
     )
 

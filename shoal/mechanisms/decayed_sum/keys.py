@@ -16,6 +16,8 @@ def check(spec: Spec) -> None:
     keys.check(spec)
     if spec.clamp and spec.statistic != "mean":
         raise ValueError(f"clamp is for means; a {spec.statistic} is never clamped; remove it")
+    if spec.simultaneous is not None and spec.statistic == "count":
+        raise ValueError("simultaneous is for noise intervals, and a count is exact; remove it")
 
 
 def is_clamped(spec: Spec) -> bool:

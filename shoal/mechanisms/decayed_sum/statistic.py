@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.decayed_sum import keys
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
@@ -112,6 +112,7 @@ class Stepped(SteppedStatistic):
             grid=ONE if count else Grid(*spec.ranges[0], spec.grid),
             clamps=keys.is_clamped(spec),
             max_gap=spec.max_gap,
+            coverage=coverage_of(spec.simultaneous),
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -164,7 +165,8 @@ class Stepped(SteppedStatistic):
             return self.estimate(0, ends[0] - ends[1], EXACT)
         noisy = answer(sums.parts(end, length, last), lambda t: released(t).nodes)
         sd = six_digits(math.sqrt(sums.window_variance(end, length, last)))
-        bars = self.grid.width_value(sd), self.grid.width_value(sums.window_quantile(end, length, last))
+        half = sums.window_quantile(end, length, last, self.coverage)
+        bars = self.grid.width_value(sd), self.grid.width_value(half)
         return self.estimate(noisy, ends[0] - ends[1], bars)
 
 
@@ -188,7 +190,7 @@ class StepReleaser(StepSums):
         noised: tuple[Summer, ...] = ()
         if stepped.statistic != "count":
             noised = (stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number)),)
-        super().__init__(stepped.sums.counts(), noised)
+        super().__init__(stepped.sums.counts(), noised, of_updates=stepped.of_updates)
         self._stepped = stepped
 
     def estimate(self) -> Estimate:

@@ -20,7 +20,8 @@ Variance     of a release: s**2 ((W - 2 x)**2 + s**2) + p**2 on average, p: stan
              `noise_sd` is the root of it with the noisy x, which is post-processing; exact on average where the noise
              of S is one Laplace draw, and larger than needed where it is closer to normal
 Interval     low = value - h - q**2, high = value + h, h**2 = ((W - 2 x) q)**2 + r**2, with q and r the 95 % quantiles
-             of the noise in x and in P / n
+             of the noise in x and in P / n; for several releases together, with their quantiles for twice as many
+             and h = |W - 2 x| q + r, and s**2 taken off low: that holds wherever both stay below theirs
 Proof        docs/proofs/decayed-variance.md
 """
 
@@ -31,7 +32,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from shoal.mechanisms.decayed_variance import keys
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
@@ -119,7 +120,7 @@ class DecayedVariance(SteppedStatistic):
         # The other sum's noise has W / 2 times this scale, in grid steps.
         noise_sd, within = _noise(width / 2, (sd / n, sd / n * width / 2)), None
         if half is not None:
-            within = _interval(width / 2, (half / n, half / n * width / 2))
+            within = self._within(width / 2, (half / n, half / n * width / 2))
         return noise_sd, within
 
     def noise_words(self, name: str) -> str:
@@ -149,6 +150,7 @@ class DecayedVariance(SteppedStatistic):
             grid=Grid(*spec.ranges[0], spec.grid),
             clamps=clamps(spec),
             max_gap=spec.max_gap,
+            coverage=coverage_of(spec.simultaneous, 2),
         )
         for sums in made.decayed:  # whatever they refuse, they refuse now
             sums.noise_sd(1)
@@ -171,24 +173,28 @@ class DecayedVariance(SteppedStatistic):
         off = self.grid.width_value(Fraction(abs(highest - 2 * first), samples))  # (W - 2 x)
         exact = Fraction(first * (highest - first) - second * samples, samples**2)
         value = _finite(self.grid.squares.width_value(exact) + sd * sd)
-        within = _interval(off, (half, other_half))
+        within = self._within(off, (half, other_half))
         return Estimate(
             clamped(value, (0.0, self.breadth()) if self.clamps else None),
             _finite(_noise(off, (sd, other_sd))),
-            _finite(value - within - half * half),
+            _finite(value - within - half * half - (0.0 if self.coverage == COVERAGE else sd * sd)),
             _finite(value + within),
             {"samples": n if self.decayed[0].denominator > 1 else samples},
         )
+
+    def _within(self, off: float, halves: tuple[float, float]) -> float:
+        """What the noise stays within, but for the square of that in the mean, with probability 0.95 or a little more.
+
+        For several releases it is what it stays within wherever the noise of both sums stays within theirs.
+        """
+        if self.coverage == COVERAGE:
+            return six_digits(math.hypot(off * halves[0], halves[1]))
+        return six_digits(off * halves[0] + halves[1])
 
 
 def _noise(off: float, sds: tuple[float, float]) -> float:
     """The standard deviation of the variance's noise, from those in the mean and in the other sum over n."""
     return six_digits(math.hypot(sds[0] * math.hypot(off, sds[0]), sds[1]))
-
-
-def _interval(off: float, halves: tuple[float, float]) -> float:
-    """What the noise stays within, but for the square of that in the mean, with probability 0.95 or a little more."""
-    return six_digits(math.hypot(off * halves[0], halves[1]))
 
 
 def _finite(value: float) -> float:
@@ -213,7 +219,8 @@ class VarianceReleaser(StepSums):
 
     def __init__(self, of: DecayedVariance, key: bytes, group: bytes) -> None:
         self._of = of
-        super().__init__(of.decayed[0].counts(), [self._noised(key, group, index) for index in range(2)])
+        noised = [self._noised(key, group, index) for index in range(2)]
+        super().__init__(of.decayed[0].counts(), noised, of_updates=of.of_updates)
 
     def _noised(self, key: bytes, group: bytes, index: int) -> Summer:
         name = ("step", "product")[index]

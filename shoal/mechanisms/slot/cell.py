@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
+from shoal.mechanisms.error_bars import COVERAGE
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
@@ -38,6 +39,7 @@ class CellParameters:
     quantiles: tuple[Fraction, ...] = ()  # of a distribution
     clamps: bool = True  # to what is possible
     axes: tuple[Axis, ...] = ()  # of a value of several coordinates, all with as many steps
+    coverage: float = COVERAGE  # of a noise interval
 
 
 def cell_estimate(

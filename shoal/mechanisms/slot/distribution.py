@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms import check, error_bars
+from shoal.mechanisms import check
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot.bin_tree import BinTree, Floats, tree_for
@@ -32,15 +32,14 @@ from shoal.mechanisms.statistic import Estimate
 
 WHOLE = 10**9  # shares are published as multiples of 1 / this
 FEW = 200  # draws that are made faster one by one than as a block; they are the same
-QUANTILE = -math.log(1 - error_bars.COVERAGE) / math.sqrt(2)  # of one Laplace draw, in sds; of several it is less
 
 
 def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """cdf: the share of samples up to each bin's right edge; histogram: its steps; quantiles: where it crosses them.
 
     noise_sd, low and high are those of the estimate before isotonic regression, which only brings it nearer; low and
-    high are 2.12 standard deviations away, which holds for one Laplace draw and all the more for the sum of several.
-    Those of a quantile are where the bounds of the cdf cross it.
+    high are 2.12 standard deviations away, or more for several releases together: a quantile of one Laplace draw, and
+    more than that of the sum of several. Those of a quantile are where the bounds of the cdf cross it.
     """
     tree, counts = _tree(cell), [len(samples) for samples in users]
     cap = choose_cap(counts, cell)
@@ -51,7 +50,8 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     cdf[-1] = 1.0
     whole = shares(cdf.tolist())
     sd = {"cdf": np.sqrt(tree.prefix_variances) * unit, "histogram": np.sqrt(tree.bin_variances) * unit}
-    low, high = _bounds(cdf, bins, sd, -QUANTILE), _bounds(cdf, bins, sd, QUANTILE)
+    away = one_draw(cell.coverage)
+    low, high = _bounds(cdf, bins, sd, -away), _bounds(cdf, bins, sd, away)
     return cell_estimate(
         value={
             "cdf": [share / WHOLE for share in whole],
@@ -65,6 +65,15 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
         error=_error(kept, most, sum(counts) + cell.dropped, cell),
         mechanism=f"tree {'x'.join(map(str, tree.shape))}, cap {cap}",
     )
+
+
+def one_draw(coverage: float) -> float:
+    """The quantile of the size of one Laplace draw, in its standard deviations.
+
+    >>> round(one_draw(0.95), 2)
+    2.12
+    """
+    return -math.log(1 - coverage) / math.sqrt(2)
 
 
 def predicted_error(counts: Counts, cell: CellParameters) -> float:

@@ -74,6 +74,18 @@ def axes(spec: Spec) -> tuple[Axis, ...]:
     return tuple((Grid(*ends, spec.grid), sigma) for ends, sigma in zip(spec.ranges, spec.sigmas, strict=True))
 
 
+def numbers(spec: Spec) -> int:
+    """The numbers of a release that have an interval by noise: of a distribution those of cdf and histogram."""
+    return {"slot-mean": 1, "slot-mean-variance": 2, "slot-distribution": 2 * (spec.bins or BINS) - 1}[spec.statistic]
+
+
+def failure(spec: Spec) -> Fraction:
+    """The probability that a bound fails, less where those of few users are to hold for several releases together."""
+    if spec.algorithm != FEW_USERS or spec.simultaneous is None:
+        return spec.failure
+    return min(spec.failure, Fraction(1, 20) / spec.simultaneous)
+
+
 def _check_cells(spec: Spec) -> None:
     if spec.cell is not None and spec.group is not None:
         raise ValueError("cell and group both say where an event belongs; keep one")

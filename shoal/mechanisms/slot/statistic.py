@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import Change, Closed, Rows
 from shoal.mechanisms.slot import algorithms, keys
@@ -83,6 +83,7 @@ class Slotted(OnGrid):
     quantiles: tuple[Fraction, ...] = ()
     clamps: bool = True
     axes: tuple[Axis, ...] = ()  # of several coordinates
+    coverage: float = COVERAGE  # of each noise interval
     _algorithm: Algorithm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -130,13 +131,14 @@ class Slotted(OnGrid):
             splits=spec.across_cells == "split",
             cap=spec.contribution_cap or "optimal",  # type: ignore[arg-type]  # likewise
             prior=spec.prior == FEW_USERS,
-            failure=spec.failure,
+            failure=keys.failure(spec),
             sigma=spec.sigmas[0],
             min_users=spec.min_users or 1,
             bins=spec.bins or keys.BINS,
             quantiles=keys.QUANTILES if spec.quantiles is None else spec.quantiles,
             clamps=keys.is_clamped(spec),
             axes=keys.axes(spec),
+            coverage=coverage_of(spec.simultaneous, keys.numbers(spec)),
         )
 
     @staticmethod
@@ -181,7 +183,7 @@ class Slotted(OnGrid):
             grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
             cap=self.max_contributions * self.max_slots if takes_all else self.cap,
             failure=self.failure, sigma=self.sigma, bins=self.bins, quantiles=self.quantiles, clamps=self.clamps,
-            axes=self.axes,
+            axes=self.axes, coverage=self.coverage,
         )  # fmt: skip
 
     def cells(

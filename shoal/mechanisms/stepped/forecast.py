@@ -38,7 +38,7 @@ class Expected(NamedTuple):
     samples: float  # that count, decayed
     total: float  # that there are
     noise_sd: float | None
-    half_interval: float | None  # what 95 % of the noise stays below
+    half_interval: float | None  # what the noise stays below with the interval's coverage
 
     @property
     def left_out(self) -> float:
@@ -113,8 +113,10 @@ class Counted:
         key = type(sums), decay  # weights depend on no more
         if key not in self._decayed:
             some, whole, parts = sums.counts(), sums.counts(), sums.denominator
-            pairs = zip(self.counts, self.there, strict=True)
-            self._decayed[key] = [(some.add(n) / parts, whole.add(m) / parts) for n, m in pairs]
+            decayed = self._decayed[key] = []
+            for n, m in zip(self.counts, self.there, strict=True):
+                repeats = n == 0 and decayed and isinstance(decay, Window) and decay.of_updates
+                decayed.append(decayed[-1] if repeats else (some.add(n) / parts, whole.add(m) / parts))
         return self._decayed[key][t - 1]
 
     def rates(self) -> tuple[float, float]:
@@ -138,7 +140,8 @@ class StepProspect:
         counts, there = self.flow.samples(self.sums, self.statistic.decay, t)
         if self.statistic.is_exact:
             return Expected(counts, there, 0.0, 0.0)
-        sd, half = (self.statistic.grid.width_value(bar(t)) for bar in (self.sums.noise_sd, self.sums.noise_quantile))
+        bars = self.sums.noise_sd(t), self.sums.noise_quantile(t, self.statistic.coverage)
+        sd, half = map(self.statistic.grid.width_value, bars)
         return self._expected(counts, there, sd, half)
 
     def _expected(self, counts: float, there: float, sd: float, half: float | None) -> Expected:

@@ -48,8 +48,6 @@ def _check_decay(spec: Spec, step: int) -> None:
     for key in ("error", "zeta") if spec.algorithm != "patent" else ():
         if getattr(decay, key) is not None:
             raise ValueError(f"decay {key} is for algorithm patent; remove it")
-    if decay.kind in LISTED and spec.statistic == "variance":
-        raise ValueError(f"a decay of kind {decay.kind} is for sums, counts and means")
     if decay.kind in LISTED:
         decay_of(spec)  # whatever it refuses, it refuses now
 
@@ -59,6 +57,8 @@ def decay_of(spec: Spec) -> decays.Decay:
     decay, step = spec.decay_or_none, spec.step or 1
     error = decay.error or decays.ERROR
     match decay.kind:
+        case "window" if decay.updates is not None:
+            return decays.Window(decay.updates, of_updates=True)
         case "window":
             return decays.Window((decay.length or step) // step)
         case "all-windows":

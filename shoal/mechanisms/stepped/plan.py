@@ -131,8 +131,8 @@ class Report(Comparison):
             decayed = ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial", *LISTED) else ""
             yield (
                 f"Noise is {self.statistic.noise_words(spec.values[0])}; the last release is a {spec.statistic} of "
-                f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within. Error: its noise, and the bias "
-                "expected of what is left out."
+                f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within{self._together()}. Error: its "
+                "noise, and the bias expected of what is left out."
             )
             if self.best.long_run is not None:
                 yield "Long run: all releases long after the beginning, if users always are as many."
@@ -143,6 +143,10 @@ class Report(Comparison):
         if spec.group is not None and self.groups is None:
             yield SPREAD
         yield from refusals(self.outlooks)
+
+    def _together(self) -> str:
+        q = self.spec.simultaneous
+        return "" if q is None else f", in {q:,} releases together"
 
     def _advice(self) -> Iterator[str]:
         configured = of_algorithm(self.outlooks, self.spec.algorithm)
@@ -345,6 +349,7 @@ class Report(Comparison):
             ],
             "half_the_error": {"epsilon": self.halving and self.halving.fields("epsilon")},
             "groups": self.groups and self.groups.fields(),
+            "lower_bound": self.limit and self.limit._asdict(),
         }
 
 
@@ -353,7 +358,7 @@ def _plain(name: str, value: Any) -> Any:
         return exact_duration(value)
     if name == "weights":
         return list(map(float, value))
-    return value if name in ("kind", "weight") else float(value)
+    return value if name in ("kind", "weight", "updates") else float(value)
 
 
 def _outlook(outlook: Outlook) -> dict[str, Any]:
@@ -380,7 +385,9 @@ def _forgetting(spec: Spec) -> str:
     decay = spec.decay_or_none
     return {
         "none": "since the beginning",
-        "window": f"over the last {duration(decay.length or 0)}",
+        "window": f"over the last {decay.updates} updates"
+        if decay.updates
+        else f"over the last {duration(decay.length or 0)}",
         "all-windows": "over any last steps",
         "exponential": f"with a half-life of {_length(spec)}" if decay.half_life else f"with {_length(spec)}",
         "polynomial": f"with weights (age + 1)^-{float(decay.exponent or 0):g}",

@@ -4,19 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.mechanisms.statistic import Activation, Contribution
-from shoal.mechanisms.sums.sums import Summer
+from shoal.mechanisms.sums.sums import Summer, text
 
 
 class StepSums:
     """The number of samples and some sums of them: `add` within a step, `close` at its end, `skip` over steps that
     release nothing.
 
-    A contribution's total is the integer that is summed, or a list with one for each of several sums.
+    A contribution's total is the integer that is summed, or a list with one for each of several sums. Of updates only
+    steps with samples are taken, which is public: one without is as if it had not been, and repeats the last numbers.
     """
 
-    __slots__ = ("_samples", "_totals", "noisy", "public", "summers")
+    __slots__ = ("_of_updates", "_samples", "_totals", "noisy", "public", "summers")
 
-    def __init__(self, counts: Summer, sums: Sequence[Summer]) -> None:
+    def __init__(self, counts: Summer, sums: Sequence[Summer], *, of_updates: bool = False) -> None:
+        self._of_updates = of_updates
         self.summers = (counts, *sums)
         self.public = 0  # the decayed number of samples, with the last step
         self.noisy = [0] * len(sums)  # each sum's release
@@ -24,7 +26,7 @@ class StepSums:
 
     @property
     def t(self) -> int:
-        """Complete steps since the group began, silent ones included."""
+        """Complete steps since the group began, silent ones included unless only updates are taken."""
         return self.summers[0].t
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
@@ -39,6 +41,8 @@ class StepSums:
         return totals[: len(self._totals)]
 
     def close(self) -> tuple[Activation, ...]:
+        if self._of_updates and not self._samples:
+            return ()
         counts, *sums = self.summers
         self.public = counts.add(self._samples)
         self.noisy = [summer.add(total) for summer, total in zip(sums, self._totals, strict=True)]
@@ -47,7 +51,7 @@ class StepSums:
 
     def skip(self, steps: int) -> None:
         """Pass `steps` steps that publicly hold nothing, and release nothing."""
-        for summer in self.summers:
+        for summer in () if self._of_updates else self.summers:
             summer.skip(steps)
 
     # ---------------------------------------------------------------- state
@@ -69,12 +73,16 @@ class StepSums:
         return rows, [(0, str(step)) for step in dropped]
 
     def head(self) -> list[Any]:
-        """[counts, a sum's, ...]; None for the sum of what has none."""
+        """[counts, a sum's, ...]; None for the sum of what has none. Of updates also the last numbers."""
         heads: list[Any] = [summer.head() for summer in self.summers]
-        return heads if self.noisy else [*heads, None]
+        if not self.noisy:
+            heads.append(None)
+        return [*heads, list(map(text, (self.public, *self.noisy)))] if self._of_updates else heads
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         rows = list(kept)
+        if self._of_updates:
+            self.public, *self.noisy = (int(number, 16) for number in head[-1])
         counts, *sums = self.summers
         counts.restore(head[0], {row.effective: row.samples for row in rows})
         for index, (summer, state) in enumerate(zip(sums, head[1:], strict=False)):

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.error_bars import COVERAGE
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, OneByOne, OnGrid, Releaser
@@ -40,6 +41,7 @@ class SteppedStatistic(OnGrid):
     max_contributions: int = 1  # m: of a unit, in all groups together
     clamps: bool = False  # what is published lies between known ends
     max_gap: int = 1  # steps without a sample in which a group is released all the same
+    coverage: float = COVERAGE  # of the noise interval of each sum
     _bars: dict[int, tuple[float, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -68,8 +70,8 @@ class SteppedStatistic(OnGrid):
         return sums.tree.rho if isinstance(sums := self.decayed[0], RootWindow) else None
 
     def bars(self, t: int) -> tuple[float, ...]:
-        """Standard deviation of the noise in each sum of release t and the 95 % quantile of its size, in the units of
-        what is summed.
+        """Standard deviation of the noise in each sum of release t and the quantile of its size, in the units of what
+        is summed.
         """
         bars = self._bars.get(t)
         if bars is None:
@@ -78,7 +80,7 @@ class SteppedStatistic(OnGrid):
             bars = self._bars[t] = tuple(
                 grid.width_value(bar)
                 for grid, one in zip(self.sum_grids, self.decayed, strict=True)
-                for bar in (one.noise_sd(t), one.noise_quantile(t))
+                for bar in (one.noise_sd(t), one.noise_quantile(t, self.coverage))
             )
         return bars
 
@@ -136,8 +138,15 @@ class SteppedStatistic(OnGrid):
 
     @property
     def rest(self) -> int:
-        """Steps of silence after which a group rests: `max_gap`, but never while a window still holds anything."""
-        return max(self.max_gap, self.decay.length if isinstance(self.decay, Window | Listed) else 1)
+        """Steps of silence after which a group rests: `max_gap`, but never while a window of time still holds any."""
+        if self.of_updates or not isinstance(self.decay, Window | Listed):
+            return self.max_gap
+        return max(self.max_gap, self.decay.length)
+
+    @property
+    def of_updates(self) -> bool:
+        """Whether steps without a sample take no part in the sums: each release repeats the one before."""
+        return isinstance(self.decay, Window) and self.decay.of_updates
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from shoal.mechanisms import check
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums import gaussian_window
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.exponentials import Exponentials, half_life_alpha
@@ -67,8 +67,8 @@ class AnyWindow(DecayedSum, Protocol):
 
     def window_variance(self, end: int, length: int, last: Last = every_step) -> float: ...
 
-    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
-        """The bound below which the size of that noise stays with probability 0.95."""
+    def window_quantile(self, end: int, length: int, last: Last = every_step, coverage: float = COVERAGE) -> float:
+        """The bound below which the size of that noise stays with probability `coverage`."""
         ...
 
 
@@ -88,13 +88,14 @@ class Undecayed:
 
 @dataclass(frozen=True)
 class Window:
-    """Only the last `length` steps count.
+    """Only the last `length` steps count, or of updates the last so many in which anything came.
 
     >>> Window(4096).sharp(1, Fraction(1)).mechanism, Window(4096).patent(1, Fraction(1)).mechanism
     ('hats', 'patent')
     """
 
     length: int
+    of_updates: bool = False  # steps without a sample take no part, as if they had not been
 
     def patent(self, width: int, epsilon: Fraction) -> DyadicWindow:
         return DyadicWindow(width, epsilon, self.length)

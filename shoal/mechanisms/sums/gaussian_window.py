@@ -31,7 +31,6 @@ from shoal.mechanisms.sums.window import WindowSummer
 LARGEST = 1 << 16  # window: of an epoch all sums are held
 _EPOCH = 4  # windows
 _PLACES = 32  # at which a mean is taken
-_QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ class RootWindow(Noised):
         """Standard deviation of release t's noise, to about 1e-3."""
         return six_digits(math.sqrt(self._near(t)))
 
-    def noise_quantile(self, t: int) -> float:
-        """The bound below which the size of release t's noise, as good as Gaussian, stays with probability 0.95."""
-        return six_digits(_QUANTILE * math.sqrt(self._near(t)))
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        """The bound below which the size of release t's noise, as good as Gaussian, stays with that probability."""
+        return six_digits(NormalDist().inv_cdf((1 + coverage) / 2) * math.sqrt(self._near(t)))
 
     def summer(self, subkey: Subkeys) -> WindowSummer:
         noise = RowNoise(self.tree.capacity, lambda epoch: RootPrefixes(self.tree, subkey(epoch)))

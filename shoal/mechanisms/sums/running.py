@@ -23,7 +23,7 @@ from shoal.mechanisms.counters.complete_tree import Coefficients, Complete
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import span_coefficients, span_squares
-from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, noise_sd, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.steps.steps import equal_quantile
 from shoal.mechanisms.sums.sums import Headed, Node, Noised, text
@@ -77,14 +77,14 @@ class RunningSum(Noised):
         return self.tree.variance(t)
 
     def noise_sd(self, t: int) -> float:
-        return _bars(self, t)[0]
+        return _bars(self, t, COVERAGE)[0]
 
-    def noise_quantile(self, t: int) -> float:
-        """The bound below which the size of release t's noise stays with probability 0.95.
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        """The bound below which the size of release t's noise stays with probability `coverage`.
 
-        Beyond the first steps it is that of as many equal draws as have the same second and fourth moment.
+        Beyond the first steps it is at 95 % that of as many equal draws as have the same second and fourth moment.
         """
-        return _bars(self, t)[1]
+        return _bars(self, t, coverage)[1]
 
     def _moments(self, t: int) -> tuple[float, float]:
         """The sums, over the draws in release t's noise, of their variances and of the variances' squares."""
@@ -113,12 +113,12 @@ class RunningSum(Noised):
         terms = self._window(*_ends(end, length, last))
         return math.fsum(float(squares) * laplace.variance(scale) for squares, scale, _ in terms)
 
-    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
+    def window_quantile(self, end: int, length: int, last: Last = every_step, coverage: float = COVERAGE) -> float:
         counts: dict[Fraction, int] = {}
         for _, scale, coefficients in self._window(*_ends(end, length, last)):
             for coefficient, count in coefficients:
                 counts[coefficient * scale] = counts.get(coefficient * scale, 0) + count
-        return noise_quantile(tuple(counts.items()))
+        return noise_quantile(tuple(counts.items()), coverage)
 
     def _window(self, first: int, end: int) -> Iterator[tuple[Fraction, Fraction, Coefficients]]:
         """The terms of the noise of release `end` without that of release `first`.
@@ -162,11 +162,11 @@ def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
-def _bars(sums: RunningSum, t: int) -> tuple[float, float]:
-    """Standard deviation and 95 % quantile of release t's noise."""
-    if t <= _FIRST:
+def _bars(sums: RunningSum, t: int, coverage: float) -> tuple[float, float]:
+    """Standard deviation and quantile of release t's noise."""
+    if t <= _FIRST or coverage != COVERAGE:
         scales = sums.tree.scales(t)
-        return noise_sd(scales), noise_quantile(scales)
+        return noise_sd(scales), noise_quantile(scales, coverage)
     second, fourth = sums._moments(t)
     draws = min(round(second**2 / fourth), _NORMAL) if fourth else _NORMAL  # 0 where there is hardly any noise
     sd = math.sqrt(second)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
+from shoal.mechanisms.error_bars import COVERAGE
 
 FRACTION = 40  # binary places of weights, and of sums that have them
 UNIT = 1 << FRACTION
@@ -75,8 +76,8 @@ class DecayedSum(Protocol):
         """Standard deviation of that noise in grid steps, rounded to six digits."""
         ...
 
-    def noise_quantile(self, t: int) -> float:
-        """The bound, in grid steps, below which the size of that noise stays with probability 0.95."""
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        """The bound, in grid steps, below which the size of that noise stays with probability `coverage`."""
         ...
 
     def summer(self, subkey: Subkeys) -> "Summer":

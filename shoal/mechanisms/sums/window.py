@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys, rounded
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums.steps.blue import best_trees
 from shoal.mechanisms.sums.steps.hat_variance import best_ratios
 from shoal.mechanisms.sums.steps.hats import HatSteps
@@ -62,8 +62,8 @@ class WindowSum(OfSteps):
     def noise_sd(self, t: int) -> float:
         return self.steps.window_bars(self.length, t)[0]
 
-    def noise_quantile(self, t: int) -> float:
-        return self.steps.window_bars(self.length, t)[1]
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        return self.steps.window_bars(self.length, t, coverage)[1]
 
     def summer(self, subkey: Subkeys) -> "WindowSummer":
         noise, denominator = self.steps.drawn(subkey), self.steps.denominator

@@ -2,6 +2,7 @@
 
 { kind = "none" }                              everything counts, for ever
 { kind = "window", length = "7d" }             the last seven days
+{ kind = "window", updates = 100 }             the last hundred steps in which anything came
 { kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
 { kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
 { kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
@@ -16,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from shoal.models.config.section import Duration, Exact, Section
 
-NEEDS = {"none": (), "window": ("length",), "all-windows": (), "exponential": ("half_life", "alpha"),
+NEEDS = {"none": (), "window": ("length", "updates"), "all-windows": (), "exponential": ("half_life", "alpha"),
          "polynomial": ("exponent",), "table": ("weights",), "formula": ("weight", "horizon")}  # fmt: skip
 LEAST_ERROR = Fraction(1, 100)  # the number of windows grows with its inverse
 TAKES = {"all-windows": ("zeta",), "polynomial": ("horizon", "error"), "table": ("error",), "formula": ("error",)}
@@ -29,6 +30,9 @@ class DecaySection(Section):
         ..., description="how sums forget"
     )
     length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of step")
+    updates: int | None = Field(
+        None, ge=1, le=2**40, description="window: the number of last steps that count in which anything came"
+    )
     half_life: Duration | None = Field(None, gt=0, description="exponential: after this time a step counts half")
     alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: the weight of a step one step later")
     exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a weighs (a + 1) ** -exponent")

@@ -116,6 +116,12 @@ class MetricSection(Section):
         le=2**20,
         description="with unit event: k; further events of a user are left out; a ledger per person is charged k times",
     )
+    simultaneous: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="q: noise intervals of q releases hold together with 95 %; none: each by itself",
+    )
     lateness: Duration = Field(0, description="how far behind its partition's latest time an event keeps its own")
     late: Literal["fold", "drop"] = Field("fold", description="later events: fold into the open tick, or drop")
     max_ahead: Duration = Field(30 * DAY, description="an event further in the future becomes a dead letter")

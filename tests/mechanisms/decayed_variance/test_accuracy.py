@@ -10,7 +10,8 @@ import pytest
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.stepped.forecast import Flow, by_hand, prospect
-from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
+from shoal.mechanisms.sums.decays import Exponential, Listed, Undecayed, Window
+from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.workload import Pattern
 from tests.mechanisms.decayed_variance.test_laws import step
 
@@ -35,7 +36,15 @@ def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> lis
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["2", "0.05", "0.002"])
 @pytest.mark.parametrize("place", [0.5, 0.25, 0.0])
-@pytest.mark.parametrize(("decay", "steps"), [(Window(4), 1), (Exponential(Fraction(9, 10)), 8), (Undecayed(), 20)])
+@pytest.mark.parametrize(
+    ("decay", "steps"),
+    [
+        (Window(4), 1),
+        (Exponential(Fraction(9, 10)), 8),
+        (Listed(Weights.of([Fraction(1), Fraction(1, 2)])), 3),
+        (Undecayed(), 20),
+    ],
+)
 def test_releases_are_right_on_average_and_their_error_bars_too(
     decay: Any, steps: int, place: float, epsilon: str
 ) -> None:
@@ -83,7 +92,9 @@ def test_one_budget_for_both_sums_goes_further_than_two() -> None:
             assert error(off, *built) < 1.02 * min(error(off, *scales(a)) for a in np.linspace(0.1, 1, 91))
 
 
-@pytest.mark.parametrize("decay", [Window(5), Exponential(Fraction(9, 10))])
+@pytest.mark.parametrize(
+    "decay", [Window(5), Exponential(Fraction(9, 10)), Listed(Weights.of([Fraction(1), Fraction(1, 2)]))]
+)
 def test_a_plan_foretells_the_error_bars_of_a_mean_half_way_to_an_end(decay: Any) -> None:
     of = DecayedVariance(decay=decay, grid=GRID, epsilon=Fraction(1), max_contributions=1)
     flow = Flow(Pattern.even(10**6, 1), steps=20)

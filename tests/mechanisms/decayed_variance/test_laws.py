@@ -12,19 +12,25 @@ from hypothesis import strategies as st
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance, VarianceReleaser, joint_sensitivity
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution, Estimate
-from shoal.mechanisms.sums.decays import Decay, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import Decay, Exponential, Listed, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.formula import formula_weights
+from shoal.mechanisms.sums.weights import Weights
 from tests.mechanisms.stepped.restart_cases import check_restarts
 from tests.support.effort import examples
 
 KEY = b"k" * 32
 STEPS = 8
 SURE = Fraction(10**12)
+TABLE = Weights.of([Fraction(2, 3), Fraction(1, 2), Fraction(1, 7)])
+FORMULA = formula_weights("exp(-i)", 8)
 DECAYS: dict[Decay, Any] = {  # the weight of a step, by its age
     Undecayed(): lambda age: 1.0,
     Window(3): lambda age: float(age < 3),
     Window(64): lambda age: float(age < 64),
     Exponential(Fraction(9, 10)): lambda age: 0.9**age,
     Polynomial(Fraction(3, 2), 1000): lambda age: (age + 1) ** -1.5,
+    Listed(TABLE): TABLE.weight,
+    Listed(FORMULA): FORMULA.weight,
 }
 made = st.tuples(st.sampled_from(list(DECAYS)), st.sampled_from(["sharp", "patent"])).filter(
     lambda pair: pair[1] == "sharp" or not isinstance(pair[0], Undecayed)
@@ -60,8 +66,8 @@ class TestVariance:
             released = step(releaser, samples)
             weighted = [(weigh(t - s), -1 + i / 2) for s in range(t + 1) for i in stream[s]]
             n = sum(weight for weight, _ in weighted)
-            # The patent's weights of a polynomial decay are right to a fifth, as are its counts.
-            exact = not isinstance(decay, Polynomial) or algorithm == "sharp"
+            # The patent's weights of polynomial and listed decays are right to a fifth, as are its counts.
+            exact = not isinstance(decay, Polynomial | Listed) or algorithm == "sharp"
             assert released.samples == pytest.approx(n, rel=1e-5 if exact else 0.25)
             if not n:
                 assert (released.value, released.noise_sd, released.low, released.high) == (None,) * 4

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.error_bars import noise_quantile
+from shoal.mechanisms.error_bars import COVERAGE, coverage_of, noise_quantile
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot import distribution
 from shoal.mechanisms.slot.bin_tree import BinTree, tree_for
 from shoal.mechanisms.slot.cell import CellParameters, Draws, Users
 from shoal.mechanisms.slot.distribution import (
-    QUANTILE,
     WHOLE,
     choose_cap,
     edges,
     histogram,
     isotonic,
     noised_sums,
+    one_draw,
     predicted_error,
     quantile,
     release,
@@ -184,7 +184,8 @@ def test_a_single_draw_has_the_widest_quantile_for_its_deviation() -> None:
     for count, part in itertools.product((1, 2, 5, 20), (0, 1, 3, 6, 10)):
         scales = ((Fraction(1000), 1), (Fraction(100 * part + 1), count))
         sd = math.sqrt(sum(2 * float(scale) ** 2 * n for scale, n in scales))
-        assert noise_quantile(scales) <= QUANTILE * sd * (1 + 1e-5)
+        for coverage in (COVERAGE, coverage_of(100)):
+            assert noise_quantile(scales, coverage) <= one_draw(coverage) * sd * (1 + 1e-3)
 
 
 @examples(30)

@@ -228,6 +228,7 @@ def test_skipped_steps_hold_nothing(case: Case, silent: int) -> None:
     assert skipping.t == adding.t == before + silent + 3
 
 
+@pytest.mark.slow
 @every_case
 def test_silence_makes_no_variance_larger_than_is_stated(case: Case) -> None:
     """Often and for long, in parts of trees and over whole ones: each release has the variance of its number."""

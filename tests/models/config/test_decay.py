@@ -98,7 +98,6 @@ def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> Non
         ('"table", weights = [1], length = "1d"', (), "length is not for a decay of kind table; remove it"),
         ('"table", weights = [0.5, 0.6]', (), "decay weight of age 1 rises; weights lie in [0, 1] and never rise"),
         ('"table", weights = []', (), "decay weights must be a list of 1 to 4096, one for each age in steps"),
-        ('"table", weights = [1]', (('"sum"', '"variance"'),), "a decay of kind table is for sums, counts and means"),
         ('"formula", weight = "1/(1+i)"', (), "decay of kind formula needs weight and horizon"),
         ('"formula", weight = "1/(1+i)", horizon = "90m"', (), "decay horizon is not a multiple of step; choose one"),
         ('"formula", weight = "1/(1+i)", horizon = "1d"', (), "decay weight at the horizon is still 0.0417, and older"),

@@ -70,7 +70,8 @@ class SharpProspect:
         if self.start is None or tick < self.start.tick:
             half = self.mean.grid.width_value(Fraction(self.mean.grid.steps, 2))
             return Expected(0, samples, half, half) if samples else Expected(0, 0, None, None)
-        return expected(self.mean.grid, self._included(tau, tick, self.opened), samples, self._scales(tick))
+        included = self._included(tau, tick, self.opened)
+        return expected(self.mean.grid, included, samples, self._scales(tick), self.mean.coverage)
 
     # ---------------------------------------------------------------- ticks
 

@@ -271,7 +271,7 @@ class SharpReleaser:
         t = self._ticks
         noisy = self._total + self._counter.noise(t)
         ends = self.bounds if self._mean.clamps else None
-        return estimate(grid, noisy, self._samples, self._counter.tree.scales(t), ends)
+        return estimate(grid, noisy, self._samples, self._counter.tree.scales(t), ends, self._mean.coverage)
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -90,7 +90,7 @@ def release(
     """The mean of the clipped array means, with noise for `epsilon`, which is what is left of the cell's."""
     scale = (high - low) / epsilon
     noisy, count = clip(means, low, high) + draws.laplace("clipped mean", scale), len(means)
-    unclamped = estimate(cell.grid, noisy, count << BITS, ((scale, 1),))
+    unclamped = estimate(cell.grid, noisy, count << BITS, ((scale, 1),), None, cell.coverage)
     value = unclamped.value
     if cell.clamps:
         value = cell.grid.mean_value(min(max(noisy, low * count), high * count), count << BITS)

@@ -84,9 +84,8 @@ def release_with_prior(users: Users, cell: CellParameters, draws: Draws) -> Esti
     noise = DiscreteLaplace(width / (cell.epsilon / 2), draws.subkey("few-users-mean"))
     total = sum(min(max(mean, low), high) for mean in means(users, PARTS)) + noise.draw(0)
     value, scales = cell.grid.mean_value(Fraction(total, PARTS), len(users)), ((noise.scale, 1),)
-    sd, half = (
-        cell.grid.width_value(size(scales)) / parts for size in (error_bars.noise_sd, error_bars.noise_quantile)
-    )
+    bars = error_bars.noise_sd(scales), error_bars.noise_quantile(scales, cell.coverage)
+    sd, half = (cell.grid.width_value(bar) / parts for bar in bars)
     return _released(value, sd, half, users, cell, mechanism)
 
 

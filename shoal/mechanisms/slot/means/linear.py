@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.error_bars import COVERAGE, estimate
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap, median
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
@@ -133,7 +133,8 @@ def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Dra
     """The weighted mean, with one draw of noise."""
     scale = weighting.heaviest * cell.grid.steps / cell.epsilon
     noisy = weighting.total(users) + draws.laplace("mean", scale)
-    noisy_mean = noised(cell.grid, noisy, weighting.weight, scale, cell.grid.steps if cell.clamps else None)
+    most = cell.grid.steps if cell.clamps else None
+    noisy_mean = noised(cell.grid, noisy, weighting.weight, scale, most, cell.coverage)
     return cell_estimate(
         noisy_mean.value, noisy_mean.noise_sd, noisy_mean.low, noisy_mean.high, sum(weighting.kept),
         predicted_error(weighting, [len(user) for user in users], cell), weighting.mechanism,
@@ -145,9 +146,11 @@ def predicted_error(weighting: Weighting, counts: Counts, cell: CellParameters) 
     return cell.grid.width_value(cell.grid.steps * weighting.error(counts, cell.dropped, cell.epsilon))
 
 
-def noised(grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None) -> Estimate:
+def noised(
+    grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None, coverage: float = COVERAGE
+) -> Estimate:
     """The quotient noisy / weight with error bars of one draw, clamped to 0 .. `most` grid steps if that is set."""
-    unclamped = estimate(grid, noisy, weight, ((scale, 1),))
+    unclamped = estimate(grid, noisy, weight, ((scale, 1),), None, coverage)
     if most is None:
         return unclamped
     return replace(unclamped, value=grid.mean_value(min(max(noisy, 0), most * weight), weight))

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.decimals import most, power
-from shoal.mechanisms.error_bars import noise_quantile, noise_sd
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.running import Last, Part, every_step
@@ -81,8 +81,8 @@ class AllWindowSum(Noised):
     def window_variance(self, end: int, length: int, last: Last = every_step) -> float:
         return sum(count * laplace.variance(scale) for scale, count in self._scales(self.parts(end, length, last)))
 
-    def window_quantile(self, end: int, length: int, last: Last = every_step) -> float:
-        return noise_quantile(self._scales(self.parts(end, length, last)))
+    def window_quantile(self, end: int, length: int, last: Last = every_step, coverage: float = COVERAGE) -> float:
+        return noise_quantile(self._scales(self.parts(end, length, last)), coverage)
 
     def variance(self, t: int) -> float:
         return self.window_variance(t, t)
@@ -90,8 +90,8 @@ class AllWindowSum(Noised):
     def noise_sd(self, t: int) -> float:
         return noise_sd(self._scales(self.parts(t, t)))
 
-    def noise_quantile(self, t: int) -> float:
-        return self.window_quantile(t, t)
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        return self.window_quantile(t, t, coverage=coverage)
 
     def summer(self, subkey: Subkeys) -> "AllWindowSummer":
         draws = [laplace.DiscreteLaplace(scale, subkey(j)) for j, scale in enumerate(self.scales_by_height)]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
-from shoal.mechanisms.error_bars import noise_quantile, six_digits
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.decayed import exact
@@ -117,8 +117,8 @@ class ExponentialSum(Noised):
     def noise_sd(self, t: int) -> float:
         return six_digits(self.variance(t) ** 0.5)
 
-    def noise_quantile(self, t: int) -> float:
-        return noise_quantile(tuple((self.scale * weight / UNIT**2, 1) for _, weight in self.expansion(t)))
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        return noise_quantile(tuple((self.scale * weight / UNIT**2, 1) for _, weight in self.expansion(t)), coverage)
 
     def summer(self, subkey: Subkeys) -> "ExponentialSummer":
         return ExponentialSummer(self, subkey)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.decimals import most, power
-from shoal.mechanisms.error_bars import noise_quantile, six_digits
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, six_digits
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.patent.window_sum import DyadicNoise, DyadicWindow
 from shoal.mechanisms.sums.sums import FRACTION, UNIT, Node, Noised, Windowed, spelled
@@ -95,12 +95,12 @@ class FlatWindows(Noised, ABC):
     def noise_sd(self, t: int) -> float:
         return six_digits(self.variance(t) ** 0.5)
 
-    def noise_quantile(self, t: int) -> float:
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
         scales = (
             (aged.weight * aged.window.scale / (1 << _WEIGHT_BITS), aged.window.nodes(t - aged.age))
             for aged in self.windows
         )
-        return noise_quantile(tuple(scales))
+        return noise_quantile(tuple(scales), coverage)
 
     def summer(self, subkey: Subkeys) -> "PolynomialSummer":
         noises = [DyadicNoise(aged.window, partial(_subkey, subkey, j)).at for j, aged in enumerate(self.windows)]

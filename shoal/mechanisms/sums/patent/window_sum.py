@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
-from shoal.mechanisms.error_bars import noise_quantile, noise_sd
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, noise_sd
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.sums.sums import Node, Noised
@@ -89,8 +89,8 @@ class DyadicWindow(Noised):
     def noise_sd(self, t: int) -> float:
         return noise_sd(((self.scale, self.nodes(t)),))
 
-    def noise_quantile(self, t: int) -> float:
-        return noise_quantile(((self.scale, self.nodes(t)),))
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        return noise_quantile(((self.scale, self.nodes(t)),), coverage)
 
     def summer(self, subkey: Subkeys) -> WindowSummer:
         return WindowSummer(self.length, DyadicNoise(self, subkey).at)

@@ -108,14 +108,20 @@ def mean_squares(ratios: Ratios, weights: Weights) -> float:
 
 def draws(ratios: Ratios, weights: Weights) -> int:
     """The number of equal draws that the noise of such a sum is like."""
-    return _draws(ratios, _nearer(ratios, weights))
+    return _coefficients(ratios, _nearer(ratios, weights))[0]
+
+
+def largest(ratios: Ratios, weights: Weights) -> float:
+    """The largest coefficient of a draw in such a sum."""
+    return _coefficients(ratios, _nearer(ratios, weights))[1]
 
 
 @lru_cache(maxsize=256)
-def _draws(ratios: Ratios, weights: Weights) -> int:
+def _coefficients(ratios: Ratios, weights: Weights) -> tuple[int, float]:
     before, top = _before(ratios, weights), math.prod(ratios)
-    coefficients = Hats(ratios, begins=False).estimate(_at(weights, before + top // 2, before + 3 * top))
-    return like(np.concatenate(coefficients))
+    by_level = Hats(ratios, begins=False).estimate(_at(weights, before + top // 2, before + 3 * top))
+    coefficients = np.concatenate(by_level)
+    return like(coefficients), float(np.max(np.abs(coefficients)))
 
 
 def best_ratios(energy: float, ends: int) -> Ratios:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.counters.complete_tree import Draws
 from shoal.mechanisms.counters.counter import Subkeys
-from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.steps import hat_variance
@@ -110,9 +110,17 @@ class HatSteps(NoisedSteps):
     def mean_window_squares(self, length: int) -> float:
         return hat_variance.mean_squares(self.ratios, Flat(length))
 
-    def window_bars(self, length: int, t: int) -> tuple[float, float]:
-        """The bars of as many equal draws as come close to the noise."""
-        sd = self.window_variance(length, t) ** 0.5
+    def decayed_tail(self, decay: Decaying, variance: float, coverage: float) -> float:
+        """A bound by the largest coefficient at one phase, or 1 if that is less."""
+        return self.tail(variance, max(1.0, hat_variance.largest(self.ratios, cast(Exponentials, decay))), coverage)
+
+    def window_bars(self, length: int, t: int, coverage: float = COVERAGE) -> tuple[float, float]:
+        """The bars of as many equal draws as come close to the noise; beyond 95 % a bound on its tail."""
+        variance = self.window_variance(length, t)
+        sd = variance**0.5
+        if coverage != COVERAGE:
+            largest = max(1.0, hat_variance.largest(self.ratios, Flat(length)))
+            return six_digits(sd), self.tail(variance, largest, coverage)
         return six_digits(sd), six_digits(sd * equal_quantile(hat_variance.draws(self.ratios, Flat(length))))
 
 

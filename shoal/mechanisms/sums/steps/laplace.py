@@ -61,6 +61,10 @@ class LaplaceSteps(Spans):
     def decayed_variance(self, decay: Decaying, t: int) -> float:
         return decay.squares(t) * self.draw_variance
 
+    def decayed_tail(self, decay: Decaying, variance: float, coverage: float) -> float:
+        """A bound by the weight of the youngest step, which every release has."""
+        return self.tail(variance, decay.weight(0), coverage, has_largest=True)
+
     def mean_decayed_squares(self, decay: Decaying) -> float:
         return decay.squares(1 << 60)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.counters.complete_tree import Prefixes
 from shoal.mechanisms.counters.counter import Scales, Subkeys
-from shoal.mechanisms.error_bars import noise_quantile, noise_sd, six_digits
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, noise_sd, six_digits, tail_bound
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.sums import Node, Noised
@@ -102,8 +102,17 @@ class NoisedSteps(Noised, ABC):
         """The mean of that variance over all positions of a full window, in variances of a draw."""
 
     @abstractmethod
-    def window_bars(self, length: int, t: int) -> tuple[float, float]:
-        """Standard deviation and 95 % quantile of that noise."""
+    def window_bars(self, length: int, t: int, coverage: float = COVERAGE) -> tuple[float, float]:
+        """Standard deviation of that noise, and the quantile of its size."""
+
+    def decayed_tail(self, decay: Decaying, variance: float, coverage: float) -> float:
+        """A bound for the noise of a decayed sum with this variance: no coefficient is above 1."""
+        return self.tail(variance, 1.0, coverage)
+
+    def tail(self, variance: float, largest: float, coverage: float, *, has_largest: bool = False) -> float:
+        """A bound for a sum of draws with this variance, of which no coefficient is above `largest`."""
+        squares = variance / self.draw_variance
+        return six_digits(float(self.scale) * tail_bound(squares, largest, coverage, has_largest=has_largest))
 
     @abstractmethod
     def drawn(self, subkey: Subkeys) -> StepNoise: ...
@@ -154,8 +163,13 @@ class WeighedSteps(OfSteps, ABC):
     def noise_sd(self, t: int) -> float:
         return six_digits(self.variance(t) ** 0.5)
 
-    def noise_quantile(self, t: int) -> float:
-        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance."""
+    def noise_quantile(self, t: int, coverage: float = COVERAGE) -> float:
+        """The quantile of a sum of equal draws, as many as the noise is like, at the same variance.
+
+        For more than 95 % it is a bound on the tail, by the variance and the largest coefficient of a draw.
+        """
+        if coverage != COVERAGE:
+            return self.steps.decayed_tail(self.by_age, self.variance(t), coverage)
         return six_digits(equal_quantile(self.steps.decayed_draws(self.by_age)) * self.variance(t) ** 0.5)
 
 
@@ -175,9 +189,9 @@ class Spans(NoisedSteps):
     def window_variance(self, length: int, t: int) -> float:
         return self.span_variance(max(t - length, 0), t)
 
-    def window_bars(self, length: int, t: int) -> tuple[float, float]:
+    def window_bars(self, length: int, t: int, coverage: float = COVERAGE) -> tuple[float, float]:
         """The bars of the window's span; a full window's depend on its position in the trees alone."""
-        return _span_bars(self, length, t if t <= length else length + (t - length) % self.size)
+        return _span_bars(self, length, t if t <= length else length + (t - length) % self.size, coverage)
 
     @abstractmethod
     def span_variance(self, start: int, end: int) -> float:
@@ -235,9 +249,9 @@ class RowNoise:
 
 
 @lru_cache(maxsize=1 << 16)  # the groups of a metric, and all trees, ask for the same ones
-def _span_bars(steps: Spans, length: int, t: int) -> tuple[float, float]:
+def _span_bars(steps: Spans, length: int, t: int, coverage: float) -> tuple[float, float]:
     scales = steps.span_scales(max(t - length, 0), t)
-    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales)
+    return noise_sd.__wrapped__(scales), noise_quantile.__wrapped__(scales, coverage)
 
 
 def equal_quantile(draws: int) -> float:

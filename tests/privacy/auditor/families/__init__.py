@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.privacy.auditor.families import (
     full,
     listed,
+    listed_variances,
     means,
     planes,
     predicates,
@@ -13,6 +14,7 @@ from tests.privacy.auditor.families import (
     sharp,
     slots,
     sums,
+    updates,
     variances,
 )
 from tests.privacy.auditor.streams import Case
@@ -28,6 +30,8 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "variances": variances.draw,
     "predicates": predicates.draw,
     "listed": listed.draw,
+    "listed-variances": listed_variances.draw,
+    "updates": updates.draw,
 }
 
 

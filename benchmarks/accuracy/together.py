@@ -1,0 +1,110 @@
+"""How often q releases stay within their noise intervals together: with `simultaneous = q`, and without.
+
+Values are all at one end of the range, so that whatever is off is noise. Every run has a key of its own.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
+
+from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.continual_mean.naive import Naive
+from shoal.mechanisms.continual_mean.sharp import Sharp
+from shoal.mechanisms.error_bars import coverage_of
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.slot.cell import CellParameters, Draws
+from shoal.mechanisms.slot.means.linear import BASELINE
+from shoal.mechanisms.statistic import Contribution
+from shoal.mechanisms.sums.decays import Decay, Exponential, Polynomial, Undecayed, Window
+
+UNIT = Grid(Fraction(0), Fraction(1), 1 << 16)
+DECAYS: dict[str, Decay] = {
+    "sum since the beginning": Undecayed(),
+    "window of 8 steps": Window(8),
+    "window of 4,096 steps": Window(4096),
+    "exponential, alpha 0.5": Exponential(Fraction(1, 2)),
+    "exponential, alpha 0.99": Exponential(Fraction(99, 100)),
+    "polynomial, exponent 1.5": Polynomial(Fraction(3, 2)),
+}
+MEANS = (Naive, Sharp)
+
+
+class Coverage(NamedTuple):
+    """Of one statistic: the runs whose releases were all within their intervals."""
+
+    name: str
+    together: float  # with `simultaneous`
+    alone: float  # with the usual intervals
+    wider: float  # the last interval with `simultaneous`, in usual ones
+
+
+def measured(q: int, runs: int) -> Iterator[Coverage]:
+    """The coverage of q releases of each statistic."""
+    for name, decay in DECAYS.items():
+        yield _of_sum(name, decay, q, runs)
+    for cls in MEANS:
+        yield _of_mean(cls, q, runs)
+    yield _of_slots(q, runs)
+
+
+def table(q: int, runs: int) -> str:
+    """Markdown."""
+    head = (
+        f"| statistic | {q} releases within, `simultaneous = {q}` | without | interval |\n| --- | --- | --- | --- |\n"
+    )
+    rows = (
+        f"| {of.name} | {100 * of.together:.1f} % | {100 * of.alone:.1f} % | x {of.wider:.2f} |"
+        for of in measured(q, runs)
+    )
+    return head + "\n".join(rows)
+
+
+def _of_sum(name: str, decay: Decay, q: int, runs: int) -> Coverage:
+    sums, coverage = decay.sharp(UNIT.steps, Fraction(1)), coverage_of(q)
+    halves = [(sums.noise_quantile(t, coverage), sums.noise_quantile(t)) for t in range(1, q + 1)]
+    together = alone = 0
+    for run in range(runs):
+        summer = sums.summer(partial(derive, bytes(32), "coverage", run))
+        noise = [abs(summer.add(0)) / sums.denominator for _ in range(q)]
+        together += all(size <= half for size, (half, _) in zip(noise, halves, strict=True))
+        alone += all(size <= half for size, (_, half) in zip(noise, halves, strict=True))
+    return Coverage(f"{name} ({sums.mechanism})", together / runs, alone / runs, halves[-1][0] / halves[-1][1])
+
+
+def _of_mean(cls: type[MeanParameters], q: int, runs: int) -> Coverage:
+    """Of a mean with 20 new users at every release."""
+    usual = cls(grid=UNIT, epsilon=Fraction(1), max_contributions=1, users=20 * q)
+    parameters = cls(
+        grid=UNIT, epsilon=Fraction(1), max_contributions=1, users=20 * q, coverage=coverage_of(q)
+    )  # fmt: skip
+    together = alone = 0
+    wider = 0.0
+    for run in range(runs):
+        key = derive(bytes(32), "coverage", run)
+        releasers, within, inside = [of.releaser(key, b"") for of in (parameters, usual)], True, True
+        for tick in range(q):
+            for releaser in releasers:
+                releaser.add(Contribution(tick, "", 0, 0, 20, 0))
+                releaser.close()
+            wide, narrow = (releaser.estimate() for releaser in releasers)
+            if wide is not None and narrow is not None:
+                within, inside = within and wide.low <= 0 <= wide.high, inside and narrow.low <= 0 <= narrow.high
+                wider = (wide.high - wide.low) / (narrow.high - narrow.low)
+        together, alone = together + within, alone + inside
+    return Coverage(f"mean ({cls.name})", together / runs, alone / runs, wider)
+
+
+def _of_slots(q: int, runs: int) -> Coverage:
+    """Of a slot-mean by `baseline`, with a draw of its own in each slot."""
+    usual = CellParameters(grid=UNIT, epsilon=Fraction(1), clamps=False)
+    parameters = CellParameters(grid=UNIT, epsilon=Fraction(1), clamps=False, coverage=coverage_of(q))
+    users, together, alone, wider = [[0]] * 20, 0, 0, 0.0
+    for run in range(runs):
+        draws = [Draws(derive(bytes(32), "coverage", run), b"", slot) for slot in range(q)]
+        wide, narrow = ([BASELINE.release(users, of, draw) for draw in draws] for of in (parameters, usual))
+        together += all(release.low <= 0 <= release.high for release in wide)
+        alone += all(release.low <= 0 <= release.high for release in narrow)
+        wider = (wide[-1].high - wide[-1].low) / (narrow[-1].high - narrow[-1].low)
+    return Coverage("slot-mean (baseline)", together / runs, alone / runs, wider)
