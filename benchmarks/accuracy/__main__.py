@@ -1,12 +1,10 @@
 """Accuracy of all algorithms and of what else one might use, on the same inputs in one run.
 
     python -m benchmarks.accuracy [--quick] [--seeds N] [--algorithms NAME ...] [--out DIR]
-    python -m benchmarks.accuracy --together Q [--seeds N]
     python -m benchmarks.accuracy --csv FILE --user COLUMN --value COLUMN --time COLUMN [--range LOW HIGH]
 
-Prints tables; with --together only how often Q releases stay within their noise intervals together. A full run writes
-benchmarks/results/accuracy.json and accuracy.md, and docs/images/accuracy.png; with --out, any run writes the three
-into a folder.
+Prints tables; a full run writes benchmarks/results/accuracy.json and accuracy.md, and docs/images/accuracy.png; with
+--out, any run writes the three into a folder.
 """
 
 import argparse
@@ -17,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy import comparators, inputs, picture, together
+from benchmarks.accuracy import comparators, inputs, picture
 from benchmarks.accuracy.driving import Bounded, looks, parameters
 from benchmarks.accuracy.inputs import Cadence, Input
 from benchmarks.accuracy.page import Found, page
@@ -77,7 +75,6 @@ def arguments() -> argparse.Namespace:
         "--algorithms", nargs="+", choices=algorithms(), metavar="NAME", help="these and the comparators"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write JSON, Markdown and picture into this folder")
-    parser.add_argument("--together", type=int, metavar="Q", help="coverage of Q releases together (400 keys) alone")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="measure on this file alone: a header, .gz if it is")
     parser.add_argument("--user", metavar="COLUMN", default="user")
     parser.add_argument("--value", metavar="COLUMN", default="value")
@@ -90,9 +87,6 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure and publish."""
     chosen = arguments()
-    if chosen.together:
-        print(together.table(chosen.together, chosen.seeds or 400))
-        return
     keys = chosen.seeds or (8 if chosen.quick else 24)
     if chosen.csv:
         columns = chosen.user, chosen.value, chosen.time

@@ -1,13 +1,20 @@
 """How often q releases stay within their noise intervals together: with `simultaneous = q`, and without.
 
-Values are all at one end of the range, so that whatever is off is noise. Every run has a key of its own.
+    python -m benchmarks.accuracy.together [--quick] [--out DIR]
+
+Prints a table; a full run writes benchmarks/results/together.json and together.md.
 """
 
-from collections.abc import Iterator
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
+from benchmarks.page import Page
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
@@ -29,9 +36,18 @@ DECAYS: dict[str, Decay] = {
     "polynomial, exponent 1.5": Polynomial(Fraction(3, 2)),
 }
 MEANS = (Naive, Sharp)
+RELEASES, RUNS = 100, 400
+TITLE = "Releases that stay within their noise intervals together"
+RULES = """\
+Measured with `python -m benchmarks.accuracy.together`; the figures are those of [together.json](together.json). Epsilon
+is 1. Values are all at one end of the range, so that whatever is off is noise; a mean gets 20 new users at each
+release. Every run has a key of its own. The table says how many runs had all releases within their intervals, and how
+much wider the last interval is with `simultaneous` than without.
+"""
 
 
-class Coverage(NamedTuple):
+@dataclass(frozen=True)
+class Coverage:
     """Of one statistic: the runs whose releases were all within their intervals."""
 
     name: str
@@ -49,16 +65,44 @@ def measured(q: int, runs: int) -> Iterator[Coverage]:
     yield _of_slots(q, runs)
 
 
-def table(q: int, runs: int) -> str:
-    """Markdown."""
+@dataclass(frozen=True)
+class Report:
+    """All statistics."""
+
+    releases: int
+    runs: int
+    rows: Sequence[Coverage]
+    seconds: float
+
+
+def run(releases: int, runs: int) -> Report:
+    """Measure."""
+    begin = time.process_time()
+    return Report(releases, runs, list(measured(releases, runs)), time.process_time() - begin)
+
+
+def tables(report: Report) -> str:
+    """One table, in Markdown."""
+    q = report.releases
     head = (
         f"| statistic | {q} releases within, `simultaneous = {q}` | without | interval |\n| --- | --- | --- | --- |\n"
     )
     rows = (
-        f"| {of.name} | {100 * of.together:.1f} % | {100 * of.alone:.1f} % | x {of.wider:.2f} |"
-        for of in measured(q, runs)
+        f"| {of.name} | {100 * of.together:.1f} % | {100 * of.alone:.1f} % | x {of.wider:.2f} |" for of in report.rows
     )
     return head + "\n".join(rows)
+
+
+def from_json(data: Mapping[str, Any]) -> Report:
+    """The report of which the page was written."""
+    rows = [Coverage(**row) for row in data["rows"]]
+    return Report(data["releases"], data["runs"], rows, data["seconds"])
+
+
+def page(report: Report) -> Page:
+    """The page; it has no picture."""
+    effort = f"{report.runs} runs, {report.seconds:.0f} s of processor time"
+    return Page("together", TITLE, RULES, tables(report), effort, asdict(report), lambda folder: None)
 
 
 def _of_sum(name: str, decay: Decay, q: int, runs: int) -> Coverage:
@@ -108,3 +152,16 @@ def _of_slots(q: int, runs: int) -> Coverage:
         alone += all(release.low <= 0 <= release.high for release in narrow)
         wider = (wide[-1].high - wide[-1].low) / (narrow[-1].high - narrow[-1].low)
     return Coverage("slot-mean (baseline)", together / runs, alone / runs, wider)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and publish."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few runs; nothing is kept without --out")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write JSON and Markdown into this folder")
+    chosen = parser.parse_args(given)
+    page(run(RELEASES, RUNS // 20 if chosen.quick else RUNS)).publish(chosen.out, keep=not chosen.quick)
+
+
+if __name__ == "__main__":
+    main()

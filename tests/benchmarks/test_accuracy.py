@@ -1,6 +1,7 @@
 """The benchmark of accuracy measures what `shoal run` publishes, and its comparators are what they are called."""
 
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -219,6 +220,10 @@ def test_all_releases_of_nearly_all_runs_are_within_their_intervals_together() -
         assert of.together >= 0.6
         assert of.alone <= of.together
         assert of.wider > 1
-    rows = together.table(2, 1).splitlines()
+
+
+def test_a_short_run_of_the_intervals_writes_their_page(tmp_path: Path) -> None:
+    together.page(together.run(2, 1)).publish(tmp_path, keep=False)
+    rows = re.findall(r"^\|.*", (tmp_path / "together.md").read_text(), re.MULTILINE)
     assert len(rows) == 11
     assert rows[0] == "| statistic | 2 releases within, `simultaneous = 2` | without | interval |"

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import few_users, figures
 from benchmarks.accuracy import page as accuracy
+from benchmarks.accuracy import together
 from benchmarks.decay import page as decay
 from benchmarks.decay import report as decay_report
 from benchmarks.page import kept
@@ -18,9 +19,10 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "accuracy": lambda data: accuracy.tables(accuracy.from_json(data)),
     "decay": lambda data: decay.tables(decay_report.from_json(data)),
     "places": lambda data: places.tables(places_report.from_json(data)),
+    "together": lambda data: together.tables(together.from_json(data)),
     "few-users": lambda data: few_users.tables(few_users.from_json(data)),
 }
-GUIDES = {"accuracy": "accuracy", "decay": "decay", "places": "places-accuracy"}
+GUIDES = {"accuracy": ("accuracy", "together"), "decay": ("decay",), "places-accuracy": ("places",)}
 
 
 def results(name: str) -> str:
@@ -36,7 +38,7 @@ def test_the_page_says_what_the_last_full_run_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_a_guide_tells_what_was_measured(name: str) -> None:
-    guide = (figures.ROOT / "docs" / f"{GUIDES[name]}.md").read_text()
+    guide, found = (figures.ROOT / "docs" / f"{name}.md").read_text(), "".join(map(results, GUIDES[name]))
     told = [*re.findall(r"^\|.*\|$", guide, re.MULTILINE), *re.findall(r"^[^|\n]*(\*\*.+?\*\*)", guide, re.MULTILINE)]
     assert told
-    assert [quoted for quoted in told if quoted not in results(name)] == []
+    assert [quoted for quoted in told if quoted not in found] == []
