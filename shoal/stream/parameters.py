@@ -33,20 +33,10 @@ LATER = (
 )  # fmt: skip
 INSIDE = {
     DecaySection: (
-        "kind",
-        "length",
-        "half_life",
-        "alpha",
-        "exponent",
-        "weights",
-        "weight",
-        "horizon",
-        "error",
-        "zeta",
-        "updates",
+        "kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta", "updates",
     ),
     CellSection: ("h3", "lat", "lon"),
-}
+}  # fmt: skip
 
 
 def parameters_of(config: Config, metric: MetricSection) -> str:

@@ -262,7 +262,7 @@ OTHER = {
 STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
 OTHER_STEPPED = {  # with the others' names, and what only sums have
     "statistic": "mean", "step": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
-    "unit": "user-day",
+    "unit": "user-day", "simultaneous": 3,
 }  # fmt: skip
 EVENTS = STEPPED | {"unit": "event", "max_contributions": None}
 SLOTTED = {"statistic": "slot-mean", "slot": "10s", "group": "g"}
