@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Users, grid_steps
+from shoal.mechanisms.selection.few_users_point import PointChoice, stretches, users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Draws
 from shoal.mechanisms.slot.means import few_users
-from shoal.mechanisms.slot.means.few_users_point import PointChoice, stretches
 
 KEY = bytes(range(3, 35))
 FAILURE = Fraction(1, 100)
@@ -98,7 +98,7 @@ def _row(count: int, epsilon: str, delta: str, corrupt: int, draws: int) -> Row:
     outside = [outside_law(choice, of_cell, truth, choice.radius + reach) for of_cell in means]
     return Row(
         count, corrupt, float(of.epsilon), float(of.delta), draws, 1 - len(distances) / draws, float(np.mean(laws)),
-        few_users.no_release(part, of, of.epsilon), few_users.users_needed(of.epsilon, of.delta, FAILURE), radius,
+        few_users.no_release(part, of, of.epsilon), users_needed(of.epsilon, of.delta, FAILURE), radius,
         max(distances, default=0.0), float(np.median(distances)) if distances else 0.0,
         sum(one > radius for one in distances), float(np.mean(outside)),
     )  # fmt: skip

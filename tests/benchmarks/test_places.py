@@ -15,9 +15,9 @@ from benchmarks.places import arms, capping, errors, few, inputs, scaling, shari
 from benchmarks.places.__main__ import main
 from benchmarks.places.page import tables
 from benchmarks.places.report import Report, from_json, verdicts
+from shoal.mechanisms.selection.few_users_point import PointChoice
 from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, Draws
-from shoal.mechanisms.slot.means.few_users_point import PointChoice
 
 DRAWS = Draws(bytes(32), b"cell", 3)
 CELL = inputs.synthetic((12, 6, True), (30.0, 10.0), 0)

@@ -2,13 +2,13 @@
 
 from tests.mutants.mutant import Mutant
 
-COVERAGE = "mechanisms/slot/means/test_few_users_point.py::"
+COVERAGE = "mechanisms/selection/test_few_users_point.py::"
 LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
 AVERAGE = "mechanisms/slot/means/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
 PART = "mechanisms/slot/means/test_few_users_part.py::"
 DISTRIBUTION = "mechanisms/slot/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
-CHOICE, FEW = "mechanisms/slot/means/few_users_point.py", "mechanisms/slot/means/few_users.py"
+CHOICE, FEW = "mechanisms/selection/few_users_point.py", "mechanisms/slot/means/few_users.py"
 BALL, VALUES = "mechanisms/slot/means/few_users_ball.py", "mechanisms/slot/means/few_users_values.py"
 LAWS = "mechanisms/slot/means/test_few_users_ball.py::"
 EXACT = LAWS + "test_points_are_drawn_with_their_exact_law"

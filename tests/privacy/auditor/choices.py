@@ -19,9 +19,9 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
-from shoal.mechanisms.selection import exact_quantile, exponential, median
+from shoal.mechanisms.selection import exact_quantile, exponential, few_users_point, median
 from shoal.mechanisms.slot import distribution
-from shoal.mechanisms.slot.means import few_users_ball, few_users_point, quantile
+from shoal.mechanisms.slot.means import few_users_ball, quantile
 
 NONE_IN = 10  # one in so many points is none
 

@@ -4,7 +4,7 @@ Guarantee    (epsilon, delta)-DP per release, delta > 0: pure noise for a handfu
 Relation     values: two cells differ in the samples of one user; who is in the cell, and how often, is public
 Taking part  those with `least` samples or more: a function of the counts, never of values. Others have no say at all
 Unit         all of a user's samples become one number, their mean in grid steps, which moves anywhere
-Choice       a grid point near many means, or none (few_users_point.py); the points are not cut at the range
+Choice       a grid point near many means, or none (selection/few_users_point.py); the points are not cut at the range
 Accuracy     with probability 1 - failure all means lie within r0 of the true one. Then the point lies within R + r0 of
              it, R = 2 r0, and from `users_needed` users on there is one with probability 1 - failure. Of those who take
              part a corrupt minority, 49 % of many, hardly changes either; of no more than are needed, few do
@@ -22,21 +22,17 @@ users pay as well, there are as many as make its noise least.
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from decimal import ROUND_CEILING
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
-from shoal.mechanisms import check, error_bars
-from shoal.mechanisms.decimals import decimal
+from shoal.mechanisms import error_bars
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.selection.few_users_point import PointChoice, reach_steps, users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
-from shoal.mechanisms.slot.means.few_users_point import PointChoice, precise
 from shoal.mechanisms.statistic import Estimate
 
 PARTS = 1 << 16  # of a grid step, that clipped means are counted in
-_DIGITS = 50
 
 
 class Part(NamedTuple):
@@ -157,43 +153,9 @@ def thresholds_of(counts: Counts, cell: CellParameters) -> list[tuple[int, int]]
     return [(least, len(ordered) - bisect_left(ordered, least)) for least in sorted(set(ordered))]
 
 
-def users_needed(epsilon: Fraction, delta: Fraction, failure: Fraction, kappa: float = math.log(2)) -> int:
-    """The number of users from which on there is a release, except with probability `failure`.
-
-    That is n >= 1 + 2 / epsilon * (ln(1 / (delta * failure)) + kappa), if the users' means lie within r0 of one point;
-    exp(-kappa) is the part that all their balls share.
-
-    >>> users_needed(Fraction(1), Fraction(1, 10**6), Fraction(1, 20))
-    37
-    """
-    check.positive(epsilon=epsilon)
-    check.probability(delta=delta, failure=failure)
-    needed = 2 / float(epsilon) * (_log_inverse(delta) + _log_inverse(failure) + kappa)
-    return 1 + math.ceil(float(f"{needed:.9g}"))
-
-
 def point_choice(part: Part, cell: CellParameters, epsilon: Fraction) -> PointChoice:
     """The choice of a point, for all of the cell's epsilon or a part of it."""
     return PointChoice(numbers=part.users, radius=2 * part.reach, epsilon=epsilon, delta=cell.delta)
-
-
-@lru_cache(maxsize=1 << 12)
-def reach_steps(users: int, samples: int, failure: Fraction, scatter: Fraction) -> int:
-    """r0: how far, in grid steps, the users' means are from the true one, except with probability `failure`.
-
-    It is scatter * sqrt(2 ln(2n / failure) / samples), rounded up, and one step for rounding samples and means.
-
-    >>> reach_steps(40, 100, Fraction(1, 20), Fraction(1000))
-    386
-    """
-    with precise(_DIGITS):
-        steps = (2 * decimal(2 * users / failure).ln() / samples).sqrt() * decimal(scatter)
-        return int(steps.to_integral_value(ROUND_CEILING)) + 1
-
-
-def _log_inverse(value: Fraction) -> float:
-    """ln(1 / value), even for values too small for a float."""
-    return math.log(value.denominator) - math.log(value.numerator)
 
 
 def scatter(grid: Grid, sigma: Fraction | None) -> Fraction:

@@ -29,7 +29,7 @@ from shoal.mechanisms import check
 from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.laplace import bernoulli_exp
-from shoal.mechanisms.slot.means.few_users_point import (
+from shoal.mechanisms.selection.few_users_point import (
     NearChoice,
     exp_enclosed,
     is_below_exp,

@@ -23,6 +23,7 @@ from functools import lru_cache
 from shoal.mechanisms import error_bars
 from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.selection.few_users_point import precise, users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means.few_users import (
     Part,
@@ -31,10 +32,8 @@ from shoal.mechanisms.slot.means.few_users import (
     scatter,
     those_of,
     thresholds_of,
-    users_needed,
 )
 from shoal.mechanisms.slot.means.few_users_ball import BallChoice, capped
-from shoal.mechanisms.slot.means.few_users_point import precise
 from shoal.mechanisms.statistic import Estimate
 
 _DIGITS = 50

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
+from shoal.mechanisms.selection.few_users_point import PointChoice, reach_steps, users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users
 from shoal.mechanisms.slot.means import few_users
 from shoal.mechanisms.slot.means.few_users import (
@@ -21,12 +22,9 @@ from shoal.mechanisms.slot.means.few_users import (
     point_choice,
     predicted_error,
     predicted_error_with_prior,
-    reach_steps,
     release,
     release_with_prior,
-    users_needed,
 )
-from shoal.mechanisms.slot.means.few_users_point import PointChoice
 from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.selection.few_users_point import PointChoice, reach_steps, users_needed
 from shoal.mechanisms.slot.cell import CellParameters
 from shoal.mechanisms.slot.means.few_users import (
     Part,
@@ -15,12 +16,9 @@ from shoal.mechanisms.slot.means.few_users import (
     possible_parts,
     predicted_error,
     predicted_error_with_prior,
-    reach_steps,
     release,
     release_with_prior,
-    users_needed,
 )
-from shoal.mechanisms.slot.means.few_users_point import PointChoice
 from tests.mechanisms.slot.means.test_few_users import GRID, cell, draws, speeds
 from tests.support.effort import examples
 

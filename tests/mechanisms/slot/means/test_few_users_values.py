@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits, derive
+from shoal.mechanisms.selection.few_users_point import users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Draws
-from shoal.mechanisms.slot.means.few_users import Part, users_needed
+from shoal.mechanisms.slot.means.few_users import Part
 from shoal.mechanisms.slot.means.few_users_ball import ROUNDS, BallChoice, near_to, offsets_in_ball
 from shoal.mechanisms.slot.means.few_users_values import (
     choice_of,

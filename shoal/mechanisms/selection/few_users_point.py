@@ -11,7 +11,7 @@ Proof        docs/proofs/few-users.md
 Source       Esfandiari, Mirrokni and Narayanan (2021)
 
 On a line s is constant between 2n points, so proposals follow the law itself, and nothing has to bound their rounds.
-few_users_ball.py has the paper's proposals, for points of several coordinates.
+slot/means/few_users_ball.py has the paper's proposals, for points of several coordinates.
 """
 
 import math
@@ -31,6 +31,7 @@ from shoal.mechanisms.decimals import decimal
 
 _DIGITS, _SPARE = 60, 10  # of decimals; those of them that rounding may take
 _WORD = 64
+_REACH_DIGITS = 50  # of r0, before it is rounded up
 _MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(100) and make the numbers long
 
 
@@ -111,6 +112,35 @@ class PointChoice(NearChoice):
                 return stretch.start + offset if index else None
 
 
+def users_needed(epsilon: Fraction, delta: Fraction, failure: Fraction, kappa: float = math.log(2)) -> int:
+    """The number of users from which on there is a release, except with probability `failure`.
+
+    That is n >= 1 + 2 / epsilon * (ln(1 / (delta * failure)) + kappa), if the users' means lie within r0 of one point;
+    exp(-kappa) is the part that all their balls share.
+
+    >>> users_needed(Fraction(1), Fraction(1, 10**6), Fraction(1, 20))
+    37
+    """
+    check.positive(epsilon=epsilon)
+    check.probability(delta=delta, failure=failure)
+    needed = 2 / float(epsilon) * (_log_inverse(delta) + _log_inverse(failure) + kappa)
+    return 1 + math.ceil(float(f"{needed:.9g}"))
+
+
+@lru_cache(maxsize=1 << 12)
+def reach_steps(users: int, samples: int, failure: Fraction, scatter: Fraction) -> int:
+    """r0: how far, in grid steps, the users' means are from the true one, except with probability `failure`.
+
+    It is scatter * sqrt(2 ln(2n / failure) / samples), rounded up, and one step for rounding samples and means.
+
+    >>> reach_steps(40, 100, Fraction(1, 20), Fraction(1000))
+    386
+    """
+    with precise(_REACH_DIGITS):
+        steps = (2 * decimal(2 * users / failure).ln() / samples).sqrt() * decimal(scatter)
+        return int(steps.to_integral_value(ROUND_CEILING)) + 1
+
+
 def stretches(numbers: Sequence[int], radius: int) -> Iterator[Stretch]:
     """All points with a number near, in runs with equally many numbers near; the numbers ascend.
 
@@ -180,6 +210,11 @@ def _garbage(rate: Fraction, delta: Fraction) -> int:
         garbage = max(1 + 1 / exponent, exponent.exp() / decimal(delta))
         most = garbage + garbage.scaleb(_SPARE - _DIGITS) * (1 + exponent)
         return int(most.to_integral_value(ROUND_CEILING))
+
+
+def _log_inverse(value: Fraction) -> float:
+    """ln(1 / value), even for values too small for a float."""
+    return math.log(value.denominator) - math.log(value.numerator)
 
 
 def precise(digits: int) -> AbstractContextManager[Context]:

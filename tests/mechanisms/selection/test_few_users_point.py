@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.slot.means.few_users_point import PointChoice, exp_enclosed, is_below_exp, stretches, wide_uniform
+from shoal.mechanisms.selection.few_users_point import PointChoice, exp_enclosed, is_below_exp, stretches, wide_uniform
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples
 
