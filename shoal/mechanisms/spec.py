@@ -9,6 +9,7 @@ from typing import Protocol
 FEW_USERS = "few-users"
 PER_SLOT = ("slot-mean", "slot-mean-variance", "slot-distribution")  # statistics
 USER_SLOT = "user-slot"  # the unit of a slot, whose length its metric says
+FIRST_MEDIAN, NEWEST_MEDIAN = 1, 2  # of the algorithm full: as many arrays as printed, or half of them
 PATTERN = "who contributes when, and in which group, is public"
 
 
@@ -133,5 +134,7 @@ class Spec(Protocol):
     def slot_limit(self) -> int: ...  # S
     @property
     def expected_releases(self) -> int | None: ...  # of a group, as far as the keys say
+    @property
+    def median(self) -> int: ...  # how the private medians of the algorithm full are made
     @property
     def decay_or_none(self) -> DecaySpec: ...  # of kind none where there is none

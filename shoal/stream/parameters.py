@@ -13,7 +13,6 @@ from shoal.models.config.cell import CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.reading import FIRST
 from shoal.models.predicates import Predicate
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
@@ -53,8 +52,7 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
         "idle_after": config.kafka.idle_after,
         "revision": REVISION,
     }
-    if metric.reading != FIRST:
-        fields["reading"] = metric.reading
+    fields |= metric.terms.said(metric.algorithm)
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
 
 

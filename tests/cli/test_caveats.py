@@ -28,7 +28,7 @@ max_contributions = 4
 """
 FAMILIES = {
     "mean": 'statistic = "mean"\nevery = "1d"\n',
-    "full": 'statistic = "mean"\nevery = "1d"\nalgorithm = "full"\nusers = 500\n',
+    "full": 'statistic = "mean"\nevery = "1d"\nalgorithm = "full"\nusers = 280\n',
     "coordinates": 'statistic = "mean"\nevery = "1d"\n',
     "sum": 'statistic = "sum"\nstep = "1d"\ndecay = { kind = "window", length = "7d" }\n',
     "decayed mean": 'statistic = "mean"\nstep = "1d"\ndecay = { kind = "exponential", half_life = "7d" }\n',
@@ -75,7 +75,7 @@ def test_noise_that_is_wider_than_the_range_is_told(folder: Path, family: str) -
     # when it is checked, and planned, then both say so, and nothing is refused
     (checked,) = warnings("check")
     planned, *_ = warnings("plan", "--users", "2000")  # one for each coordinate
-    whom = "with the 500 users that it expects" if family == "full" else "even with 10,000 users"
+    whom = "with the 280 users that it expects" if family == "full" else "even with 10,000 users"
     assert checked.startswith(f'metric "delay": {whom} the noise (noise_sd ')
     assert planned.startswith('metric "delay": with 2,000 users the noise (noise_sd ')
     for text in (checked, planned):

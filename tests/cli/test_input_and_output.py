@@ -12,8 +12,9 @@ import pytest
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Request
-from shoal.agents.audit.session import load_config, registered_readings, registration_of
-from shoal.models.config.reading import FIRST, NEWEST
+from shoal.agents.audit.session import load_config, registered_terms, registration_of
+from shoal.models.config.reading import FIRST
+from shoal.models.config.terms import Terms
 from shoal.models.errors import InputError, LedgerError
 from tests.support.desk import CONFIG, EVENTS, OPTIONS, changed, lines, table
 
@@ -80,7 +81,7 @@ def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
     # given a version from before there was a second reading, and a file that the two read differently
     desk.put("in.jsonl", lines(changed(other=lambda one: float("nan") if one["who"] == "u3" else 0)))
     config = load_config(desk.folder / "shoal.toml")
-    first = config.read_as({("level", 1): FIRST})
+    first = config.under({("level", 1): Terms(FIRST)})
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
         ledger.register(Request(
@@ -109,12 +110,12 @@ def test_a_reading_of_a_later_shoal_is_refused(desk):
 
 def test_a_plan_reads_events_as_what_is_registered(desk):
     config = load_config(desk.folder / "shoal.toml")
-    assert registered_readings(config) == {}, "there is no log yet"
+    assert registered_terms(config) == {}, "there is no log yet"
     desk.put("in.jsonl", lines(EVENTS))
     desk.run("in.jsonl")
-    assert registered_readings(config) == {("level", 1): NEWEST}
+    assert registered_terms(config) == {("level", 1): Terms()}
     (desk.folder / "log.db").write_bytes(b"no log" * 1000)
-    assert registered_readings(config) == {}
+    assert registered_terms(config) == {}
 
 
 def test_an_end_without_an_event_that_counted_is_told_in_words(desk):

@@ -137,6 +137,11 @@ def arrays_needed(level: int, top: int, epsilon: float, failure: float) -> int:
     return math.ceil(16 * 2 * top / epsilon * math.log(2 ** (level / 2) * 3 * top / failure))
 
 
+def arrays_of_blocks(level: int, top: int, epsilon: float, failure: float) -> int:
+    """Corrected: half of k, rounded down, with a rate that allows for a user in one array instead of two."""
+    return max(1, math.floor(8 * 2 * top / epsilon * math.log(2 ** (level / 2) * 3 * top / failure)))
+
+
 def offered(count: int, level: int) -> int:
     """What a user has for the arrays of a level: at most one array.
 
@@ -173,7 +178,7 @@ class Full:
 
     def half_width(self, level: int) -> float:
         """(9): what blocks scatter by, and what the prior may be off."""
-        arrays = arrays_needed(level, self.top, self.epsilon, self.failure)
+        arrays = arrays_of_blocks(level, self.top, self.epsilon, self.failure)
         scatter = math.sqrt(weight(level) / 2 * math.log(2 * self.n * self.top / (self.failure / 3)))
         return scatter + math.sqrt(2**level * math.log(2 * arrays * 3 * self.top / self.failure))
 
@@ -201,7 +206,7 @@ class Full:
                 else:
                     buffers[level].append(total)
             for level in range(2, self.top + 1):
-                arrays = arrays_needed(level, self.top, self.epsilon, self.failure)
+                arrays = arrays_of_blocks(level, self.top, self.epsilon, self.failure)
                 ready = sum(offered(len(own), level) for own in samples.values()) >= arrays * 2 ** (level - 1)
                 if level not in priors and ready:  # line 9
                     priors[level] = self.choose(level, median_costs(samples, level, arrays))

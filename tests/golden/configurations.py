@@ -28,6 +28,7 @@ class Case:
     at_once: bool = False  # all events of a source partition in one transaction, so that messages must be cut
     in_full: bool = False  # releases and messages are stored as they are, for diff
     reading: int = 1  # revision of what an event's form means, with which the metric versions were registered
+    median: int = 1  # and of the private medians of full
 
 
 def mean(name: str, algorithm: str, every: str = "6h", **more: Any) -> Metric:
@@ -211,6 +212,14 @@ CUT = (
 )  # fmt: skip
 
 ODD = Stream(count=400, odd_forms=True)
+MEDIANS = (
+    Case("full with half of the arrays", (
+        mean("full", "full", epsilon=200, max_contributions=40),
+        mean("groups", "full", "contribution", epsilon=900, group="g", max_groups_per_user=2, sigma=12),
+        mean("plane", "full", epsilon=600, failure="0.9", sigma=(10, 800, 20), **PLANE),
+    ), Stream(count=500), in_full=True, reading=2, median=2),
+)  # fmt: skip
+
 READINGS = (
     Case("first reading of odd forms", (
         mean("naive", "naive", group="g", max_groups_per_user=3),
@@ -282,4 +291,4 @@ PREDICATES = (
     ), QUIET),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES)
+CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES)

@@ -27,6 +27,7 @@ from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
+from shoal.models.config.terms import Terms
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
@@ -52,7 +53,8 @@ def config_of(case: Case) -> Config:
     metrics = [{key: value for key, value in metric.items() if value is not None} for metric in said]
     tree = {"privacy": {"epsilon": Fraction(10**6)}, "metric": metrics, "kafka": {**case.kafka}}
     config = Config.model_validate(tree)
-    return config.read_as({(metric.name, metric.version): case.reading for metric in config.metric})
+    terms = Terms(case.reading, case.median)
+    return config.under({(metric.name, metric.version): terms for metric in config.metric})
 
 
 def plan_of(config: Config, sources: int, homes: int) -> TopicPlan:

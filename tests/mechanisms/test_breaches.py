@@ -130,8 +130,8 @@ def test_a_prior_is_made_with_its_share(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(parameters, full.Full)
     sent = contributions(parameters, [Sample(at // 6, f"{at % 6:032x}", at) for at in range(96)])
     _, activations = play(parameters.releaser(KEY, b""), sent)
-    # then each call costs what is said of it, and what the budget has for it
-    assert used == [one.epsilon for _, one in activations] == [parameters.prior_epsilon] * 3
+    # then each call costs half of what it is told, and that is what the budget has for it
+    assert [told / 2 for told in used] == [one.epsilon for _, one in activations] == [parameters.prior_epsilon] * 3
 
 
 def test_blocks_that_waited_are_clipped_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

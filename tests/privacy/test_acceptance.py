@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.forms import describe
 from shoal.models.config.reading import FIRST, NEWEST
+from shoal.models.config.terms import Terms
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
 from shoal.stream.survey import Survey
 from shoal.stream.topic import plan_topic
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 # By both readings: m0 and m1 are of versions registered before there was a second one.
 BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
-CFG = config(*BOTH, *BOTH).read_as({("m0", 1): FIRST, ("m1", 1): FIRST})
+CFG = config(*BOTH, *BOTH).under({("m0", 1): Terms(FIRST), ("m1", 1): Terms(FIRST)})
 PLAN = plan_topic(CFG, "events", b"k" * 32, source_partitions=1, contributions_partitions=1)
 GOOD = b'"u": "anna", "t": 5, "g": "a"'
 

@@ -43,14 +43,14 @@ NAIVE = [
     config({"algorithm": "naive", "group": "g", "max_groups_per_user": 3, "lateness": "5s", "epsilon": "0.7"}),
 ]
 FULL = [
-    config({"epsilon": 4000}),
-    config({"epsilon": 60}),
-    config({"epsilon": 150, "max_contributions": 7, "group": "g", "every": "contribution"}),
-    config({"epsilon": 4000, "max_contributions": 3, "users": 1, "every": "contribution"}),
-    config({"epsilon": 9000, "max_contributions": 32, "users": 2}),
-    config({"epsilon": 9000, "group": "g", "max_groups_per_user": 2, "lateness": "5s"}),
-    config({"epsilon": 4000, "sigma": "0.1"}),
-    config({"epsilon": 300, "sigma": "0.3", "max_contributions": 7, "users": 2, "every": "contribution"}),
+    config({"epsilon": 2000}),
+    config({"epsilon": 30}),
+    config({"epsilon": 75, "max_contributions": 7, "group": "g", "every": "contribution"}),
+    config({"epsilon": 2000, "max_contributions": 3, "users": 1, "every": "contribution"}),
+    config({"epsilon": 4500, "max_contributions": 32, "users": 2}),
+    config({"epsilon": 4500, "group": "g", "max_groups_per_user": 2, "lateness": "5s"}),
+    config({"epsilon": 2000, "sigma": "0.1"}),
+    config({"epsilon": 150, "sigma": "0.3", "max_contributions": 7, "users": 2, "every": "contribution"}),
 ]
 
 
@@ -168,7 +168,7 @@ def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move
         assert (called, len(totals)) == (same, len(others))
         differing = sum(a != b for a, b in zip(totals, others, strict=True))
         assert differing <= 1
-        loss += differing * mechanism.prior_epsilon / 2  # rate epsilon / 4, twice: itself and the sum of the weights
+        loss += differing * mechanism.median_epsilon / 2  # its quarter, twice: a weight and the sum of the weights
     # and each level's sums moved by no more than its width, over all releases together
     for group in one.sums:
         for level in mechanism.levels:

@@ -14,7 +14,7 @@ from shoal.agents.audit.registration import Agreement, Registration, Request, ve
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.reading import FIRST, NEWEST
+from shoal.models.config.terms import Terms
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
 from shoal.stream.parameters import parameters_of
@@ -126,33 +126,35 @@ def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
         config = load_config(path)
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
-        yield Session(path, config.read_as(readings_of(ledger, config.kafka.app)), key, ledger)
+        yield Session(path, config.under(terms_of(ledger, config.kafka.app)), key, ledger)
 
 
-def readings_of(ledger: Ledger, app: str) -> dict[tuple[str, int], int]:
-    """The readings that registered metric versions keep.
+def terms_of(ledger: Ledger, app: str) -> dict[tuple[str, int], Terms]:
+    """The terms that registered metric versions keep.
 
     Raises:
         LedgerError: a later version of shoal registered one.
     """
-    readings = {}
+    terms = {}
     for row in ledger.versions(app):
-        reading = orjson.loads(row.parameters).get("reading", FIRST)
-        if reading not in range(FIRST, NEWEST + 1):
+        parameters = orjson.loads(row.parameters)
+        try:
+            terms[row.metric, row.version] = Terms.of(parameters)
+        except ValueError:
             name = version_name(row.metric, row.version)
-            raise LedgerError(f"{name} was registered by a later version of shoal than this one; upgrade shoal")
-        readings[row.metric, row.version] = reading
-    return readings
+            why = f"{name} was registered by a later version of shoal than this one; upgrade shoal"
+            raise LedgerError(why) from None
+    return terms
 
 
-def registered_readings(config: Config) -> dict[tuple[str, int], int]:
+def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
     """The same for a command that can do without a ledger: empty if there is none yet, or none that answers."""
     url = config.audit.url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         return {}
     try:
         with Ledger.open(url, migrate=False) as ledger:
-            return readings_of(ledger, config.kafka.app)
+            return terms_of(ledger, config.kafka.app)
     except LedgerError:
         return {}
 

@@ -10,7 +10,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents.audit.session import registered_readings
+from shoal.agents.audit.session import registered_terms
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.input.event_file import size_of
 from shoal.agents.plan.caveats import of_plan
@@ -82,7 +82,7 @@ def plan(
     """
     loaded = load(config)
     if values is not None:  # read as what is registered would read them
-        loaded = loaded.read_as(registered_readings(loaded))
+        loaded = loaded.under(registered_terms(loaded))
     chosen = _metrics(loaded, metric)
     part = Fraction(spread).limit_denominator(10**6)
     stated = Stated(users or UNSTATED, samples, _time(over), pattern == "skewed", part, groups, cells)

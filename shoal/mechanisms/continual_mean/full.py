@@ -4,17 +4,21 @@ Guarantee    pure epsilon-DP for all releases of all groups together; the time a
 Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
 Unit         all values of a user in the metric, at most m per group in at most G groups
 Budget       per group e = epsilon / G: e / (2 L) for each of L priors, e / (2 (L + 1)) for each of L + 1 counters
+Priors       a unit lies in one array of a prior, and moves its costs by 1. The paper allows for two arrays; with the
+             rate for one, half of the paper's k_l arrays are enough. Versions registered before keep k_l
 Sensitivity  a unit is one element of each level's counter, of width steps (levels 0, 1) or 2 D_l (levels from 2)
 Noise        discrete Laplace, scale b_l = width_l * h * 2 (L + 1) / e, h = bit length of users, on every node
 Variance     in squared grid steps: sum over active l of nodes_l(n_l) * 2p / (1 - p)**2 over (sum of n_l w_l)**2
-Activation   of level l from 2: the blocks below it hold 2**(l-1) k_l samples (a function of the pattern)
-Subgaussian  with sigma no sample is bounded by the range, so levels 0 and 1 wait for a prior too, that of level 1: k_1
+Activation   of level l from 2: the blocks below it fill all arrays of 2**(l-1) samples (a function of the pattern); no
+             later than by the paper's line 9, as a unit's blocks hold more than half of its samples
+Subgaussian  with sigma no sample is bounded by the range, so levels 0 and 1 wait for a prior too, that of level 1, of
              first samples. Their width is 2 D_1, and all L priors are made
 Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 6, with log2 for every log
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
@@ -32,12 +36,16 @@ from shoal.mechanisms.workload import Pattern
 
 UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from the start
 MOST_BINS = 1 << 16
+AS_PRINTED = 2  # the sensitivity of a unit in two arrays
 
 
+@dataclass(frozen=True, kw_only=True)
 class Full(BlockMean):
     """Algorithm 6 of George et al. on blocks."""
 
     name: ClassVar[str] = "full"
+
+    sensitivity: int = 1  # of a prior's costs, for which its rate is made; 2 as printed, for a unit in two arrays
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +64,11 @@ class Full(BlockMean):
     @property
     def prior_epsilon(self) -> Fraction:
         return self.group_epsilon / (2 * self.top)
+
+    @property
+    def median_epsilon(self) -> Fraction:
+        """What `median_bin` is told: it allows for a sensitivity of 2, and a prior of less costs as much less."""
+        return self.prior_epsilon * Fraction(2, self.sensitivity)
 
     @property
     def tree_epsilon(self) -> Fraction:
@@ -79,14 +92,16 @@ class Full(BlockMean):
         return Level(index, weight, half_width, tree, self.arrays(prior), bins(prior, self.scatter))
 
     def arrays(self, level: int) -> int:
-        """k_l = ceil(16 / e' * ln(2**(l/2) / beta)), with e' the share of one prior.
+        """16 / e' * ln(2**(l/2) / beta), the paper's k_l, with e' the share of one prior: half of it, or as printed.
 
-        There are at most 2**(l/2) bins; with sigma at most 2**(l/2) * range / spread, or one.
+        Half of it is rounded down: then what line 9 asks for in samples is there in blocks. There are at most 2**(l/2)
+        bins; with sigma at most 2**(l/2) * range / spread, or one.
         """
         with rounding_up():
             choices = Decimal(2).ln() * level / 2 + decimal(1 / self.scatter).ln()
             log = max(choices, Decimal(0)) + decimal(1 / self.prior_failure).ln()
-            return ceiling(decimal(16 / self.prior_epsilon) * log)
+            needed = decimal(8 * self.sensitivity / self.prior_epsilon) * log
+            return ceiling(needed) if self.sensitivity == AS_PRINTED else max(1, int(needed))
 
     def half_width(self, level: int) -> int:
         """D_l = ceil(spread * (sqrt(w_l / 2 * ln(2 n p / (failure / 3))) + sqrt(2**l * ln(2 k_l / beta)))).
@@ -196,7 +211,7 @@ class FullReleaser:
         totals = [sum(unit.total for unit in array) - size * mean.margin for array in arrays]
         words = Bits(self._prior_key(level.index, 0)).draw(0)
         before = self._active
-        self._open(level, median_bin(totals, size * mean.grid.steps, level.bins, mean.prior_epsilon, words))
+        self._open(level, median_bin(totals, size * mean.grid.steps, level.bins, mean.median_epsilon, words))
         for index in range(before, self._active):
             low, high = self._clips[index]
             waiting = self._kept[index].values()

@@ -12,7 +12,7 @@ from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
 from shoal.mechanisms.continual_mean.coordinates import MOST, Coordinates
-from shoal.mechanisms.continual_mean.full import Full
+from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.naive import Naive
@@ -21,7 +21,7 @@ from shoal.mechanisms.continual_mean.single_tree import SingleTree
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.error_bars import coverage_of
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.spec import PATTERN, Spec
+from shoal.mechanisms.spec import FIRST_MEDIAN, PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
 from shoal.mechanisms.words import many
@@ -138,6 +138,8 @@ def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
     low, high = spec.ranges[coordinate]
     given: dict[str, Fraction | int | None]
     given = {"prior": spec.priors[coordinate], "sigma": spec.sigmas[coordinate]}
+    if spec.algorithm == "full" and spec.median == FIRST_MEDIAN:
+        given["sensitivity"] = AS_PRINTED
     if spec.algorithm == "sharp":
         given |= {"horizon": spec.expected_releases, "each": not isinstance(spec.every, int)}
     assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -22,6 +22,7 @@ from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
 from shoal.models.config.section import Duration, Exact, Section
+from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, charge, parse_unit
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
@@ -136,18 +137,18 @@ class Config(Section):
     def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
         return tuple(metric for metric in self.metric if metric.topic == topic)
 
-    def read_as(self, readings: Mapping[tuple[str, int], int]) -> "Config":
-        """The same configuration with other readings for these metric versions."""
+    def under(self, terms: Mapping[tuple[str, int], Terms]) -> "Config":
+        """The same configuration with other terms for these metric versions."""
         metrics = tuple(
-            _reading_as(metric, readings.get((metric.name, metric.version), metric.reading)) for metric in self.metric
+            _under(metric, terms.get((metric.name, metric.version), metric.terms)) for metric in self.metric
         )
         return self.model_copy(update={"metric": metrics})
 
 
-def _reading_as(metric: MetricSection, reading: int) -> MetricSection:
-    read = metric.model_copy()
-    read._reading = reading
-    return read
+def _under(metric: MetricSection, terms: Terms) -> MetricSection:
+    other = metric.model_copy()
+    other._terms = terms
+    return other
 
 
 # The tables of the file by name, and those inside a metric.

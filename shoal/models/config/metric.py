@@ -12,8 +12,8 @@ from shoal.models.config import per_coordinate
 from shoal.models.config.cell import MOST_BINS, Cap, CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.per_coordinate import Range, for_each
-from shoal.models.config.reading import NEWEST
 from shoal.models.config.section import DAY, Duration, Exact, Section, positive_span
+from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, parse_unit
 from shoal.models.predicates import Predicate, is_predicate
 
@@ -160,7 +160,7 @@ class MetricSection(Section):
     quantiles: tuple[Exact, ...] | None = Field(
         None, max_length=100, description="for a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
-    _reading: int = PrivateAttr(default=NEWEST)  # not said in the file: `Config.read_as` sets that of the ledger
+    _terms: Terms = PrivateAttr(default=Terms())  # not said in the file: `Config.under` sets those of the ledger
 
     @model_validator(mode="before")
     @classmethod
@@ -239,8 +239,16 @@ class MetricSection(Section):
         return replace(parse_unit(self.unit), of_a_user=self.max_events_per_user)
 
     @property
+    def terms(self) -> Terms:
+        return self._terms
+
+    @property
     def reading(self) -> int:
-        return self._reading
+        return self._terms.reading
+
+    @property
+    def median(self) -> int:
+        return self._terms.median
 
     @property
     def decay_or_none(self) -> DecaySection:

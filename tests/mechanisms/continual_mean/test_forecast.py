@@ -118,7 +118,7 @@ def test_levels_of_full_activate_when_foretold() -> None:
 
 
 def test_with_sigma_the_first_levels_wait_for_a_prior_too() -> None:
-    mean = mean_of("full", max_contributions=4, users=1000, epsilon=Fraction(3), sigma=Fraction(1))
+    mean = mean_of("full", max_contributions=4, users=1000, epsilon=Fraction(3, 2), sigma=Fraction(1))
     found = list(both(mean, Pattern.even(1000, 4), 16))
     assert [foretold.samples for foretold, _ in found] == [one.samples if one else 0 for _, one in found]
     assert found[0][0].noise_sd is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
-from shoal.mechanisms.continual_mean.full import Full, FullReleaser
+from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full, FullReleaser
 from shoal.mechanisms.continual_mean.levels import Level
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive, NaiveReleaser
@@ -26,8 +26,9 @@ UNITS = 6
 def test_the_noise_of_the_literal_algorithm_where_two_levels_are_active(size: int, sd: float) -> None:
     """n users with m = n samples each, epsilon = 1, failure = 1e-3, values in [0, 1]."""
     parameters = Full(
-        grid=Grid(Fraction(0), Fraction(1), 1 << 20), epsilon=Fraction(1), max_contributions=size, users=size
-    )
+        grid=Grid(Fraction(0), Fraction(1), 1 << 20), epsilon=Fraction(1), max_contributions=size, users=size,
+        sensitivity=AS_PRINTED,
+    )  # fmt: skip
     releaser = parameters.releaser(KEY, b"")
     for level, user in itertools.product(range(4), range(size)):
         weight = 1 << max(0, level - 1)
@@ -50,17 +51,18 @@ def test_a_level_says_what_it_holds_and_how_much_of_it_waits() -> None:
     assert (releaser.levels[2].elements, releaser.levels[2].waiting) == (0, 1)
 
 
+@pytest.mark.parametrize("sensitivity", [AS_PRINTED, 1])
 @pytest.mark.parametrize(("n", "m", "epsilon"), [(1000, 100, 1), (7, 1000, 3), (10**6, 2, 1), (10**6, 4, 1)])
-def test_constants_are_those_of_the_paper(n: int, m: int, epsilon: int) -> None:
-    parameters = Full(
-        grid=Grid(Fraction(0), Fraction(1), 1 << 20), epsilon=Fraction(epsilon), max_contributions=m, users=n
-    )
+def test_constants_are_those_of_the_paper(n: int, m: int, epsilon: int, sensitivity: int) -> None:
+    grid = Grid(Fraction(0), Fraction(1), 1 << 20)
+    parameters = Full(grid=grid, epsilon=Fraction(epsilon), max_contributions=m, users=n, sensitivity=sensitivity)
+    assert parameters.median_epsilon == parameters.prior_epsilon * 2 / sensitivity
     top = math.ceil(math.log2(m))
     assert len(parameters.levels) == top + 1
     for level in parameters.levels[2:]:
         w, ell = level.weight, level.index
         k = 16 * 2 * top / epsilon * math.log(3 * top * 2 ** (ell / 2) / 1e-3)
-        assert level.arrays == math.ceil(k)
+        assert level.arrays == (math.ceil(k) if sensitivity == AS_PRINTED else math.floor(k / 2))
         delta = math.sqrt(w / 2 * math.log(2 * n * top / (1e-3 / 3))) + math.sqrt(
             2**ell * math.log(2 * level.arrays * 3 * top / 1e-3)
         )

@@ -69,7 +69,7 @@ def test_constants_scale_with_sigma_and_all_levels_clip(n: int, m: int, epsilon:
         choices = max(1.0, 2 ** (ell / 2) * 4 / spread)
         assert level.bins == math.ceil(2 ** (ell / 2) * 4 / spread / 2)
         k = 16 * 2 * top / epsilon * math.log(choices / beta)
-        assert level.arrays == math.ceil(k)
+        assert level.arrays == math.floor(k / 2)
         hoeffding = spread / 2 * math.sqrt(2 * level.weight * math.log(2 * n * (1 + top) / (1e-3 / 3)))
         prior = spread * math.sqrt(2**ell * math.log(2 * level.arrays / beta))
         assert 0 <= level.half_width * step - hoeffding - prior < 2e-5
@@ -99,7 +99,7 @@ def test_the_budget_is_used_up_to_the_last_prior(m: int) -> None:
 
 
 def test_nothing_is_released_before_the_first_prior_and_then_both_first_levels_are() -> None:
-    parameters = full(epsilon=Fraction(300), users=40, m=8)
+    parameters = full(epsilon=Fraction(100), users=40, m=8)
     releaser = parameters.releaser(KEY, b"")
     arrays = parameters.levels[1].arrays
     assert arrays > 1
@@ -110,7 +110,7 @@ def test_nothing_is_released_before_the_first_prior_and_then_both_first_levels_a
     assert releaser.estimate() is None
     # when one more comes, then levels 0 and 1 count
     (first,) = releaser.add(Contribution(1, "x", 1, 0, 1, parameters.margin))
-    assert (first.level, first.samples, first.epsilon) == (1, arrays, Fraction(50))
+    assert (first.level, first.samples, first.epsilon) == (1, arrays, parameters.prior_epsilon)
     assert -1 <= first.prior <= 3
     estimate = releaser.estimate()
     assert estimate is not None
