@@ -15,7 +15,7 @@ from shoal.mechanisms.words import duration, number, percent
 
 LOOKS = 40  # at most
 CLOSE = 1.02  # errors that differ by less are the same
-HALVING = tuple(2 ** (k / 4) for k in range(1, 33))  # factors that are tried
+HALVING = tuple(tuple(2 ** (i + k / 4) for k in range(1, 5)) for i in range(8))  # factors to try, by doubling
 MOST_CAP = 1 << 20
 TIMES = (1.0, 1 / 12, 1 / 3, 1 / 50, 2 / 3)  # parts of the time that get a column, the most welcome first
 HIGHEST = 3.0  # of the range: errors above it are all the same
@@ -123,14 +123,22 @@ def smallest(tried: Sequence[tuple[int, Look]]) -> int:
 def halved(error: float, of_factor: Callable[[float], Iterator[tuple[Look, float | None, int]]]) -> Cost | None:
     """The least factor tried at which the error is half of what it is; None if none will do.
 
+    Of a doubling the last factor is tried first: if it will not do, neither will those before it.
     `of_factor` gives the looks at the end, with the amount and the cap that each would take.
     """
     if math.isinf(error):
         return None
-    for factor in HALVING:
-        for look, amount, cap in of_factor(factor):
-            if look.error <= error / 2 * CLOSE:
-                return Cost(factor, amount, cap)
+
+    def cost(factor: float) -> Cost | None:
+        costs = (
+            Cost(factor, amount, cap) for look, amount, cap in of_factor(factor) if look.error <= error / 2 * CLOSE
+        )
+        return next(costs, None)
+
+    for factors in HALVING:
+        last = cost(factors[-1])
+        if last is not None:
+            return next(filter(None, map(cost, factors[:-1])), last)
     return None
 
 

@@ -109,7 +109,7 @@ def test_hybrid_over_the_last_half(length: int, best: float) -> None:
     assert sum(tree.variance(t) for t in places) / len(places) <= 1.01 * best
 
 
-@pytest.mark.parametrize("length", [2**10, 2**16, 2**20])
+@pytest.mark.parametrize("length", [2**10, 2**16, pytest.param(2**20, marks=pytest.mark.long)])
 def test_none_has_less_variance_than_blue(length: int) -> None:
     """This is why no configuration names them."""
     blue = BlueTree.best(length, **ONE).mean_variance(length)

@@ -120,13 +120,13 @@ def test_the_noise_foretold_is_that_of_every_release(
         ("", ()),
         (WINDOW, ()),
         (WINDOW + PATENT, ()),
-        (WINDOW.replace("8h", "24h"), ()),
         (WINDOW.replace("8h", "24h") + 'delta = "1e-6"\n', ()),
         (HALF, (MEANS,)),
         (POLYNOMIAL, ()),
-        (ALL + PATENT, ()),
         (TABLE, ()),
-        (FORMULA + PATENT, ()),
+        pytest.param(WINDOW.replace("8h", "24h"), (), marks=pytest.mark.long),
+        pytest.param(ALL + PATENT, (), marks=pytest.mark.long),
+        pytest.param(FORMULA + PATENT, (), marks=pytest.mark.long),
     ],
 )
 def test_the_noise_measured_over_many_keys_is_that_foretold(

@@ -7,6 +7,7 @@ tables are pictures. Here the intervals are made as it says, and compared with t
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -99,6 +100,7 @@ def test_equation_13_a_step_is_in_log_w_plus_1_nodes(w: int) -> None:
 # ---------------------------------------------------------------- AllWindowSum
 
 
+@cache
 def zeta(exponent: float) -> float:
     """The sum of i**-exponent: a part of it, and the integral of the rest, by Euler and Maclaurin."""
     n = 100_000.0

@@ -34,8 +34,8 @@ def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["2", "0.05", "0.002"])
-@pytest.mark.parametrize("place", [0.5, 0.25, 0.0])
+@pytest.mark.parametrize("epsilon", ["2", pytest.param("0.05", marks=pytest.mark.long), "0.002"])
+@pytest.mark.parametrize("place", [0.5, pytest.param(0.25, marks=pytest.mark.long), 0.0])
 @pytest.mark.parametrize(
     ("decay", "steps"),
     [

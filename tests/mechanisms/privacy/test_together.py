@@ -183,7 +183,7 @@ def test_bounds_are_those_of_groups_or_better(some: list[Part], people: int) -> 
         assert first.loss == plain
 
 
-@examples(25)
+@examples(10)
 @given(st.lists(parts, min_size=1, max_size=3), people_of, st.integers(1, 5))
 def test_more_people_lose_no_less_at_the_delta_of_one(some: list[Part], people: int, more: int) -> None:
     fewer, larger = bounds(some, people)[-1].loss, bounds(some, people + more)[-1].loss

@@ -73,11 +73,16 @@ def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Frac
     >>> [choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, epsilon) for epsilon in (Fraction(1), Fraction(1, 10))]
     [16, 4]
     """
-    all_kept = forecast.kept(most)
+    # In integers, for plans ask some ten thousand times: with mu = p / q and x = c q + p, the noise is a x / b, and
+    # d = p (m - c) / (m x). Of the sum of both squares, what is the same for all caps is left out of the denominator.
+    p, q = forecast.mean.as_integer_ratio()
+    a, b = (forecast.noise_sd(1, Fraction(1), epsilon) / (p + q)).as_integer_ratio()
+    e, f = BIAS.as_integer_ratio()
 
     def error(cap: int) -> tuple[Fraction, int]:
-        left_out = 1 - forecast.kept(cap) / all_kept
-        return forecast.noise_sd(cap, Fraction(cap), epsilon) ** 2 + (BIAS * left_out * left_out) ** 2, cap
+        x = cap * q + p
+        noise, bias = a * x * f * (most * x) ** 2, e * b * (p * (most - cap)) ** 2
+        return Fraction(noise * noise + bias * bias, x**4), cap
 
     return min(caps, key=error)
 

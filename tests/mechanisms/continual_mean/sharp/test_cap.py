@@ -40,6 +40,16 @@ def test_the_cap_chosen_is_one_of_those_that_may_be(forecast: Forecast, epsilon:
     assert cap <= sharp(epsilon * 4, m).choose_cap(forecast)
 
 
+@given(FORECASTS, st.fractions(Fraction(1, 10**4), 100), st.sampled_from([1, 2, 5, 63, 64, 100, 1024]))
+def test_the_cap_chosen_has_the_least_error(forecast: Forecast, epsilon: Fraction, m: int) -> None:
+    def error(cap: int) -> Fraction:
+        left_out = 1 - forecast.kept(cap) / forecast.kept(m)
+        return forecast.noise_sd(cap, Fraction(cap), epsilon) ** 2 + (left_out**2 / 30) ** 2
+
+    caps = sharp(1, m).caps
+    assert choose_cap(forecast, caps, m, epsilon) == min(caps, key=lambda cap: (error(cap), cap))
+
+
 @given(st.integers(1, 5000))
 def test_the_caps_there_are_ascend_to_the_last_sample_that_can_count(m: int) -> None:
     parameters = sharp(1, m)
