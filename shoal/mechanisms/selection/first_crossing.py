@@ -1,0 +1,91 @@
+"""Which unknown keys are shown, and when: a key is, at the first tick at which its units outnumber a noisy threshold.
+
+Per key, with n the weight of the units that have come to it, of which the whole past counts, at tick t = 1, 2, ...
+
+    rho       geometric on {0, 1, ...} / L, P(rho = j / L) proportional to exp(-epsilon j / L): once per key
+    shown     at each tick with n > 0 until it is shown, with probability min(1, exp(-epsilon (threshold_t + rho - n)))
+
+Guarantee    (epsilon, delta)-DP, exactly; a key never falls back, so each neighbour pays for one of the two draws, not
+             for both
+Relation     add-remove: a unit's records are all there, or none is
+Unit         raises n of its j-th key by w_j from one tick on, the sum of all w_j being at most 1
+delta        the probability that a key is shown which the unit alone supports: over all ticks and over the unit's keys
+             the sum of exp(-epsilon (threshold_t - w_j)) / (1 + exp(-epsilon / L)) is at most delta. Ticks up to the
+             horizon have half of delta, and each doubling of it half of what is left: a stream may go on for ever
+Silence      while n and the threshold stand, all ticks have one probability: the wait until one shows the key is one
+             geometric draw, under the tick of the change. A later change voids it, and draws anew
+Proof        docs/proofs/first-crossing.md
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from shoal.mechanisms import check
+from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
+from shoal.mechanisms.noise.geometric import exactly, geometric, until_success
+
+
+@dataclass(frozen=True)
+class FirstCrossing:
+    """The public parameters. Weights are integers in units of 1 / unit; so are thresholds, rho and n.
+
+    >>> selection = FirstCrossing(Fraction(1), Fraction(1, 10**9), horizon=365)
+    >>> selection.threshold(1), selection.threshold(365), selection.threshold(366), selection.threshold(730)
+    (29, 29, 29, 29)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    horizon: int  # ticks
+    weights: tuple[int, ...] = (1,)  # of a unit's first, second, ... key
+    unit: int = 1  # L, what all weights add up to at most
+
+    def __post_init__(self) -> None:
+        check.positive(epsilon=self.epsilon, horizon=self.horizon, unit=self.unit)
+        check.probability(delta=self.delta)
+        if not self.weights or min(self.weights) < 1 or sum(self.weights) > self.unit:
+            raise ValueError("weights must be positive integers that add up to the unit at most")
+
+    def threshold(self, tick: int) -> int:
+        """The number of units, in parts of one, at which a key is likely to be shown at this tick, from 1."""
+        check.positive(tick=tick)
+        return _threshold(self, self._doubling(tick))
+
+    def next_change(self, tick: int) -> int:
+        """The first tick after this one at which the threshold may differ."""
+        return (self.horizon << self._doubling(tick)) + 1
+
+    def _doubling(self, tick: int) -> int:
+        """0 up to the horizon, 1 up to twice as many ticks, 2 up to four times."""
+        return ((tick - 1) // self.horizon).bit_length()
+
+    def rho(self, words: Iterator[int]) -> int:
+        """What a key's threshold is raised by, from the key's own words, once and for all."""
+        return geometric(exactly(self.epsilon / self.unit), words)
+
+    def crossing(self, tick: int, weight: int, rho: int, words: Iterator[int]) -> int:
+        """The tick at which a key is shown that has this weight from `tick` on, unless something changes before.
+
+        Changes are further weight, and `next_change`: at their tick the outcome is void, even if it is that tick.
+        `words` belong to this key and tick.
+        """
+        check.positive(weight=weight)
+        missing = self.threshold(tick) + rho - weight
+        if missing <= 0:
+            return tick
+        return tick + geometric(until_success(self.epsilon * missing / self.unit), words)
+
+
+@lru_cache(maxsize=1024)
+def _threshold(selection: FirstCrossing, doubling: int) -> int:
+    """The least that keeps the chance of a key without other support, over the ticks of this doubling, in its share."""
+    ticks = selection.horizon << max(doubling - 1, 0)
+    share = selection.delta / (2 << doubling)
+    rate = selection.epsilon / selection.unit
+    with rounding_up():
+        alone = sum((decimal(rate * weight).exp() for weight in selection.weights), Decimal(0))
+        both = 1 + decimal(-rate).exp()
+        return ceiling((decimal(ticks / share) * alone / both).ln() / decimal(rate))
