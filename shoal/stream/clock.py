@@ -34,12 +34,10 @@ class SourceClock:
     past: dict[str, list[list[int]]] = field(default_factory=dict)  # clock -> [wall, watermark], oldest first
     offset: int | None = None  # what its last message says; not kept in the state
 
-    def follows(self, message: Message, where: str) -> bool:
+    def follows(self, message: Message, where: str, *, waits: bool = False) -> bool:
         """Whether a message is the next one, which it then was; if not, it was here before.
 
-        A source whose state is older than its messages writes their numbers again, but what they cover depends on how
-        its transactions are cut this time: the messages after them may count again what has counted. Whoever has read
-        the same events by the same number has sent the same, so the last number decides.
+        waits: of some metric samples wait at the source, until their slot is over.
 
         Raises:
             FailStop: a message is missing before it, or the source has lost its state or gone back to an older one.
@@ -50,14 +48,15 @@ class SourceClock:
                 f"after {self.number}; its state is lost, and its users would start again at count 0: restore the "
                 f"changelog, or {ANEW}"
             )
-        if message.number == self.number and message.offset != self.offset:
-            before = "an offset that is not known any more" if self.offset is None else f"offset {self.offset}"
-            raise FailStop(
-                f"{where}: message {message.number} of topic {message.topic}, partition {message.partition} came "
-                f"twice, now up to its offset {message.offset}, then up to {before}; its state is older than its "
-                f"messages, and would count again what has counted: restore the changelog, or {ANEW}"
-            )
         if message.number <= self.number:
+            if waits or self._may_differ(message):
+                before = "an offset that is not known any more" if self.offset is None else f"offset {self.offset}"
+                raise FailStop(
+                    f"{where}: message {message.number} of topic {message.topic}, partition {message.partition} came "
+                    f"again, up to its offset {message.offset}, after message {self.number}, up to {before}; its state "
+                    f"is older than its messages, and would count again what has counted: restore the changelog, or "
+                    f"{ANEW}"
+                )
             return False
         if message.number != self.number + 1:
             raise FailStop(
@@ -67,6 +66,19 @@ class SourceClock:
             )
         self.number, self.offset = message.number, message.offset
         return True
+
+    def _may_differ(self, message: Message) -> bool:
+        """Whether a message that is here again may be about other events, and so those after it.
+
+        A source whose state is older than its messages writes their numbers again, but what they cover depends on how
+        its transactions are cut this time: the messages after them may count again what has counted. Whoever has read
+        the same events by the same number has sent the same, so the last number decides. It decides nothing in the
+        middle of a transaction, whose further messages are about the same events; clocks stand in the last one alone.
+        Nor is it enough where samples wait: when they were sent depends on how transactions were cut, too.
+        """
+        if message.number < self.number:
+            return self.offset is not None and message.offset > self.offset
+        return message.offset != self.offset or message.watermarks is None
 
     def hear(self, message: Message, idle_after_ms: int) -> None:
         """Take in a message's clock."""

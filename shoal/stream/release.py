@@ -65,6 +65,7 @@ class ReleasePartition:
         topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
         self._clocks = Clocks({topic: TopicClocks(topic, count, idle_after) for topic, count in topics.items()})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
+        self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.slot is not None}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
@@ -243,7 +244,7 @@ class ReleasePartition:
         source = clocks.sources[message.partition]
         if self._rereading.skips(offset, message, source):
             return
-        if not source.follows(message, where):
+        if not source.follows(message, where, waits=message.topic in self._slotted):
             self.counters["repeated_messages"] += 1
             return
         for key, rows in message.contributions.items():

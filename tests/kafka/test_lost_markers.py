@@ -50,7 +50,8 @@ class App:
             await last_transaction(client._client, name)  # waits for the coordinator
             coordinator = await client._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
             home = next(node for node in self.cluster.nodes if node.number != coordinator)
-            topics = [NewTopic(name, 1, 3) for name in (self.source, self.settings.contributions)]
+            everywhere = (self.source, self.settings.contributions, self.settings.dead_letters)
+            topics = [NewTopic(name, 1, 3) for name in everywhere]
             alone = NewTopic(self.changelog.topic, -1, -1, replica_assignments={0: [home.number]})
             await client.create_topics([*topics, alone])
         return home

@@ -61,7 +61,8 @@ class App:
             StagePartition(RELEASE, self.settings.contributions, 0),
         ]
         self.logs = [self.settings.changelog(partition.stage, partition.topic) for partition in self.partitions]
-        own = (self.settings.contributions, self.settings.releases, self.settings.activations)
+        ours = self.settings
+        own = (ours.contributions, ours.releases, ours.activations, ours.dead_letters)
         run(make_topics(kafka.bootstrap, dict.fromkeys((self.source, *own, *self.logs), 1)))
         self.writers: list[Writer] = []
 

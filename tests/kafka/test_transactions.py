@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import NodeNotReadyError
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.changelog import Reader
@@ -80,6 +81,38 @@ def test_a_broker_that_names_no_broker_yet_is_waited_for(kafka: Kafka, monkeypat
     empty[:] = [True]
     run(bench.write(Outbox(1, [(b"key", b"value")])))
     assert not empty
+
+
+@pytest.mark.parametrize("locked_out", [True, False])
+def test_the_old_owners_last_transaction_is_asked_for_until_it_is_locked_out(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch, locked_out: bool
+) -> None:
+    """If the first attempt did it and heard no answer, what was asked before it; else the owner may have gone on."""
+    bench, start = Bench(kafka), AIOKafkaProducer.start
+
+    async def story() -> None:
+        # given an owner whose last transaction is committed
+        owner, successor = await bench.fenced(), Writer(bench.settings, bench.partition, Reach(bench.settings))
+        await owner.write(Outbox(1, [(b"key", b"value")]))
+
+        async def fails(producer: AIOKafkaProducer) -> None:
+            monkeypatch.undo()
+            if locked_out:
+                await start(producer)
+            else:
+                await owner._started.begin_transaction()
+                await (await owner._started.send(bench.log, b"open", key=b"open", partition=0))
+            raise NodeNotReadyError
+
+        # when a successor's first attempt fails
+        monkeypatch.setattr(AIOKafkaProducer, "start", fails)
+        await successor.fence()
+        # then it knows how the last one ended
+        assert successor._before is not None
+        assert successor._before.committed == locked_out
+        await asyncio.gather(owner.give_up(), successor.give_up())
+
+    run(story())
 
 
 def test_an_outbox_of_several_megabytes_is_one_transaction(kafka: Kafka) -> None:

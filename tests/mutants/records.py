@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
+OLDER_STATE = "stream/test_equality.py::test_a_source_that_goes_back_to_an_older_state_changes_no_release"
 UNPUBLISHED = "stream/test_unpublished.py::"
 LEDGER = "agents/audit/test_ledger.py::"
 AUDIT = "agents/audit/test_log.py::"
@@ -54,10 +55,37 @@ KEPT = (
         name="a source goes on with an older state",
         family="state",
         file="stream/clock.py",
-        old="if message.number == self.number and message.offset != self.offset:",
-        new="if message.number == self.number and message.offset < 0:",
+        old="return message.offset != self.offset or message.watermarks is None",
+        new="return message.offset < 0",
         breach="what a user sent in the transactions that it lost counts twice",
         tests=(RELEASE + "test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice",),
+    ),
+    Mutant(
+        name="a source goes on with an older state in the middle of a transaction",
+        family="state",
+        file="stream/clock.py",
+        old=" or message.watermarks is None",
+        new="",
+        breach="of a transaction that takes more messages this time, what the further ones bring counts twice",
+        tests=(RELEASE + "test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice",),
+    ),
+    Mutant(
+        name="a source goes on with an older state of a slot",
+        family="state",
+        file="stream/clock.py",
+        old="if waits or self._may_differ(message):",
+        new="if self._may_differ(message):",
+        breach="samples that an idle source sent before their slot was over are sent and counted again",
+        tests=(OLDER_STATE,),
+    ),
+    Mutant(
+        name="a source ends with an older state",
+        family="state",
+        file="stream/clock.py",
+        old="return self.offset is not None and message.offset > self.offset",
+        new="return False",
+        breach="what comes under numbers that were there before is left out, and nothing says so",
+        tests=(OLDER_STATE,),
     ),
     Mutant(
         name="a lost message goes unnoticed",

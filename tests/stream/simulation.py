@@ -103,15 +103,15 @@ class Cluster:
             header = (("shoal-clock", iso_time),)
             source.log.append(Line(len(source.log), None, timestamp=STAMP, headers=header))
 
-    def bound(self, index: int, count: int) -> None:
-        """One committed transaction of the bound stage: at most `count` events."""
+    def bound(self, index: int, count: int, *, idle: bool = False) -> None:
+        """One committed transaction of the bound stage: at most `count` events, and whether there is nothing more."""
         source = self.sources[index]
         machine = self._bound_machine(index)
         offset = machine.next_offset or 0
         records = source.log[offset : offset + count]
         if records:
             machine.process(records, records[-1].offset + 1)
-        else:
+        if idle or not records:
             machine.idle(self.wall)
         self._commit_bound(source, machine)
 

@@ -3,10 +3,17 @@
 The oracle is the file run over the same events. Sources are in time order within each partition.
 """
 
-from hypothesis import given
+from unittest.mock import patch
+
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.slot import accounts as slot_accounts
+from shoal.mechanisms.slot.accounts import KEPT_SAMPLES
 from shoal.models.config.file import Config
+from shoal.models.errors import FailStop
+from shoal.stream import contributions
+from shoal.stream.contributions import MESSAGE_BYTES
 from tests.stream.simulation import Cluster, config, event, run_file
 from tests.support.effort import examples
 
@@ -142,3 +149,62 @@ def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm
             cluster.crash_bound(0)
     cluster.drain()
     assert cluster.releases() == run_file(cfg, events)
+
+
+SLOT = {"statistic": "slot-mean", "slot": "10s"}
+BACK = [
+    config({"algorithm": "naive"}, SHARP | {"epsilon": 400, "grid": 64, "every": "2s"}),
+    config({"statistic": "sum", "step": "2s"}, {"statistic": "mean", "step": "5s", "group": "g"}),
+    config({"algorithm": "naive", "every": "contribution"}),
+    config(SLOT),
+    config(SLOT, {"algorithm": "naive", "group": "g"}),
+]
+transactions = st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=6)
+FIVE = [
+    ("user0", 1, 100, "a"),
+    ("user1", 0, 101, "a"),
+    ("user2", 1, 102, "a"),
+    ("user0", 1, 110, "a"),
+    ("user1", 0, 111, "a"),
+]
+USUAL = {"rows": FIVE, "kept": 1, "read": 9, "restarts": False, "room": MESSAGE_BYTES, "waiting": KEPT_SAMPLES}
+
+
+@examples(100)
+@example(cfg=BACK[2], first=[(1, False)] * 4, again=[(9, False)], **USUAL)  # it ends before its last number
+@example(cfg=BACK[3], first=[(1, False), (3, True)], again=[(3, False)], **USUAL)  # an open slot's were sent before
+@given(
+    cfg=st.sampled_from(BACK),
+    rows=events_in_order,
+    first=transactions,
+    again=transactions,
+    kept=st.integers(0, 5),
+    read=st.integers(0, 9),
+    restarts=st.booleans(),
+    room=st.sampled_from([100, 200, MESSAGE_BYTES]),
+    waiting=st.sampled_from([1, 3, KEPT_SAMPLES]),
+)
+def test_a_source_that_goes_back_to_an_older_state_changes_no_release(
+    cfg, rows, first, again, kept, read, restarts, room, waiting
+):
+    """Its transactions are cut in another way then. If that could count anything twice, or not at all, release ends."""
+    cluster = Cluster(cfg, sources=1, homes=1)
+    cluster.produce(encode(rows))
+    cluster.end_last_ticks()
+    source, states = cluster.sources[0], [dict[bytes, bytes]()]
+    with patch.object(contributions, "MESSAGE_BYTES", room), patch.object(slot_accounts, "KEPT_SAMPLES", waiting):
+        for count, idle in first:
+            cluster.bound(0, count, idle=idle)
+            states.append(dict(source.changelog))
+        cluster.release(0, read)
+        if restarts:
+            cluster.crash_release(0)
+        cluster.crash_bound(0)
+        source.changelog = states[min(kept, len(first) - 1)]
+        try:
+            for count, idle in again:
+                cluster.bound(0, count, idle=idle)
+            cluster.drain()
+        except FailStop:
+            return
+    assert cluster.releases() == run_file(cfg, encode(rows))

@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
@@ -49,36 +49,53 @@ def test_a_repeated_message_that_need_not_be_the_same_is_the_end(restarted):
     assert source.follows(message(2, offset=5), "here")
     if restarted:
         source = SourceClock(*source.dump())
-    with pytest.raises(FailStop, match=r"came twice, now up to its offset 7, then up to .*its state is older"):
+    with pytest.raises(FailStop, match=r"came again, up to its offset 7, after message 2, .*its state is older"):
         source.follows(message(2, offset=7), "here")
 
 
+@example(cuts=[1, 5], again=[2, 5], kept=1, room=2, ticks=True, restarted=False)
+@example(cuts=[1, 5], again=[2, 5], kept=1, room=2, ticks=False, restarted=False)
 @given(
     cuts=st.sets(st.integers(1, 12), min_size=1).map(sorted),
     again=st.sets(st.integers(1, 12), min_size=1).map(sorted),
     kept=st.integers(0, 11),
+    room=st.integers(1, 12),
+    ticks=st.booleans(),
     restarted=st.booleans(),
 )
-def test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice(cuts, again, kept, restarted):
+def test_a_source_with_an_older_state_than_its_messages_never_counts_an_event_twice(
+    cuts, again, kept, room, ticks, restarted
+):
     """It sends again what came after its state, cut in another way, and numbers the messages as it did before."""
-    source, counted = SourceClock(), []
-    for number, end in enumerate(cuts, 1):
-        assert source.follows(message(number, offset=end), "here")
-        counted.append(end)
+    source, state, counted = SourceClock(), min(kept, len(cuts) - 1), 0
+    first = list(numbered(cuts, 0, 1, room, ticks))
+    for sent, _, end in first:
+        assert source.follows(sent, "here")
+        source.hear(sent, 1)
+        counted = end
     if restarted:
         source = SourceClock(*source.dump())
-    state = min(kept, len(cuts) - 1)
     begin = cuts[state - 1] if state else 0
-    resent = [cut for cut in again if cut > begin]
-    for number, end in enumerate(resent, state + 1):
+    number = 1 + sum(end <= begin for *_, end in first)
+    for sent, start, end in numbered([cut for cut in again if cut > begin], begin, number, room, ticks):
         try:
-            follows = source.follows(message(number, offset=end), "here")
+            follows = source.follows(sent, "here")
         except FailStop:
             return
         if follows:
-            assert begin == counted[-1], "what this message covers begins where the last one counted ended"
-            counted.append(end)
-        begin = end
+            assert start == counted, "what this message covers begins where the last one counted ended"
+            counted = end
+            source.hear(sent, 1)
+
+
+def numbered(cuts, begin, number, room, ticks):
+    """Messages of transactions that end at these offsets, and what each covers: so many records at most."""
+    for cut in cuts:
+        for start in range(begin, cut, room):
+            is_last = start + room >= cut
+            yield message(number, offset=cut, clock=100 if ticks and is_last else None), start, min(start + room, cut)
+            number += 1
+        begin = cut
 
 
 def test_a_source_that_begins_again_has_lost_its_users_counts():

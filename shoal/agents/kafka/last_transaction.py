@@ -22,6 +22,7 @@ NOT_YET = (  # also said of transactions
     errors.NotCoordinatorForGroupError,
 )
 RETRY_AFTER = 0.05
+NONE_SINCE = "Empty"  # since a producer was fenced in: how the one before it ended is forgotten
 COMMITTED = ("PrepareCommit", "CompleteCommit")
 
 

@@ -86,7 +86,12 @@ class KafkaSettings:
         """Where a stage may write besides its changelog, which others may do too."""
         if partition.stage == RELEASE:
             return [(self.releases, partition.number), (self.activations, partition.number)]
-        return [(self.contributions, home) for home in range(self.partitions)]
+        homes = [(self.contributions, home) for home in range(self.partitions)]
+        return [*homes, self.dead_letter_home(partition.number)]
+
+    def dead_letter_home(self, number: int) -> tuple[str, int]:
+        """Where a source partition's dead letters go."""
+        return self.dead_letters, number % self.partitions
 
     def transactional_id(self, stage: str, topic: str, partition: int) -> str:
         """A pure and permanent function: a changed id would no longer fence the old owner."""

@@ -24,7 +24,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.client_errors import refusal_of
-from shoal.agents.kafka.last_transaction import LastTransaction, last_transaction
+from shoal.agents.kafka.last_transaction import NONE_SINCE, LastTransaction, last_transaction
 from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import FailStop
@@ -83,9 +83,14 @@ class Writer:
                 await self._reach.retry(error)
 
     async def _start(self, producer: AIOKafkaProducer) -> None:
-        """Start a producer; before it locks the old owner out, ask how that one's last transaction ended."""
+        """Start a producer; before it locks the old owner out, ask how that one's last transaction ended.
+
+        An attempt that failed may have locked the old owner out, or may not: it may have gone on since.
+        """
         await producer.client.bootstrap()
-        self._before = self._before or await last_transaction(producer.client, self._name)
+        last = await last_transaction(producer.client, self._name)
+        if self._before is None or (last is not None and last.state != NONE_SINCE):
+            self._before = last
         await producer.start()
 
     async def settle(self, partitions: Collection[Target]) -> None:

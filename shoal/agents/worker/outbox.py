@@ -57,7 +57,7 @@ class BoundMachine(BoundPartition):
             target = (self._settings.contributions, home)
             outbox.records.setdefault(target, []).append((self._source, message.encode(), []))
         if bound.dead_letters:
-            target = (self._settings.dead_letters, self.partition % self._settings.partitions)
+            target = self._settings.dead_letter_home(self.partition)
             outbox.records[target] = [(self._source, letter, []) for letter in bound.dead_letters]
         return outbox
 

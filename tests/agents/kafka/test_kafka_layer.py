@@ -20,13 +20,32 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.kafka.transport import lost_records
 from shoal.agents.worker.app import make_app
+from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import check_position
 from shoal.models.errors import FailStop
+from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.kafka.toy_machine import PAIR, ToyBound, ToyDomain
+from tests.privacy.hosted import compiled
+from tests.stream.simulation import config
 
 TP0 = TopicPartition("events", 0)
+
+
+def test_a_takeover_knows_all_that_a_source_partition_writes_to() -> None:
+    """What hangs there has to be ended: dead letters, too, or none that come after it are ever read."""
+    plan = compiled(config({}), sources=5, homes=3)
+    for number in range(5):
+        settings = KafkaSettings("localhost:9", "shoal", partitions=3)
+        machine = BoundMachine(settings, plan, number)
+        machine.start(0)
+        machine.process([Line(0, b"no event", timestamp=0)], 1)
+        machine.idle(0)
+        outbox = machine.outbox()
+        assert outbox is not None
+        assert (settings.dead_letters, number % 3) in outbox.records
+        assert set(outbox.records) == set(settings.outputs(StagePartition("bound", "events", number)))
 
 
 def test_idle_needs_a_fetch_that_was_sent_after_the_last_record() -> None:
