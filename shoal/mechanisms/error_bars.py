@@ -15,8 +15,10 @@ larger than the quantile, by less than a relative 1e-3.
 """
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +37,25 @@ _K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
 Scales = tuple[tuple[Fraction | int, int], ...]
 
 
-@lru_cache(maxsize=1 << 14)
-def noise_sd(scales: Scales) -> float:
-    """Standard deviation of a sum of independent discrete Laplace draws, given as (scale, how many) pairs.
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """A sum of discrete Gaussian draws, which is as good as normal."""
 
-    >>> noise_sd(((Fraction(10), 4),))
-    28.2725
+    variance: float
+
+
+Law = Scales | Normal  # of noise
+
+
+@lru_cache(maxsize=1 << 14)
+def noise_sd(scales: Law) -> float:
+    """Standard deviation of a sum of independent discrete Laplace draws, given as (scale, how many) pairs, or normal.
+
+    >>> noise_sd(((Fraction(10), 4),)), noise_sd(Normal(2.0))
+    (28.2725, 1.41421)
     """
+    if isinstance(scales, Normal):
+        return six_digits(math.sqrt(scales.variance))
     return six_digits(math.sqrt(math.fsum(count * laplace.variance(scale) for scale, count in scales)))
 
 
@@ -55,12 +69,14 @@ def coverage_of(releases: int | None, numbers: int = 1) -> float:
 
 
 @lru_cache(maxsize=1 << 14)
-def noise_quantile(scales: Scales, coverage: float = COVERAGE) -> float:
+def noise_quantile(scales: Law, coverage: float = COVERAGE) -> float:
     """The bound below which the size of such a sum stays with probability `coverage`.
 
-    >>> noise_quantile(((Fraction(10), 1),)), six_digits(10 * math.log(20))
-    (29.9573, 29.9573)
+    >>> noise_quantile(((Fraction(10), 1),)), six_digits(10 * math.log(20)), noise_quantile(Normal(1.0))
+    (29.9573, 29.9573, 1.95996)
     """
+    if isinstance(scales, Normal):
+        return six_digits(NormalDist().inv_cdf((1 + coverage) / 2) * math.sqrt(scales.variance))
     counted = [(float(scale), count) for scale, count in scales if count]
     if not counted:
         return 0.0
@@ -87,7 +103,7 @@ def tail_bound(squares: float, largest: float, coverage: float, *, has_largest: 
 
 
 def estimate(
-    grid: Grid, total: int, samples: int, scales: Scales, ends: tuple[float, float] | None = None,
+    grid: Grid, total: int, samples: int, scales: Law, ends: tuple[float, float] | None = None,
     coverage: float = COVERAGE,
 ) -> Estimate:  # fmt: skip
     """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""

@@ -269,6 +269,17 @@ UPDATES = (
     ), QUIET),
 )  # fmt: skip
 
+DELTAS = (
+    Case("means with a delta", (
+        mean("sharp", "sharp", "1h", epsilon=40, horizon="9d", delta="1e-3", group="g", max_groups_per_user=2),
+        mean("long", "sharp", "2h", epsilon=4, max_contributions=100, users=None, clamp=False, delta="1e-6"),
+        mean("plane", "sharp", "3h", epsilon=2, delta="1e-6", horizon="2d", **PLANE),
+        mean("naive", "naive", delta="1e-3", max_contributions=5, **PLANE),
+        mean("one", "sharp", epsilon=3, delta="1e-2", **EVENTS),
+        mean("pure", "naive", delta="1e-300"),
+    ), BUSY),
+)  # fmt: skip
+
 TOGETHER = (
     Case("noise intervals of several releases", (
         mean("naive", "naive", simultaneous=30, **PLANE),
@@ -291,4 +302,6 @@ PREDICATES = (
     ), QUIET),
 )  # fmt: skip
 
-CASES = (*MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES)
+CASES = (
+    *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES, *DELTAS,
+)  # fmt: skip

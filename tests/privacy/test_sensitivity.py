@@ -21,7 +21,7 @@ from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.given_prior import GivenPrior
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.naive import Naive
-from shoal.mechanisms.counters.binary import BinaryCounter
+from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import derive
@@ -76,6 +76,7 @@ def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
     metric = metric_of(cfg)
     mechanism, section = metric.parameters, metric.section
     assert isinstance(mechanism, Naive)
+    assert isinstance(mechanism.tree, BinaryTree)
     one, other = (exact_sums(metric, watch_file(cfg, raws(rows))) for rows in (pair.first, pair.second))
     # then what is left without the noise is a possible sum, for both: the noise is the same integer
     assert one.keys() == other.keys()
@@ -294,6 +295,7 @@ def test_the_shares_of_a_user_who_is_everywhere_sum_to_epsilon_exactly(m, groups
     epsilon = Fraction("0.7")
     public: dict[str, Any] = {"grid": Grid(Fraction(0), Fraction(1), GRID), "epsilon": epsilon, "max_contributions": m}
     naive, full = Naive(**public, users=users, groups=groups), Full(**public, users=users, groups=groups)
+    assert isinstance(naive.tree, BinaryTree)
     # one group's tree, at the scale that is really drawn
     assert groups * Fraction(naive.tree.width * naive.tree.height) / actual_scale(naive.tree.scale) <= epsilon
     assert naive.tree.width == m * GRID

@@ -103,6 +103,25 @@ def test_an_account_of_eight_coordinates_survives_a_restart():
     assert [row[5] for row in rows(again)] == [[4 << 32] * 8]
 
 
+def test_an_account_of_32_coordinates_with_a_delta_survives_a_restart():
+    names = [f"x{number}" for number in range(32)]
+    wide = {"value": tuple(names), "range": ((0, 1),) * 32, "max_contributions": 64, "delta": "1e-6", "every": "1h"}
+    cfg = config(wide | {"algorithm": "sharp", "users": None})
+    raw = orjson.dumps({"u": "ann", "t": 100} | dict.fromkeys(names, 1))
+    machine, changelog = bound(cfg), dict[bytes, bytes]()
+    feed(machine, *[raw] * 6)
+    taken = machine.take(wall=1)
+    assert taken is not None
+    apply(changelog, taken.changelog)
+    again = BoundPartition(machine.plan, 0)
+    again.restore(changelog)
+    feed(again, raw, raw)
+    # then the block of samples 5 to 8 has all of them in every coordinate
+    block, steps = rows(again)[-1][5], machine.plan.metrics[0].parameters.grids[0].steps
+    assert len(block) == 32
+    assert {total >> steps.bit_length() for total in block} == {4 * steps}
+
+
 def test_messages_stay_small_however_many_coordinates():
     eight = {"value": tuple("abcdefgh"), "range": ((0, 1),) * 8, "grid": 2**32, "max_contributions": 2**20}
     machine = bound(config(eight | {"algorithm": "naive", "every": "contribution"}))

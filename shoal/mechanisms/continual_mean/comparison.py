@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
@@ -21,11 +21,11 @@ FREQUENT = 1.25  # what a finer cadence may cost in error
 
 
 def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
-    """The metric under every algorithm that its values allow, with the users or prior that the algorithm needs."""
+    """The metric under every algorithm that its values and delta allow, with the users or prior that it needs."""
     middles = tuple((low + high) / 2 for low, high in spec.ranges)
     prior = (middles if len(middles) > 1 else middles[0]) if spec.prior is None else spec.prior
     for name in OF_EVENTS if spec.privacy_unit.is_event else MEANS:
-        if spec.sigma is None or name in ON_BLOCKS:
+        if (spec.sigma is None or name in ON_BLOCKS) and (not spec.delta or name in WITH_DELTA):
             yield varied(
                 spec,
                 algorithm=name,

@@ -1,8 +1,9 @@
 """A value of several coordinates: one mean for each, side by side, each with its share of epsilon and its own noise.
 
-Guarantee    pure epsilon-DP for all coordinates of all releases together, by basic composition
+Guarantee    pure epsilon-DP for all coordinates of all releases together, by basic composition; with Gaussian noise
+             rho-zCDP, hence (epsilon, delta)-DP
 Relation     values: two streams differ in the values of one unit, in any or all coordinates
-Budget       epsilon / d for each of d coordinates, exactly; within it each is spent as the algorithm says
+Budget       epsilon / d for each of d coordinates, or rho / d, exactly; each spends it as the algorithm says
 Noise        of the algorithm, from subkeys that name the coordinate
 Packing      until it is sent, a sum of several coordinates is one integer with a lane of 64 bits for each; lanes add up
              without carries while each stays below 2**63, which is checked
@@ -31,7 +32,7 @@ from shoal.mechanisms.statistic import (
     Statistic,
 )
 
-MOST = 8  # coordinates: each has its share of epsilon
+MOST, MOST_WITH_DELTA = 8, 32  # coordinates: each has its share of epsilon, or with a delta of rho
 LIMIT = 1 << 63  # a lane's sum stays below it, and an integer on the wire too
 
 
@@ -59,11 +60,29 @@ class Coordinates(Statistic):
 
     @staticmethod
     def _shared(part: MeanParameters) -> tuple[Any, ...]:
-        return type(part), part.epsilon, part.max_contributions, part.users, part.groups, part.failure
+        return (
+            type(part),
+            part.epsilon,
+            part.max_contributions,
+            part.users,
+            part.groups,
+            part.failure,
+            part.noise_kind,
+            part.rho,
+        )
 
     @property
     def epsilon(self) -> Fraction:
         return sum((Fraction(part.epsilon) for part in self.parts), Fraction(0))
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The rho of all coordinates together, where their noise is Gaussian."""
+        spent = [part.rho for part in self.parts if part.rho is not None]
+        return sum(spent, Fraction(0)) if spent else None
+
+    def chosen(self) -> list[str] | None:
+        return self.parts[0].chosen()
 
     @cached_property
     def largest(self) -> int:
@@ -208,6 +227,7 @@ class CoordinatesReleaser:
             [estimate.low for estimate in each],
             [estimate.high for estimate in each],
             {"samples": min(estimate.samples for estimate in each)},
+            next(estimate.details for estimate in estimates if estimate is not None),
         )
 
     @property

@@ -10,7 +10,7 @@ Privacy      no value and no key comes here, so nothing is charged
 from dataclasses import dataclass
 from typing import Protocol
 
-from shoal.mechanisms.error_bars import Scales, noise_quantile, noise_sd
+from shoal.mechanisms.error_bars import Law, noise_quantile, noise_sd
 from shoal.mechanisms.grid import Grid
 
 
@@ -41,7 +41,7 @@ class Prospect(Protocol):
         ...
 
 
-def expected(grid: Grid, samples: int, total: int, scales: Scales, coverage: float) -> Expected:
+def expected(grid: Grid, samples: int, total: int, scales: Law, coverage: float) -> Expected:
     """The release that rests on `samples` samples; its numbers are those that the release itself will state."""
     if not samples:
         return Expected(0, total, None, None)

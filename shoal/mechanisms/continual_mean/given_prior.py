@@ -57,7 +57,9 @@ class ClippedReleaser(Headed):
 
     __slots__ = ("_clips", "_counters", "_counts", "_mean", "_samples", "_sums")
 
-    def __init__(self, mean: GivenPrior, clips: Sequence[tuple[int, int]], counters: Sequence[BinaryCounter]) -> None:
+    def __init__(
+        self, mean: GivenPrior, clips: Sequence[tuple[int, int]], counters: Sequence[BinaryCounter[BinaryTree]]
+    ) -> None:
         self._mean, self._clips, self._counters = mean, clips, counters
         self._counts = [0] * len(counters)
         self._sums = [0] * len(counters)

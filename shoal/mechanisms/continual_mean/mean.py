@@ -2,17 +2,26 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-from shoal.mechanisms import check
+from shoal.mechanisms import check, error_bars
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
-from shoal.mechanisms.error_bars import COVERAGE, Scales
+from shoal.mechanisms.error_bars import COVERAGE, Law
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import EachAlone
-from shoal.mechanisms.statistic import COUNT_MASK, LEAST_EPSILON, Activation, Bounder, Contribution, OnGrid, Releaser
+from shoal.mechanisms.statistic import (
+    COUNT_MASK,
+    LEAST_EPSILON,
+    Activation,
+    Bounder,
+    Contribution,
+    Estimate,
+    OnGrid,
+    Releaser,
+)
 from shoal.mechanisms.workload import Pattern
 
 
@@ -30,6 +39,8 @@ class MeanParameters(OnGrid):
     failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
     clamps: bool = False  # what is published lies between bounds that are known for the mean
     coverage: float = COVERAGE  # of a noise interval
+    noise_kind: str | None = None  # the kind that was chosen, as releases name it; None where delta leaves no choice
+    rho: Fraction | None = None  # for all groups together, where noise is Gaussian: then it is spent, and not epsilon
 
     def __post_init__(self) -> None:
         check.positive(
@@ -39,11 +50,26 @@ class MeanParameters(OnGrid):
             raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
         check.below(COUNT_MASK, max_contributions=self.max_contributions)
         check.probability(failure=self.failure)
+        if self.rho is not None:
+            check.positive(rho=self.rho)
 
     @property
     def group_epsilon(self) -> Fraction:
         """The epsilon that each group may use; exact, so the shares never exceed the whole."""
         return Fraction(self.epsilon) / self.groups
+
+    @property
+    def group_rho(self) -> Fraction | None:
+        """The rho that each group may use, exactly; None where noise is not Gaussian."""
+        return None if self.rho is None else self.rho / self.groups
+
+    @property
+    def late_variance(self) -> float:
+        """Variance of the noise of the last sum expected, by which noise of a kind is chosen."""
+        raise TypeError(f"{type(self).__name__} has noise of one kind")
+
+    def chosen(self) -> list[str] | None:
+        return None if self.noise_kind is None else [self.noise_kind]
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -54,8 +80,16 @@ class MeanParameters(OnGrid):
     def bounder(self) -> Bounder:
         """The unit's side of the algorithm."""
 
-    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        """The samples that count when the part tau of the time is over, and the scales of the noise of their sum."""
+    def estimate(self, total: int, samples: int, law: Law, ends: tuple[float, float] | None) -> Estimate:
+        """The release of a sum with noise of that law, clamped to those ends."""
+        return self.named(error_bars.estimate(self.grid, total, samples, law, ends, self.coverage))
+
+    def named(self, found: Estimate) -> Estimate:
+        """The release with the kind of noise, where that was chosen."""
+        return found if self.noise_kind is None else replace(found, details={"mechanism": self.noise_kind})
+
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Law]:
+        """The samples that count when the part tau of the time is over, and the law of the noise of their sum."""
         raise TypeError(f"{type(self).__name__} is not planned here")
 
     def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:

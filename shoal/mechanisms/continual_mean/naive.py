@@ -1,12 +1,15 @@
 """Naive mean: one binary counter over all samples, with noise for the most that a unit can contribute.
 
-Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
+Guarantee    pure epsilon-DP for all releases of all groups together, or with a `rho` rho-zCDP, hence (epsilon,
+             delta)-DP; the time and order of samples may react to them
 Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
 Unit         all values of a user in the metric, at most m per group in at most G groups
-Sensitivity  L1, exact: m * steps * h over the nodes of a group; h = bit length of users * m
-Noise        discrete Laplace, scale b = m * steps * h * G / epsilon, on every node; a function of key, group and node
-Variance     of the mean after t samples, in squared grid steps: nodes(t) * 2p / (1 - p)**2 / t**2, p = exp(-1 / b)
-Proof        docs/proofs/binary-counter.md
+Sensitivity  L1, exact: m * steps * h over the nodes of a group; h = bit length of users * m. L2: gaussian_binary.py
+Noise        discrete Laplace, scale b = m * steps * h * G / epsilon, on every node; a function of key, group and node.
+             With a `rho` discrete Gaussian, of rho / G in a group
+Variance     of the mean after t samples, in squared grid steps: nodes(t) * 2p / (1 - p)**2 / t**2, p = exp(-1 / b); or
+             nodes(t) * sigma2 / t**2
+Proof        docs/proofs/binary-counter.md, coordinates.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
@@ -15,7 +18,8 @@ from typing import Any, ClassVar
 
 from shoal.mechanisms.continual_mean.mean import Headed, MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
-from shoal.mechanisms.error_bars import Scales, estimate
+from shoal.mechanisms.counters.gaussian_binary import GaussianBinaryTree
+from shoal.mechanisms.error_bars import Law
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, OneByOne
 from shoal.mechanisms.workload import Pattern
@@ -27,19 +31,25 @@ class Naive(MeanParameters):
     name: ClassVar[str] = "naive"
 
     @property
-    def tree(self) -> BinaryTree:
+    def tree(self) -> BinaryTree | GaussianBinaryTree:
         elements = self.users * self.max_contributions
+        if self.group_rho is not None:
+            return GaussianBinaryTree(elements, self.grid.steps, self.max_contributions, self.group_rho)
         return BinaryTree(elements, self.max_contributions * self.grid.steps, self.group_epsilon)
+
+    @property
+    def late_variance(self) -> float:
+        return self.tree.variance(self.users * self.max_contributions)
 
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
 
-    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
+    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Law]:
         samples = pattern.samples(self.max_contributions, tau)
         return samples, self.tree.scales(samples)
 
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
-        counter = BinaryCounter(self.tree, lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
+        counter = self.tree.counter(lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
         return NaiveReleaser(self, counter)
 
 
@@ -48,7 +58,7 @@ class NaiveReleaser(Headed):
 
     __slots__ = ("_counter", "_mean", "_samples", "_total")
 
-    def __init__(self, mean: Naive, counter: BinaryCounter) -> None:
+    def __init__(self, mean: Naive, counter: BinaryCounter[Any]) -> None:
         self._mean = mean
         self._counter = counter
         self._samples = 0
@@ -63,8 +73,9 @@ class NaiveReleaser(Headed):
         t = self._samples
         if not t:
             return None
-        mean, scales = self._mean, self._counter.tree.scales(t)
-        return estimate(mean.grid, self._total + self._counter.noise(t), t, scales, mean.ends, mean.coverage)
+        return self._mean.estimate(
+            self._total + self._counter.noise(t), t, self._counter.tree.scales(t), self._mean.ends
+        )
 
     def head(self) -> list[Any]:
         return [self._samples, self._total]

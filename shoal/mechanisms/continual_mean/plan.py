@@ -8,7 +8,7 @@ from shoal.mechanisms import lower_bounds
 from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
-from shoal.mechanisms.continual_mean.source import USEFUL, width_of
+from shoal.mechanisms.continual_mean.source import USEFUL, one_mean, width_of
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
@@ -85,9 +85,10 @@ class MeanReport(MeanComparison):
         low, high = map(float, spec.ranges[self.coordinate])
         groups = f", {spec.max_groups_per_user} groups of a user share it" if spec.max_groups_per_user > 1 else ""
         fields = f" for {len(spec.values)} values together" if len(spec.values) > 1 else ""
+        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
         return (
             f"{spec.name}: mean of {spec.values[self.coordinate]} in {low:g} .. {high:g}, epsilon "
-            f"{exact_text(spec.epsilon)}{fields}{groups}, {_cap(spec)}, a release every "
+            f"{exact_text(spec.epsilon)}{delta}{fields}{groups}, {_cap(spec)}, a release every "
             f"{cadence(spec.every)}"
         )
 
@@ -119,6 +120,8 @@ class MeanReport(MeanComparison):
             f"{number(float(USEFUL) * self._width)}, a quarter of the range. The mean of all samples itself is good to "
             f"{number(sampling)}, if they are independent."
         )
+        if self.spec.delta:
+            yield _kinds(self.outlooks, self.coordinate)
         yield "-: nothing is released, or the middle of the range, which says nothing."
         if self.spec.group is not None and self.groups is None:
             yield SPREAD
@@ -154,6 +157,9 @@ class MeanReport(MeanComparison):
 
     def _limit(self) -> Iterator[str]:
         private, chance = map(number, self._limits)
+        if self.spec.delta:
+            yield f"by chance no method comes within {chance} of the mean of the law that values follow"
+            return
         yield (
             f"no method that is epsilon-DP comes within {private} of the mean of the law that values follow with "
             f"probability 2/3, whatever that law; by chance none comes within {chance} (George et al., section 5)"
@@ -244,6 +250,7 @@ class MeanReport(MeanComparison):
         spec, about = self.spec, self.source.about(self.spec)
         return {
             **head(spec, self.coordinate, private=private),
+            **self._with_delta(),
             "max_contributions": spec.contribution_limit,
             "every": cadence(spec.every),
             "workload": {
@@ -269,6 +276,13 @@ class MeanReport(MeanComparison):
             "lower_bound": dict(zip(("error", "by_chance"), self._limits, strict=True)),
         }
 
+    def _with_delta(self) -> dict[str, Any]:
+        """The delta and the kind of noise that the metric has as configured, where there is a delta."""
+        configured = of_algorithm(self.outlooks, self.spec.algorithm)
+        if not self.spec.delta or not configured.looks:
+            return {}
+        return {"delta": float(self.spec.delta), "mechanism": one_mean(self.spec, self.coordinate).noise_kind}
+
     def _outlook(self, outlook: Outlook) -> dict[str, Any]:
         return {
             "algorithm": outlook.spec.algorithm,
@@ -279,6 +293,15 @@ class MeanReport(MeanComparison):
             "last_noise_sd_likely": outlook.likely and list(outlook.likely),
             "over_time": [look.fields() for look in outlook.looks],
         }
+
+
+def _kinds(outlooks: Sequence[Outlook], coordinate: int) -> str:
+    """The noise that each algorithm has with this delta."""
+    kinds = {
+        outlook.spec.algorithm: one_mean(outlook.spec, coordinate).noise_kind for outlook in outlooks if outlook.looks
+    }
+    each = ", ".join(f"{kind} for {name}" for name, kind in kinds.items())
+    return f"noise, of the kind with less at the last release expected: {each}"
 
 
 def _cap(spec: Spec) -> str:

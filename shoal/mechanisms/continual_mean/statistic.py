@@ -1,17 +1,18 @@
 """The statistic `mean` without a decay: its class, which reads a metric's keys and refuses what does not fit.
 
-All algorithms are here by name; of several coordinates each has a mean of its own, with an equal part of epsilon.
+All algorithms are here by name; of several coordinates each has a mean of its own, with an equal part of epsilon. With
+a delta noise may be Gaussian: then each has an equal part of the rho that epsilon and delta allow.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from shoal.mechanisms import rules
 from shoal.mechanisms.accounts import Accounts, Site
-from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_PRIOR
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
-from shoal.mechanisms.continual_mean.coordinates import MOST, Coordinates
+from shoal.mechanisms.continual_mean.coordinates import MOST, MOST_WITH_DELTA, Coordinates
 from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
@@ -19,8 +20,9 @@ from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.single_tree import SingleTree
 from shoal.mechanisms.continual_mean.wishful import Wishful
-from shoal.mechanisms.error_bars import coverage_of
+from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.spec import FIRST_MEDIAN, PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
@@ -59,11 +61,9 @@ class ContinualMean:
         if spec.algorithm not in MEANS:
             raise ValueError(f"{spec.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
         rules.check_values(spec)
-        if len(spec.values) > MOST:
-            given = f"value has {len(spec.values)} coordinates"
-            raise ValueError(f"{given}, and a mean without a decay {MOST} at most; use several metrics")
         rules.refuse_few_users(spec)
-        rules.refuse_delta(spec)
+        _check_delta(spec)
+        _check_coordinates(spec)
         if spec.privacy_unit.is_event:
             _check_events(spec)
         _check_assumptions(spec)
@@ -71,7 +71,8 @@ class ContinualMean:
 
     @classmethod
     def of(cls, spec: Spec) -> MeanParameters | Coordinates:
-        parts = tuple(_mean_of(spec, coordinate) for coordinate in range(len(spec.values)))
+        noise = _noise_of(spec)
+        parts = tuple(_mean_of(spec, coordinate, noise) for coordinate in range(len(spec.values)))
         return parts[0] if len(parts) == 1 else Coordinates(parts)
 
     @staticmethod
@@ -88,11 +89,14 @@ class ContinualMean:
     @staticmethod
     def clauses(spec: Spec, loss: str) -> Iterator[str]:
         yield loss
+        if spec.delta:
+            yield _used(spec)
         yield PATTERN
         yield from rules.event_limit(spec)
         if spec.group is not None and not spec.privacy_unit.is_event:
             groups = spec.max_groups_per_user
-            share = f", each with epsilon / {groups}" if groups > 1 else ""
+            part = "epsilon" if _noise_of(spec).rho is None else "rho"
+            share = f", each with {part} / {groups}" if groups > 1 else ""
             whose = f"a {spec.privacy_unit.words()} counts in at most {many(groups, 'group')}"
             yield f"{whose}{share}, with at most {spec.contribution_limit} samples in each"
         if spec.prior is not None:
@@ -100,6 +104,49 @@ class ContinualMean:
                 "its prior is public, and private only if it was made without these values, or charged where it was "
                 "made"
             )
+
+
+class _Noise(NamedTuple):
+    """The noise of a mean: its kind, where delta leaves a choice, and the rho of all coordinates if it is Gaussian."""
+
+    kind: str | None
+    rho: Fraction | None
+
+
+LAPLACE, GAUSSIAN = "laplace", "gaussian"
+
+
+def _noise_of(spec: Spec) -> _Noise:
+    """The noise of less variance at the last release expected; a function of public keys alone."""
+    if not spec.delta:
+        return _Noise(None, None)
+    pure, gaussian = _Noise(LAPLACE, None), _Noise(GAUSSIAN, largest_rho(spec.epsilon, spec.delta))
+    variances = [six_digits(_mean_of(spec, 0, noise).late_variance) for noise in (pure, gaussian)]
+    return gaussian if variances[1] < variances[0] else pure
+
+
+def _used(spec: Spec) -> str:
+    """The clause on what delta is for."""
+    if _noise_of(spec).rho is None:
+        return "its noise is Laplace, which is less than Gaussian noise here, so that delta is not used: remove it"
+    return "its noise is Gaussian, which is what delta is for"
+
+
+def _check_delta(spec: Spec) -> None:
+    if spec.delta and spec.algorithm not in WITH_DELTA:
+        raise ValueError(
+            f"delta must be 0: {spec.algorithm} divides epsilon over levels and priors, and has no Gaussian noise; "
+            f"remove it, or use one of: {', '.join(WITH_DELTA)}"
+        )
+
+
+def _check_coordinates(spec: Spec) -> None:
+    """Refuse more coordinates than noise allows, which grows with their number; with a delta with its root."""
+    if len(spec.values) > MOST and not spec.delta:
+        raise ValueError(
+            f"value has {len(spec.values)} coordinates, and a mean without a decay {MOST} at most, or "
+            f"{MOST_WITH_DELTA} with a delta; use several metrics"
+        )
 
 
 def _check_events(spec: Spec) -> None:
@@ -134,7 +181,7 @@ def _check_tuning(spec: Spec) -> None:
         raise ValueError("horizon needs a cadence in event time; a release per contribution goes by users; remove it")
 
 
-def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
+def _mean_of(spec: Spec, coordinate: int, noise: _Noise) -> MeanParameters:
     low, high = spec.ranges[coordinate]
     given: dict[str, Fraction | int | None]
     given = {"prior": spec.priors[coordinate], "sigma": spec.sigmas[coordinate]}
@@ -152,6 +199,8 @@ def _mean_of(spec: Spec, coordinate: int) -> MeanParameters:
         failure=spec.failure,
         clamps=ContinualMean.is_clamped(spec),
         coverage=coverage_of(spec.simultaneous, len(spec.values)),
+        noise_kind=noise.kind,
+        rho=None if noise.rho is None else noise.rho / len(spec.values),
         **assumptions,
     )
 

@@ -10,36 +10,23 @@ Variance     of release t within a tree, in squared grid steps: popcount(t) * 2p
 Source       Chan, Shi and Song (2011), Dwork, Naor, Pitassi and Rothblum (2010); George et al. (2024), Algorithm 1
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Scales, Subkeys
+from shoal.mechanisms.error_bars import Law
 from shoal.mechanisms.noise import laplace
 
 
-@dataclass(frozen=True)
-class BinaryTree:
-    """All public parameters of a binary counter.
-
-    >>> tree = BinaryTree(capacity=1000, width=1, epsilon=Fraction(1))
-    >>> tree.height, tree.size, tree.scale
-    (10, 1023, Fraction(10, 1))
-    """
+class Fenwick(ABC):
+    """Trees in which node j of an epoch covers the elements j - lowbit(j) + 1 .. j, whatever their noise."""
 
     capacity: int  # elements expected; the tree that holds them has the same height up to `size`
-    width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # charged once, for the life of the metric version
-
-    def __post_init__(self) -> None:
-        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
-
-    @classmethod
-    def best(cls, capacity: int, *, width: int, epsilon: Fraction) -> Self:
-        return cls(capacity, width, epsilon)
 
     @cached_property
     def height(self) -> int:
@@ -51,6 +38,47 @@ class BinaryTree:
         """Elements per tree."""
         return (1 << self.height) - 1
 
+    def locate(self, t: int) -> tuple[int, int]:
+        epoch = (t - 1) // self.size if t else 0
+        return epoch, t - epoch * self.size
+
+    def nodes(self, t: int) -> int:
+        """The number of noisy nodes that prefix t adds up: the totals of all past trees, and the current prefix."""
+        epoch, within = self.locate(t)
+        return epoch * self.height + within.bit_count()
+
+    @abstractmethod
+    def scales(self, t: int) -> Law:
+        """The law of the noise of release t."""
+
+    @abstractmethod
+    def draws(self, subkey: bytes) -> Callable[[int], int]:
+        """Node -> its noise, under an epoch's subkey."""
+
+
+Trees = TypeVar("Trees", bound=Fenwick)
+
+
+@dataclass(frozen=True)
+class BinaryTree(Fenwick):
+    """All public parameters of a binary counter.
+
+    >>> tree = BinaryTree(capacity=1000, width=1, epsilon=Fraction(1))
+    >>> tree.height, tree.size, tree.scale
+    (10, 1023, Fraction(10, 1))
+    """
+
+    capacity: int
+    width: int  # grid steps that one unit can move in all
+    epsilon: Fraction  # charged once, for the life of the metric version
+
+    def __post_init__(self) -> None:
+        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
+
+    @classmethod
+    def best(cls, capacity: int, *, width: int, epsilon: Fraction) -> Self:
+        return cls(capacity, width, epsilon)
+
     @property
     def l1_sensitivity(self) -> int:
         """The most that one unit changes all nodes together, in grid steps."""
@@ -60,10 +88,6 @@ class BinaryTree:
     def scale(self) -> Fraction:
         """Scale b of the noise on every node."""
         return self.l1_sensitivity / Fraction(self.epsilon)
-
-    def locate(self, t: int) -> tuple[int, int]:
-        epoch = (t - 1) // self.size if t else 0
-        return epoch, t - epoch * self.size
 
     def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
         return ((self.l1_sensitivity, self.scale),)
@@ -77,11 +101,6 @@ class BinaryTree:
             node += node & -node
         return tuple(nodes)
 
-    def nodes(self, t: int) -> int:
-        """The number of noisy nodes that prefix t adds up: the totals of all past trees, and the current prefix."""
-        epoch, within = self.locate(t)
-        return epoch * self.height + within.bit_count()
-
     def scales(self, t: int) -> Scales:
         nodes = self.nodes(t)
         return ((self.scale, nodes),) if nodes else ()
@@ -94,12 +113,15 @@ class BinaryTree:
         """
         return self.nodes(t) * laplace.variance(self.scale)
 
-    def counter(self, subkey: Subkeys) -> "BinaryCounter":
+    def draws(self, subkey: bytes) -> Callable[[int], int]:
+        return laplace.DiscreteLaplace(self.scale, subkey).draw
+
+    def counter(self, subkey: Subkeys) -> "BinaryCounter[BinaryTree]":
         return BinaryCounter(self, subkey)
 
 
 @dataclass(slots=True)
-class BinaryCounter:
+class BinaryCounter(Generic[Trees]):
     """The noise of a tree's releases. Node j of an epoch covers the elements j - lowbit(j) + 1 .. j (Fenwick).
 
     >>> counter = BinaryCounter(BinaryTree(7, 1, Fraction(1)), subkey=lambda epoch: bytes([epoch] * 32))
@@ -108,7 +130,7 @@ class BinaryCounter:
     True
     """
 
-    tree: BinaryTree
+    tree: Trees
     subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its nodes
     _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
     _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _path holds
@@ -131,7 +153,7 @@ class BinaryCounter:
     def _prefix(self, epoch: int, t: int) -> int:
         """The noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t, with common ones kept."""
         if epoch != self._epoch:
-            self._draw = laplace.DiscreteLaplace(self.tree.scale, self.subkey(epoch)).draw
+            self._draw = self.tree.draws(self.subkey(epoch))
             self._epoch, self._path = epoch, []
         path = self._path
         while path and not _on_path(path[-1][0], t):

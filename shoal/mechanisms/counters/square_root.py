@@ -14,6 +14,7 @@ Source       Fichtenberger, Henzinger and Upadhyay (2023); arXiv 2509.14334 (col
 """
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,33 +34,21 @@ _QUANTILE = NormalDist().inv_cdf((1 + COVERAGE) / 2)
 _BLOCK = 1 << 12  # draws at a time
 
 
-@dataclass(frozen=True)
-class SquareRoot:
-    """All public parameters of a square-root counter.
-
-    >>> tree = SquareRoot(capacity=1024, width=1 << 20, epsilon=Fraction(1), delta=Fraction(1, 10**6))
-    >>> round(float(tree.rho), 5), round(tree.l2_sensitivity / tree.width, 3)
-    (0.02436, 1.809)
-    """
+class RootTree(ABC):
+    """The parameters of a square-root counter, whatever its rho comes from."""
 
     capacity: int  # elements of an epoch
     width: int  # grid steps that one unit can move in all
-    epsilon: Fraction  # charged once, for the life of the metric version
-    delta: Fraction  # likewise
     normalised: bool = True  # columns of one length; False: the root itself
 
-    def __post_init__(self) -> None:
-        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
-        check.probability(delta=self.delta)
+    @property
+    @abstractmethod
+    def rho(self) -> Fraction:
+        """The zCDP of all releases together."""
 
     @cached_property
     def root(self) -> Root:
         return Root.of(self.capacity, unit_columns=self.normalised)
-
-    @cached_property
-    def rho(self) -> Fraction:
-        """The rho that epsilon and delta allow."""
-        return largest_rho(self.epsilon, self.delta)
 
     @cached_property
     def squared_sensitivity(self) -> int:
@@ -76,6 +65,49 @@ class SquareRoot:
         """The sigma2 of the noise on every element of R x, in squared steps of R."""
         return gaussian_sigma2(self.squared_sensitivity, self.rho)
 
+    def near(self, t: int) -> float:
+        """Variance of prefix t of one epoch, interpolated; the computed ones are denser near both ends."""
+        step = 1 << max((min(t, self.capacity - t) >> 5).bit_length() - 1, 0)
+        before, part = divmod(t, step)
+        low = _within(self, before * step)
+        high = _within(self, (before + 1) * step) if part else low
+        return low + (high - low) * part / step
+
+    def within(self, t: int) -> float:
+        """Variance of prefix t of one epoch; it takes transforms of t terms."""
+        if not t:
+            return 0.0
+        diagonal = self.root.values[0] / (1 << LAG_BITS)  # an element is rounded to the nearest
+        return self.root.variance(t, float(self.sigma2 / (1 << 2 * STEP_BITS)), diagonal**2 / 12)
+
+
+_within = lru_cache(maxsize=1 << 12)(RootTree.within)
+
+
+@dataclass(frozen=True)
+class SquareRoot(RootTree):
+    """All public parameters of a square-root counter.
+
+    >>> tree = SquareRoot(capacity=1024, width=1 << 20, epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    >>> round(float(tree.rho), 5), round(tree.l2_sensitivity / tree.width, 3)
+    (0.02436, 1.809)
+    """
+
+    capacity: int
+    width: int
+    epsilon: Fraction  # charged once, for the life of the metric version
+    delta: Fraction  # likewise
+    normalised: bool = True
+
+    def __post_init__(self) -> None:
+        check.positive(capacity=self.capacity, width=self.width, epsilon=self.epsilon)
+        check.probability(delta=self.delta)
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """The rho that epsilon and delta allow."""
+        return largest_rho(self.epsilon, self.delta)
+
     def locate(self, t: int) -> tuple[int, int]:
         epoch = (t - 1) // self.capacity if t else 0
         return epoch, t - epoch * self.capacity
@@ -87,7 +119,7 @@ class SquareRoot:
         142.0
         """
         epoch, within = self.locate(t)
-        return epoch * self._within(self.capacity) + self._within(within)
+        return epoch * self.within(self.capacity) + self.within(within)
 
     def noise_sd(self, t: int) -> float:
         """Standard deviation of release t's noise in grid steps, from variances near it: right to 2e-4."""
@@ -98,25 +130,11 @@ class SquareRoot:
         return six_digits(_QUANTILE * math.sqrt(self._near(t)))
 
     def _near(self, t: int) -> float:
-        """Variance of release t, interpolated; the computed ones are denser near both ends of an epoch."""
         epoch, within = self.locate(t)
-        step = 1 << max((min(within, self.capacity - within) >> 5).bit_length() - 1, 0)
-        before, part = divmod(within, step)
-        low = _within(self, before * step)
-        high = _within(self, (before + 1) * step) if part else low
-        return epoch * _within(self, self.capacity) + low + (high - low) * part / step
-
-    def _within(self, t: int) -> float:
-        if not t:
-            return 0.0
-        diagonal = self.root.values[0] / (1 << LAG_BITS)  # an element is rounded to the nearest
-        return self.root.variance(t, float(self.sigma2 / (1 << 2 * STEP_BITS)), diagonal**2 / 12)
+        return epoch * _within(self, self.capacity) + self.near(within)
 
     def counter(self, subkey: Subkeys) -> "SquareRootCounter":
         return SquareRootCounter(self, subkey)
-
-
-_within = lru_cache(maxsize=1 << 12)(SquareRoot._within)
 
 
 @dataclass(slots=True)
@@ -155,7 +173,7 @@ class RootPrefixes:
 
     __slots__ = ("_more", "_sums")
 
-    def __init__(self, tree: SquareRoot, subkey: bytes) -> None:
+    def __init__(self, tree: RootTree, subkey: bytes) -> None:
         self._sums = [0]
         self._more: Iterator[int] = prefixes(tree.root, draws(tree, subkey))
 
@@ -165,7 +183,7 @@ class RootPrefixes:
         return self._sums[t]
 
 
-def draws(tree: SquareRoot, subkey: bytes) -> Iterator[int]:
+def draws(tree: RootTree, subkey: bytes) -> Iterator[int]:
     """The noise z of one epoch: element s gets draw s."""
     noise = DiscreteGaussian(tree.sigma2, subkey)
     for start in range(0, tree.capacity, _BLOCK):

@@ -42,7 +42,7 @@ class MetricSection(Section):
     value: Fields = Field(
         None,
         description="field with the value; a predicate, such as amount > 100: 1 where it holds, else 0; a list of 2 "
-        "to 8 fields, or of few-users to 32: its coordinates; a count needs none",
+        "to 8 fields, or with a delta to 32: its coordinates; a count needs none",
     )
     time: str | None = Field(None, min_length=1, description="field with the event time; none: the record's timestamp")
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
@@ -62,7 +62,8 @@ class MetricSection(Section):
         Fraction(0),
         ge=0,
         lt=1,
-        description="0: pure differential privacy; above 0: sharp windows may have Gaussian noise; few-users needs it",
+        description="0: pure differential privacy; above 0: windows of sharp, and means of sharp and naive without a "
+        "decay, may have Gaussian noise; few-users needs it",
     )
     max_contributions: int | None = Field(
         None,

@@ -13,6 +13,7 @@ from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full, FullReleaser
 from shoal.mechanisms.continual_mean.levels import Level
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive, NaiveReleaser
+from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
@@ -152,6 +153,7 @@ def test_neighbours_of_the_naive_mean_differ_by_the_unit_s_samples(rows: list[tu
             assert second[0] is not None
             assert first[1] == second[1]  # the same nodes, the same noise
             assert first[0].noise_sd == second[0].noise_sd
+        assert isinstance(parameters.tree, BinaryTree)
         assert moved <= parameters.tree.width
 
 

@@ -1,14 +1,20 @@
 """One configuration audited: the largest privacy loss between any two of its worlds."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from shoal.mechanisms.continual_mean import statistic
+from shoal.mechanisms.privacy.zcdp import largest_rho
+from shoal.mechanisms.spec import Spec
 from shoal.stream.topic import TopicPlan
-from tests.privacy.auditor.choices import told
+from tests.privacy.auditor.choices import concentrated, told
 from tests.privacy.auditor.program import Numbers, Unsolved, least_loss
 from tests.privacy.auditor.streams import Case, Event
 from tests.privacy.auditor.unknowns import Unknowns
@@ -16,6 +22,7 @@ from tests.privacy.auditor.worlds import Seen, file_run, worker_run
 from tests.privacy.hosted import compiled
 
 LARGE = 1 << 44  # an unknown's value when its coefficients are read off
+FINE = 40  # binary places of the steps in which Gaussian draws of the square-root counter are, which it rounds
 ROOM = 1e-4  # what the arithmetic of floats may add to a loss
 EVERY = 3  # of the cases over files, so many go through a worker too
 WORLDS = 3  # at random, besides the two ends
@@ -54,12 +61,24 @@ def audit(case: Case, seed: int) -> Audited:
     return _Audit(case, seed).run()
 
 
+@contextmanager
+def gaussian_means() -> Iterator[None]:
+    """Means with a delta have Gaussian noise, also where Laplace noise would be less: so that few users are enough."""
+
+    def noise_of(spec: Spec) -> Any:
+        return statistic._Noise(statistic.GAUSSIAN, largest_rho(spec.epsilon, spec.delta))
+
+    with patch.object(statistic, "_noise_of", noise_of):
+        yield
+
+
 class _Audit:
     """One audit under way."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.seed = case, seed
-        self.plan: TopicPlan = compiled(case.config(), case.sources)
+        with gaussian_means() if case.is_gaussian else nullcontext():
+            self.plan: TopicPlan = compiled(case.config(), case.sources)
         self.unknowns = Unknowns()
         self.found = Audited(case.label, seed)
 
@@ -91,13 +110,14 @@ class _Audit:
     def _coefficients(self, world: list[Event], base: Seen) -> Numbers:
         """Of each release's numbers in each unknown; the world is one of them all."""
         columns = []
-        for number in range(len(self.unknowns.laws)):
-            self.unknowns.given = {number: LARGE}
+        for number, law in enumerate(self.unknowns.laws):
+            large = LARGE << FINE if law.gaussian else LARGE
+            self.unknowns.given = {number: large}
             seen = self._run(world, whole=False)
             if seen.pattern[0] != base.pattern[0]:
                 self.found.problems.append("what must be pattern depends on the noise")
                 break
-            columns.append((seen.numbers - base.numbers) / LARGE)
+            columns.append((seen.numbers - base.numbers) / large)
         self.unknowns.given = {}
         return np.array(columns).T if columns else np.zeros((len(base.numbers), 0))
 
@@ -107,7 +127,8 @@ class _Audit:
         try:
             spent, delta = told(first.choices, second.choices)
             difference = second.numbers - first.numbers
-            loss = spent + least_loss(coefficients, difference, self.unknowns.laws, self.case.delta)
+            rho = concentrated(first.choices, second.choices) if self.case.delta else 0.0
+            loss = least_loss(coefficients, difference, self.unknowns.laws, self.case.delta, spent, rho)
         except (AssertionError, Unsolved) as error:
             self.found.problems.append(str(error))
             return

@@ -6,12 +6,14 @@ probabilities at most exp(|w| / b), so the privacy loss is at most the least
 
     sum_j |w_j| / b_j   with   L w = difference.
 
-For Gaussian draws it is the least sum of w_j^2 / (2 sigma_j^2), a rho of zero-concentrated privacy.
+For Gaussian draws it is the least sum of w_j^2 / (2 sigma_j^2), a rho of zero-concentrated privacy, to which private
+choices add theirs.
 """
 
 import importlib
 from collections.abc import Sequence
 from fractions import Fraction
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -39,21 +41,32 @@ def solver() -> Any:
         raise RuntimeError("the privacy auditor needs scipy: pip install 'shoal[test]', or make install") from None
 
 
-def least_loss(coefficients: Numbers, difference: Numbers, laws: Sequence[Law], delta: Fraction) -> float:
-    """The least epsilon of noise that moves the releases by this difference.
+def least_loss(
+    coefficients: Numbers,
+    difference: Numbers,
+    laws: Sequence[Law],
+    delta: Fraction,
+    spent: float = 0.0,
+    rho: float = 0.0,
+) -> float:
+    """The least epsilon of noise that moves the releases by this difference, with choices that cost `spent` or `rho`.
 
     Raises:
         Unsolved: there is no such noise.
     """
     largest = float(np.abs(difference).max(initial=0.0))
     if largest <= TOLERANCE:
-        return 0.0
+        return spent if not delta or isinf(rho) else min(spent, _epsilon(rho, delta))
     if not laws:
         raise Unsolved("releases without noise differ")
     if any(law.gaussian for law in laws):
         assert all(law.gaussian for law in laws), "both kinds of noise in one metric"
-        return _gaussian(coefficients, difference, laws, delta)
-    return _laplace(coefficients, difference, laws)
+        return _epsilon(rho + _gaussian(coefficients, difference, laws), delta)
+    return spent + _laplace(coefficients, difference, laws)
+
+
+def _epsilon(rho: float, delta: Fraction) -> float:
+    return float(smallest_epsilon(Fraction(rho).limit_denominator(10**12), delta))
 
 
 def _laplace(coefficients: Numbers, difference: Numbers, laws: Sequence[Law]) -> float:
@@ -75,12 +88,11 @@ def _laplace(coefficients: Numbers, difference: Numbers, laws: Sequence[Law]) ->
     return float(found.fun)
 
 
-def _gaussian(coefficients: Numbers, difference: Numbers, laws: Sequence[Law], delta: Fraction) -> float:
+def _gaussian(coefficients: Numbers, difference: Numbers, laws: Sequence[Law]) -> float:
     deviations = np.array([float(law.scale) ** 0.5 for law in laws])
     matrix = coefficients * deviations[None, :]
     moved, *_ = np.linalg.lstsq(matrix, difference, rcond=None)
     missed = float(np.abs(matrix @ moved - difference).max())
     if missed > 10 * TOLERANCE * max(1.0, float(np.abs(difference).max())):
         raise Unsolved("no noise gives the other world's releases")
-    rho = Fraction(float(moved @ moved) / 2).limit_denominator(10**12)
-    return float(smallest_epsilon(rho, delta))
+    return float(moved @ moved) / 2

@@ -39,6 +39,7 @@ class Case:
     is_mine: Callable[[Event], bool]
     delta: Fraction = Fraction(0)
     sources: int = 1  # partitions of the source topic
+    is_gaussian: bool = False  # noise of a mean, where it is chosen or not
 
     @property
     def epsilon(self) -> float:

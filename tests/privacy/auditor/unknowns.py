@@ -59,7 +59,7 @@ class Unknowns:
             return self.drawn(noise._bits._subkey, index, Law(True, Fraction(noise.sigma2)))
 
         def block(noise: Any, start: int, count: int) -> Any:
-            return np.array([noise.draw(index) for index in range(start, start + count)], dtype=np.int64)
+            return np.array([noise.draw(index) for index in range(start, start + count)], dtype=np.object_)
 
         with (
             patch.object(DiscreteLaplace, "draw", laplace),

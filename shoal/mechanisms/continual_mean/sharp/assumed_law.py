@@ -59,7 +59,7 @@ class Law:
         """The width, in grid steps, of the clip range that the units' first samples give."""
         mean, buckets, below = self.mean, self.mean.buckets, self.samples_below
         ends = buckets.boundaries
-        target = clip_range.outside(len(mean.half_widths), mean.group_epsilon * shares.scale)
+        target = clip_range.outside(len(mean.half_widths), mean.call_epsilon * shares.scale)
         part = Fraction(target, units)
         widening = [clip_range.widening(part, noise, skewed=skewed) for skewed in (False, True)]
 
@@ -78,7 +78,7 @@ class Law:
     def first_half_width(self, units: int, shares: Shares) -> int:
         """The half width, in grid steps, of the means of the units' first blocks."""
         mean, below = self.mean, self._means_below(self.mean.shape.weight(0))
-        target = choice_target(units, len(mean.half_widths), mean.group_epsilon * shares.scale)
+        target = choice_target(units, len(mean.half_widths), mean.call_epsilon * shares.scale)
 
         def outside(centre: int, half: int) -> float:
             return below(centre - half) + 1 - below(centre + half)
@@ -100,7 +100,7 @@ class Law:
     ) -> Iterator[tuple[int, int, float]]:
         """(centre, half width before it is widened, probability) of each choice."""
         ends, halves = self.mean.buckets.boundaries, self.mean.half_widths
-        epsilon = float(self.mean.group_epsilon)
+        epsilon = float(self.mean.call_epsilon)
         centres = _odds([abs(2 * units * below(end) - units) for end in ends], epsilon * float(shares.centre) / 4)
         for centre, likely in zip(ends, centres, strict=True):
             if likely < RARE * max(centres):

@@ -38,7 +38,7 @@ class Choices:
         """
         mean, buckets = self._mean, self._mean.buckets
         centre = self._centre(first, shares)
-        candidates, epsilon = mean.half_widths, mean.group_epsilon * shares.scale
+        candidates, epsilon = mean.half_widths, mean.call_epsilon * shares.scale
         target = clip_range.outside(len(candidates), epsilon)
         left = [outside(first, *buckets.around(centre, half)) for half in candidates]
         chosen = candidates[clip_range.scale(left, target, epsilon, self._words("scale", 0))]
@@ -53,7 +53,7 @@ class Choices:
         for total in totals:
             counts[mean.buckets.of(total // size)] += 1
         centre = self._centre(counts, shares)
-        epsilon = mean.group_epsilon * shares.scale
+        epsilon = mean.call_epsilon * shares.scale
         half = self.half_width(0, totals, Fraction(centre), mean.half_widths, epsilon)
         return centre, max(half, mean.least_half_width)
 
@@ -70,7 +70,7 @@ class Choices:
         return int(chosen * clip_range.widening(Fraction(target, len(far)), BLOCK_NOISE))
 
     def _centre(self, counts: Sequence[int], shares: Shares) -> int:
-        epsilon = self._mean.group_epsilon * shares.centre
+        epsilon = self._mean.call_epsilon * shares.centre
         return self._mean.buckets.boundaries[clip_range.centre(counts, epsilon, self._words("centre", 0))]
 
     def _words(self, purpose: str, level: int) -> Iterator[int]:

@@ -25,6 +25,8 @@ from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
 from shoal.mechanisms.continual_mean.sharp.releaser import WORTH
 from shoal.mechanisms.counters.blue import GrowingBlue
+from shoal.mechanisms.counters.growing_root import GrowingRoot
+from shoal.mechanisms.error_bars import Law as NoiseLaw
 from shoal.mechanisms.error_bars import noise_sd
 from shoal.mechanisms.workload import Pattern
 
@@ -163,7 +165,7 @@ class SharpProspect:
             return self._start_long(tick, beginning, forecast)
         if not beginning.firsts:
             return Start(tick, beginning, mean.grid.steps, 0, 0)
-        noise = forecast.noise_sd(cap, Fraction(cap), mean.group_epsilon)
+        noise = forecast.noise_sd(cap, Fraction(cap), mean.noise_epsilon)
         width = self._law.clip_width(beginning.firsts, mean.shares(beginning), noise)
         return Start(tick, beginning, width, 0, 0)
 
@@ -186,11 +188,11 @@ class SharpProspect:
         return self.mean.most(start.beginning, start.width, start.block_width)
 
     @cached_property
-    def counter(self) -> GrowingBlue:
+    def counter(self) -> GrowingBlue | GrowingRoot:
         assert self.start is not None  # noqa: S101 - asked for after the start
         return self.mean.counter(self._most(self.start), self.start.beginning)
 
-    def _scales(self, tick: int) -> tuple[tuple[Fraction, int], ...]:
+    def _scales(self, tick: int) -> NoiseLaw:
         assert self.start is not None  # noqa: S101 - asked for after the start
         return self.counter.scales(tick - self.start.tick + 1)
 
@@ -243,7 +245,7 @@ class SharpProspect:
         """The half width that the means of an octave's blocks want."""
         mean, tau = self.mean, self._tau(tick - 1)
         assert self.start is not None  # noqa: S101 - asked for after the start
-        epsilon = mean.shares(self.start.beginning).octave * mean.group_epsilon
+        epsilon = mean.shares(self.start.beginning).octave * mean.call_epsilon
         noise = noise_sd(self._scales(tick - 1)) / self._included(tau, tick - 1, opened)
         widest = min(before, mean.grid.steps)
         candidates = [widest, *(half for half in mean.half_widths if half < widest)][:NARROWER]

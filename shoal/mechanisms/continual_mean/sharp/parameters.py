@@ -10,7 +10,10 @@ from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape
 from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even
+from shoal.mechanisms.continual_mean.sharp.gaussian import call_epsilon, noise_epsilon, part_of_noise
 from shoal.mechanisms.counters.blue import GrowingBlue
+from shoal.mechanisms.counters.growing_root import GrowingRoot
+from shoal.mechanisms.privacy.accounting import Concentrated
 from shoal.mechanisms.selection import clip_range
 
 RELEASES = 365  # expected of a group where no horizon is given; tunes only
@@ -30,7 +33,7 @@ LARGEST = 1 << 63  # what a contribution carries stays below it: it travels as a
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The parts of a group's epsilon."""
+    """The parts of a group's epsilon for calls."""
 
     centre: Fraction
     scale: Fraction
@@ -106,21 +109,52 @@ class SharpParameters(MeanParameters):
 
     # ---------------------------------------------------------------- what epsilon is spent on
 
+    @cached_property
+    def call_epsilon(self) -> Fraction:
+        """The epsilon of which calls have shares: the group's, or with Gaussian noise one whose squares are so small a
+        part of the group's rho.
+        """
+        return self.group_epsilon if self.group_rho is None else call_epsilon(self.group_rho)
+
+    @cached_property
+    def noise_epsilon(self) -> Fraction:
+        """The epsilon of noise, for forecasts: the group's, or that with which Laplace noise would be as large."""
+        return self.group_epsilon if self.group_rho is None else noise_epsilon(self.group_rho, self.releases)
+
     def shares(self, beginning: Beginning) -> Shares:
-        """The shares of a group's epsilon for the calls that are made; what they leave is the counter's."""
+        """The shares of `call_epsilon` for the calls that are made; what they leave is the counter's."""
         if beginning.longs:
-            shares = shares_of_longs(beginning.longs * self.group_epsilon)
+            shares = shares_of_longs(beginning.longs * self.call_epsilon)
             octave = min(shares.octave, OCTAVES / max(1, self.shape.octaves - 1)) if beginning.alike else Fraction(0)
             return Shares(shares.centre, shares.scale, octave)
         return SHORT if beginning.firsts else NOTHING
 
     def counter_share(self, beginning: Beginning) -> Fraction:
-        """The epsilon that the calls leave to the counter."""
+        """The part of the group's epsilon, or of what is like it, that the calls leave to the counter."""
+        if self.group_rho is not None:
+            return part_of_noise(self.counter_rho(self.group_rho, beginning) / self.group_rho)
         shares = self.shares(beginning)
-        return 1 - shares.centre - shares.scale - shares.octave * max(0, self.shape.octaves - 1)
+        return 1 - shares.centre - shares.scale - shares.octave * self._later_octaves
 
-    def counter(self, width: int, beginning: Beginning) -> GrowingBlue:
+    def counter_rho(self, rho: Fraction, beginning: Beginning) -> Fraction:
+        """The rho that the calls, exponential mechanisms, leave to the counter of a group that has `rho` in all."""
+        shares = self.shares(beginning)
+        calls = shares.centre, shares.scale, *(shares.octave for _ in range(self._later_octaves))
+        return rho - sum(Concentrated.of_exponential(share * self.call_epsilon).rho for share in calls)
+
+    @property
+    def _later_octaves(self) -> int:
+        return max(0, self.shape.octaves - 1)
+
+    def counter(self, width: int, beginning: Beginning) -> GrowingBlue | GrowingRoot:
+        if self.group_rho is not None:
+            return GrowingRoot(width, self.counter_rho(self.group_rho, beginning), self.releases)
         return GrowingBlue(width, self.group_epsilon * self.counter_share(beginning), horizon=self.releases)
+
+    @property
+    def late_variance(self) -> float:
+        typical = Beginning(self.max_contributions, firsts=1, longs=0, alike=False)
+        return self.counter(self.grid.steps, typical).variance(self.releases)
 
     # ---------------------------------------------------------------- when to begin, and with what
 
@@ -145,7 +179,7 @@ class SharpParameters(MeanParameters):
     def _begin_short(self, forecast: Forecast, units: int, ticks: int) -> Beginning | None:
         """A beginning with single samples, or with blocks that are clipped like them."""
         most = self.max_contributions
-        risked = RISK * forecast.noise_sd(most, Fraction(most), self.group_epsilon)
+        risked = RISK * forecast.noise_sd(most, Fraction(most), self.noise_epsilon)
         least = max(self.least_units, math.ceil(self._outside / min(risked, Fraction(9, 20))))
         possible = self.users <= 1 or least <= self.users
         late = ticks >= self.patience * (2 if possible or units < self.least_units else 1)
@@ -159,29 +193,29 @@ class SharpParameters(MeanParameters):
     @cached_property
     def _outside(self) -> int:
         """The number of units that a clip range should leave outside."""
-        return clip_range.outside(len(self.half_widths), self.group_epsilon * SHORT.scale)
+        return clip_range.outside(len(self.half_widths), self.call_epsilon * SHORT.scale)
 
     @cached_property
     def least_units(self) -> int:
         """The number of units below which a centre would be a random number."""
-        return -(-28 // (self.group_epsilon * SHORT.centre))
+        return -(-28 // (self.call_epsilon * SHORT.centre))
 
     @cached_property
     def least_longs(self) -> int:
         """The number of first blocks below which a scale would be a random number."""
-        epsilon = self.group_epsilon * shares_of_longs(Fraction(1)).scale
+        epsilon = self.call_epsilon * shares_of_longs(Fraction(1)).scale
         return max(-(-33 // epsilon), clip_range.values_needed(len(self.half_widths), epsilon, clip_range.SURE))
 
     @cached_property
     def ready_units(self) -> int:
         """The number of units to wait for: a rank error no longer matters, or half of those expected are there."""
-        enough = -(-4000 // self.group_epsilon)
+        enough = -(-4000 // self.call_epsilon)
         return max(self.least_units, min(enough, self.users // 2 or enough))
 
     @cached_property
     def ready_samples(self) -> int:
         """The number of samples to wait for if units stay away: unclipped noise would be a fifth of the range."""
-        return -(-150 * self.max_contributions // self.group_epsilon)
+        return -(-150 * self.max_contributions // self.noise_epsilon)
 
     @property
     def patience(self) -> int:
@@ -197,11 +231,11 @@ class SharpParameters(MeanParameters):
 
     def wanted_longs(self, units: int) -> int:
         """The number of units' first blocks to wait for, if `units` units are there."""
-        return max(self.least_longs, min(-(-4500 // self.group_epsilon), units * 3 // 4))
+        return max(self.least_longs, min(-(-4500 // self.call_epsilon), units * 3 // 4))
 
     def octave_units(self, units: int, octave: Fraction) -> int:
         """The number of units' first blocks from which an octave's scale is made, at that share of epsilon."""
-        epsilon = octave * self.group_epsilon
+        epsilon = octave * self.call_epsilon
         least = max(-(-28 // epsilon), clip_range.values_needed(NARROWER, epsilon, clip_range.SURE))
         return max(least, min(-(-40 // epsilon), units * 3 // 4))
 
@@ -211,7 +245,7 @@ class SharpParameters(MeanParameters):
 
     def choose_cap(self, forecast: Forecast) -> int:
         """The cap that counts if every sample costs the same."""
-        return choose_cap(forecast, self.caps, self.max_contributions, self.group_epsilon)
+        return choose_cap(forecast, self.caps, self.max_contributions, self.noise_epsilon)
 
     @cached_property
     def caps(self) -> tuple[int, ...]:

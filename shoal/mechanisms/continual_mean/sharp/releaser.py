@@ -13,7 +13,7 @@ from typing import Any
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
-from shoal.mechanisms.error_bars import estimate, noise_sd
+from shoal.mechanisms.error_bars import noise_sd
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
@@ -151,7 +151,7 @@ class SharpReleaser:
             self._add_single(single, bucket, samples, total)
         self._count_blocks()
         units = beginning.longs or self._units
-        spent = mean.group_epsilon * (shares.centre + shares.scale)
+        spent = mean.call_epsilon * (shares.centre + shares.scale)
         return Activation(level, mean.grid.mean_value(centre, 1), units * size, spent)
 
     # ---------------------------------------------------------------- clip ranges
@@ -176,7 +176,7 @@ class SharpReleaser:
         mean = self._mean
         first = [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(mean.buckets.count)]
         forecast = mean.forecast(self._units, self._arrived, self._waited)
-        noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.group_epsilon)
+        noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.noise_epsilon)
         centre, self._low, self._high = self._choices.range(first, mean.shares(beginning), noise)
         return centre
 
@@ -211,7 +211,7 @@ class SharpReleaser:
             octave, share = mean.shape.octave((len(self._clips) - 1) // 2), mean.shares(beginning).octave
             if len(self._blocks.get(octave[0], ())) < mean.octave_units(self._units, share):
                 break
-            activations.append(self._open_octave(octave, share * mean.group_epsilon))
+            activations.append(self._open_octave(octave, share * mean.call_epsilon))
         return activations
 
     def _open_octave(self, octave: range, epsilon: Fraction) -> Activation:
@@ -265,13 +265,12 @@ class SharpReleaser:
 
     def estimate(self) -> Estimate | None:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
-        grid = self._mean.grid
         if self._beginning is None:
             return self._ignorance() if self._waiting else None
         t = self._ticks
         noisy = self._total + self._counter.noise(t)
         ends = self.bounds if self._mean.clamps else None
-        return estimate(grid, noisy, self._samples, self._counter.tree.scales(t), ends, self._mean.coverage)
+        return self._mean.estimate(noisy, self._samples, self._counter.tree.scales(t), ends)
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -285,7 +284,7 @@ class SharpReleaser:
         grid = self._mean.grid
         low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
         half = grid.width_value(Fraction(grid.steps, 2))
-        return Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0})
+        return self._mean.named(Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0}))
 
     # ---------------------------------------------------------------- state
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
+from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.counters.counter import Tree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.selection import clip_range
@@ -166,7 +167,11 @@ class Run:
     def charged(self) -> Fraction:
         """By what was said to be charged, so far, the counter included."""
         calls = sum((activation.epsilon for activation in self.activations), Fraction(0))
-        return calls if self.releaser._beginning is None else calls + self.releaser._counter.tree.epsilon
+        if self.releaser._beginning is None:
+            return calls
+        tree = self.releaser._counter.tree
+        assert isinstance(tree, GrowingBlue)
+        return calls + tree.epsilon
 
     @property
     def noisy(self) -> int:
@@ -178,6 +183,7 @@ class Run:
         releaser = self.releaser
         self.noise[releaser._ticks] = other.noisy - releaser._total
         tree = releaser._counter.tree
+        assert isinstance(tree, GrowingBlue)
         releaser._counter = Given(tree, self.noise)  # type: ignore[assignment]
 
 

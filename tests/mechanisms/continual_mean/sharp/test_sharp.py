@@ -13,6 +13,7 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp import parameters as sharp_parameters
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
 from shoal.mechanisms.continual_mean.sharp.parameters import HALVINGS
+from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.selection import clip_range
 from tests.mechanisms.continual_mean.sharp.sharp_cases import (
@@ -203,8 +204,10 @@ class TestBudget:
     def test_groups_share_it(self, epsilon: Fraction, groups: int) -> None:
         parameters, beginning = sharp(epsilon, 128, groups=groups), Beginning(128, 0, 9, alike=True)
         assert parameters.group_epsilon * groups == epsilon
-        assert parameters.counter(7, beginning).epsilon * groups == epsilon * parameters.counter_share(beginning)
-        assert parameters.counter(7, beginning).width == 7
+        tree = parameters.counter(7, beginning)
+        assert isinstance(tree, GrowingBlue)
+        assert tree.epsilon * groups == epsilon * parameters.counter_share(beginning)
+        assert tree.width == 7
 
     def test_when_all_octaves_are_open_all_is_spent_exactly(self) -> None:
         for parameters in (LONG, OFTEN, EVEN):

@@ -15,6 +15,7 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp import choices as sharp_choices
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
+from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.selection import clip_range, exponential
 from shoal.mechanisms.statistic import Activation, Estimate
@@ -156,6 +157,7 @@ def test_no_neighbours_lose_more_than_epsilon(
     monkeypatch.setattr(clip_range, "widening", lambda *_, **__: Fraction(1))  # so that clipping shows
     runs = [run(parameters, stream(m, values), choices, one_by_one=one_by_one) for values in VALUES]
     tree = runs[0].releaser._counter.tree
+    assert isinstance(tree, GrowingBlue)
     octaves = parameters.shape.octaves - 1 if how == ALIKE else 0
     assert len(runs[0].calls) == (2 + octaves if choices else 0)
     worst_moved = 0

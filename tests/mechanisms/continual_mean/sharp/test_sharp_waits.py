@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
+from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.sharp.sharp_cases import LONG, sharp
@@ -77,7 +78,9 @@ class TestPatterns:
         ticks, beginning = first(parameters, evenly(users, 8, 9))
         assert beginning == Beginning(8, 0, 0, alike=False)
         assert parameters.counter_share(beginning) == 1
-        assert parameters.counter(8 * 64, beginning).epsilon == parameters.epsilon
+        tree = parameters.counter(8 * 64, beginning)
+        assert isinstance(tree, GrowingBlue)
+        assert tree.epsilon == parameters.epsilon
         assert ticks <= parameters.patience
 
     @pytest.mark.parametrize(("users", "m", "long"), [(1024, 1024, 32), (8192, 64, 8), (2000, 300, 8)])

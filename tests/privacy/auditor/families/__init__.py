@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.privacy.auditor.families import (
     full,
+    gaussian,
     listed,
     listed_variances,
     means,
@@ -32,6 +33,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "listed": listed.draw,
     "listed-variances": listed_variances.draw,
     "updates": updates.draw,
+    "gaussian": gaussian.draw,
 }
 
 
