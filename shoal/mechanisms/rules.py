@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.spec import PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.words import many
 
 # Keys that statistics without slots have no use for.
@@ -49,12 +49,6 @@ def check_values(spec: Spec) -> None:
     for key in ("value", "range"):
         if getattr(spec, key) is None and spec.statistic != "count":
             raise ValueError(f"{key} is missing; add it")
-
-
-def refuse_few_users(spec: Spec) -> None:
-    """Refuse a prior from few users, which only a slot's mean has."""
-    if spec.prior == FEW_USERS:
-        raise ValueError("prior must be a number: few-users is for a slot-mean")
 
 
 def refuse_delta(spec: Spec) -> None:

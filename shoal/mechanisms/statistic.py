@@ -97,7 +97,7 @@ class Activation:
     """A level that counts from now on, and its private prior: for several coordinates a list with one for each."""
 
     level: int
-    prior: Any  # in units of the range, per sample; in a list None where the level does not count in that coordinate
+    prior: Any  # in units of the range, per sample; None: nothing is clipped, or, in a list, the level does not count
     samples: Any  # that the prior was chosen from
     epsilon: Fraction  # charged for it, in all coordinates together
     kind: Literal["level"] = "level"

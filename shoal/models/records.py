@@ -87,14 +87,14 @@ def activation_bytes(
     group: str | None,
     level: int,
     at: int,
-    prior: float | list[float | None],
+    prior: float | list[float | None] | None,
     epsilon: float,
     samples: int | list[int],
 ) -> bytes:
     """An activation as published: from this tick on, blocks of `level` count, clipped around the private prior.
 
-    For a value with several coordinates, prior and samples are lists with an entry for each (null and 0 where the level
-    does not count), and epsilon is for all.
+    The prior is null where few users chose none, and nothing is clipped. For a value with several coordinates, prior
+    and samples are lists with an entry for each (null and 0 where the level does not count), and epsilon is for all.
     """
     return orjson.dumps(
         {

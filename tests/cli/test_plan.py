@@ -97,12 +97,21 @@ def of(plan: dict[str, Any], algorithm: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "full", "multi-tree"])
-def test_the_noise_foretold_is_that_of_every_release(folder: Path, algorithm: str) -> None:
+FEW_USERS = {"epsilon = 1": 'epsilon = 90\nprior = "few-users"\ndelta = 0.001', '"naive"': '"single-tree"'}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changes"),
+    [
+        ("naive", {}),
+        ("full", {'"naive"': '"full"'}),
+        ("multi-tree", {'"naive"': '"multi-tree"\nprior = 5'}),
+        ("single-tree", FEW_USERS),
+    ],
+)
+def test_the_noise_foretold_is_that_of_every_release(folder: Path, algorithm: str, changes: dict[str, str]) -> None:
     # given a workload that is stated, and a file that is like it
-    config = said(
-        folder, {'"naive"': f'"{algorithm}"', "users": f"{'prior = 5' if 'tree' in algorithm else ''}\nusers"}
-    )
+    config = said(folder, changes)
     (plan,) = planned(config, "--over", f"{DAYS}d")
     # when its releases are made
     releases = run(config)
@@ -115,7 +124,14 @@ def test_the_noise_foretold_is_that_of_every_release(folder: Path, algorithm: st
     (again,) = planned(config, "--values", folder / "events.jsonl")
     assert {one["noise_sd"] for one in of(again, algorithm)["over_time"]} - {None} == {
         one["noise_sd"] for one in releases
-    }
+    } - {None}
+
+
+def test_a_plan_says_that_few_users_are_waited_for(folder: Path) -> None:
+    table = shoal(said(folder, FEW_USERS), "--over", f"{DAYS}d").stdout
+    assert "* needs a prior, which few users choose: until then nothing is released." in table
+    table = shoal(said(folder, FEW_USERS | {"epsilon = 1": "epsilon = 90\nprior = 5"}), "--over", f"{DAYS}d").stdout
+    assert "* needs a prior." in table
 
 
 @pytest.mark.slow

@@ -302,6 +302,19 @@ PREDICATES = (
     ), QUIET),
 )  # fmt: skip
 
+FEW_PRIORS = (
+    Case("priors that few users choose", (
+        mean("wishful", "wishful", "1h", prior="few-users", sigma=30, delta="1e-3", epsilon=120, max_contributions=4),
+        mean("single", "single-tree", prior="few-users", sigma=9, delta="1e-3", epsilon=300, group="g",
+             max_groups_per_user=2),
+        mean("multi", "multi-tree", "contribution", prior="few-users", delta="1e-6", epsilon=90, max_contributions=40),
+        mean("apart", "multi-tree", "2h", prior="few-users", sigma="0.2", delta="1e-9", epsilon=40, clamp=True),
+        mean("plane", "multi-tree", "2h", prior="few-users", sigma=(30, 800, 20), delta="1e-3", epsilon=600, **PLANE),
+        mean("too-few", "single-tree", prior="few-users", delta="1e-9"),
+    ), BUSY, in_full=True),
+)  # fmt: skip
+
 CASES = (
-    *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER, *UPDATES, *VARIANCES, *DELTAS,
+    *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
+    *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS,
 )  # fmt: skip

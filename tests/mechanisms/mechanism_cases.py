@@ -75,6 +75,15 @@ def subgaussian(cls: type[MeanParameters]) -> type[MeanParameters]:
     return made
 
 
+def few_users(cls: type[MeanParameters]) -> type[MeanParameters]:
+    """The algorithm with a prior that few users choose, for data with sigma = 1/2."""
+    defaults = {"prior": None, "delta": Fraction(1, 1000), "sigma": Fraction(1, 2)}
+    fields = [(name, Any, dataclasses.field(default=value)) for name, value in defaults.items()]
+    made = dataclasses.make_dataclass(f"FewUsers{cls.__name__}", fields, bases=(cls,), frozen=True, kw_only=True)
+    made.name, made.chooses = f"{cls.name}, few users", True  # type: ignore[attr-defined]
+    return made
+
+
 def has(cls: type[MeanParameters], parameter: str) -> bool:
     """Whether the algorithm has such a parameter."""
     return parameter in {field.name for field in dataclasses.fields(cls)}
@@ -91,8 +100,8 @@ def mean(
     failure: Fraction = Fraction(1, 1000),
     **more: Any,
 ) -> MeanParameters:
-    """An algorithm over [-1, 3]; around the prior 1/2 if it wants one."""
-    if has(cls, "prior"):
+    """An algorithm over [-1, 3]; around the prior 1/2 if it wants one, and chooses none."""
+    if has(cls, "prior") and not getattr(cls, "chooses", False):
         more = {"prior": Fraction(1, 2)} | more
     return cls(
         grid=Grid(Fraction(-1), Fraction(3), steps),

@@ -6,6 +6,7 @@ COVERAGE = "mechanisms/selection/test_few_users_point.py::"
 LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
 AVERAGE = "mechanisms/slot/means/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
 PART = "mechanisms/slot/means/test_few_users_part.py::"
+PRIOR = "mechanisms/continual_mean/test_few_users_prior.py::"
 DISTRIBUTION = "mechanisms/slot/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
 CHOICE, FEW = "mechanisms/selection/few_users_point.py", "mechanisms/slot/means/few_users.py"
@@ -255,4 +256,90 @@ TREES = (
     ),
 )
 
-MUTANTS = (*POINTS, *BALLS, *TREES)
+PRIORS = (
+    Mutant(
+        name="few users' prior not charged",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old="self.group_epsilon * (1 - SHARE) if",
+        new="self.group_epsilon if",
+        breach="the counters use up epsilon, and the choice comes on top",
+        tests=(PRIOR + "test_the_shares_sum_to_epsilon_and_delta",),
+        quick=True,
+    ),
+    Mutant(
+        name="few users choose with all of epsilon",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old="epsilon, delta = self.group_epsilon * SHARE,",
+        new="epsilon, delta = self.group_epsilon,",
+        breach="the choice costs epsilon, and the counters three quarters more",
+        tests=(PRIOR + "test_the_shares_sum_to_epsilon_and_delta",),
+    ),
+    Mutant(
+        name="each group has all of delta",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old="self.delta / self.groups",
+        new="self.delta",
+        breach="a user is among those who choose in several groups, each time with delta",
+        tests=(PRIOR + "test_the_shares_sum_to_epsilon_and_delta",),
+    ),
+    Mutant(
+        name="each coordinate has all of delta",
+        family="few priors",
+        file="mechanisms/continual_mean/statistic.py",
+        old='{"delta": spec.delta / len(spec.values)}',
+        new='{"delta": spec.delta}',
+        breach="a user is among those who choose in every coordinate, each time with delta",
+        tests=(PRIOR + "test_coordinates_share_epsilon_and_delta",),
+    ),
+    Mutant(
+        name="without a point the noise is for an interval",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old="self.trees_of(self.widest))",
+        new="self.trees)",
+        breach="nothing is clipped, so a block moves by more than the interval's width",
+        tests=(PRIOR + "test_after_any_choice_neighbours_differ_by_what_the_counters_are_for",),
+    ),
+    Mutant(
+        name="an interval wider than its noise, around a point",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old="clip if width < widest else (0, widest)",
+        new="clip",
+        breach="the interval is wider than a block may be, and the noise is for the block",
+        tests=(PRIOR + "test_an_interval_is_never_wider_than_a_block",),
+    ),
+    Mutant(
+        name="few users choose at every tick",
+        family="few priors",
+        file="mechanisms/continual_mean/few_users_prior.py",
+        old="if self._inner is not None or self._ready < few.users:",
+        new="if self._ready < few.users:",
+        breach="one choice is charged, and there are as many as ticks",
+        tests=(PRIOR + "test_a_mean_far_from_the_centre_of_a_huge_range_is_found",),
+        quick=True,
+    ),
+    Mutant(
+        name="few users choose with the bits of a tree",
+        family="few priors",
+        file="mechanisms/continual_mean/given_prior.py",
+        old='"few-users-prior", "mean"',
+        new='"tree", "mean"',
+        breach="the noise of the first releases tells what the choice was made with",
+        tests=(PRIOR + "test_the_choice_has_bits_of_its_own_name",),
+    ),
+    Mutant(
+        name="a block of a user that comes twice",
+        family="few priors",
+        file="mechanisms/continual_mean/few_users_prior.py",
+        old="if (level, pseudonym) in self._kept:",
+        new="if pseudonym is None:",
+        breach="a user is counted twice among those who choose",
+        tests=(PRIOR + "test_a_block_that_comes_twice_stops",),
+    ),
+)
+
+MUTANTS = (*POINTS, *BALLS, *TREES, *PRIORS)

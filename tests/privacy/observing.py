@@ -241,6 +241,7 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
 SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
 SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3}
 WINDOW = {"kind": "window", "length": "15s"}
+FEW_USERS = {"prior": "few-users", "epsilon": 2000, "delta": "1e-3"}  # four of them are enough
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
     config({"epsilon": 4000}),  # so much that every level of `full` activates
@@ -258,6 +259,10 @@ CONFIGS: list[Config] = [
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1", "every": "contribution"},
         {"algorithm": "multi-tree", "prior": "0"},
         {"epsilon": 4000, "sigma": "0.2"},
+    ),
+    config(  # in a range that their means cannot be apart in
+        {"algorithm": "wishful", "max_contributions": 2, "group": "g", "max_groups_per_user": 2} | FEW_USERS,
+        {"algorithm": "multi-tree", "every": "contribution"} | FEW_USERS,
     ),
     config(
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-1, 3)), "sigma": ("0.3", "0.1")},

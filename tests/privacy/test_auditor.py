@@ -35,6 +35,7 @@ SEEDS = {
     "listed-variances": (20000, 20004, 20018, 20032),
     "updates": (20000, 20001, 20002, 20003),
     "gaussian": (20002, 20020, 20027, 20033),
+    "few-priors": (20207, 20178, 20063, 20007),
 }
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it

@@ -19,7 +19,6 @@ from shoal.mechanisms.continual_mean import full as full_module
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.given_prior import GivenPrior
-from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.grid import Grid
@@ -237,14 +236,13 @@ GIVEN = [
 def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: Neighbours):
     mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
     assert isinstance(mechanism, GivenPrior)
-    trees = [level.tree for level in mechanism.levels] if isinstance(mechanism, MultiTree) else [mechanism.tree]  # type: ignore[attr-defined]
     # given two neighbours, whose traces are the same but for noised numbers
     one, other = Heads(), Heads()
     assert one.run(cfg, pair.first).pattern() == other.run(cfg, pair.second).pattern()
     # then each counter's sums moved by no more than its width, over all releases together
     loss = Fraction(0)
     for group in one.sums:
-        for index, tree in enumerate(trees):
+        for index, tree in enumerate(mechanism.trees):
             differences = [a[index] - b[index] for a, b in zip(one.sums[group], other.sums[group], strict=True)]
             moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
             assert moved <= tree.width
@@ -273,7 +271,7 @@ def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pai
     loss = Fraction(0)
     for group in one.sums:
         for index, part in enumerate(mechanism.parts):
-            trees = [level.tree for level in part.levels] if isinstance(part, MultiTree) else [part.tree]  # type: ignore[attr-defined]
+            trees = part.trees if isinstance(part, GivenPrior) else [part.tree]  # type: ignore[attr-defined]
             heads = [
                 [state[index][1:] if isinstance(part, Naive) else state[index][2] for state in run.sums[group]]
                 for run in (one, other)

@@ -46,6 +46,7 @@ def encode(rows: list[tuple[str, float, int, str | None]]) -> list[bytes]:
 
 # So many samples are allowed that noise leaves room for the error of a clip range: some runs choose one.
 SHARP = {"algorithm": "sharp", "max_contributions": 10_000, "horizon": "60s"}
+FEW_USERS = {"prior": "few-users", "epsilon": 2000, "delta": "1e-3"}  # four of them are enough
 EVENTS = {"unit": "event", "max_contributions": None}
 CONFIGS: list[Config] = [
     config({"epsilon": 4000}),  # so much that every level activates
@@ -60,6 +61,11 @@ CONFIGS: list[Config] = [
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1"},
         {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups_per_user": 2},
         {"epsilon": 4000, "sigma": "0.2"},
+    ),
+    config(
+        {"algorithm": "wishful", "max_contributions": 3} | FEW_USERS,
+        {"algorithm": "multi-tree", "sigma": "0.01", "group": "g", "max_groups_per_user": 2, "every": "3s"} | FEW_USERS,
+        {"algorithm": "single-tree", "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "lateness": "3s"} | FEW_USERS,
     ),
     config(SHARP | {"epsilon": 400, "grid": 64}, {"algorithm": "sharp", "every": "2s", "users": None}),
     config(SHARP | {"epsilon": 2000, "group": "g", "max_groups_per_user": 2}),

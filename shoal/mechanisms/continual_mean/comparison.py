@@ -10,6 +10,7 @@ from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
 from shoal.mechanisms.outlook import Cost, Look, Outlook, capped, caps, halved, of_algorithm, smallest
 from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.spec import FEW_USERS
 
 Source = StatedMean | ObservedMean
 CADENCES = tuple(60_000_000 * minutes for minutes in (1, 10, 60, 360, 1440, 10_080, 43_200))
@@ -24,8 +25,9 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
     """The metric under every algorithm that its values and delta allow, with the users or prior that it needs."""
     middles = tuple((low + high) / 2 for low, high in spec.ranges)
     prior = (middles if len(middles) > 1 else middles[0]) if spec.prior is None else spec.prior
+    with_delta = WITH_PRIOR if spec.prior == FEW_USERS else WITH_DELTA
     for name in OF_EVENTS if spec.privacy_unit.is_event else MEANS:
-        if (spec.sigma is None or name in ON_BLOCKS) and (not spec.delta or name in WITH_DELTA):
+        if (spec.sigma is None or name in ON_BLOCKS) and (not spec.delta or name in with_delta):
             yield varied(
                 spec,
                 algorithm=name,

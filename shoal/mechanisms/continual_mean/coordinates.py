@@ -167,7 +167,8 @@ class CoordinatesReleaser:
 
     def __init__(self, parts: Sequence[Releaser]) -> None:
         self._parts = parts
-        self._pending: dict[int, dict[int, tuple[float, int, Fraction]]] = {}  # level -> coordinate -> its activation
+        # level -> coordinate -> its activation
+        self._pending: dict[int, dict[int, tuple[float | None, int, Fraction]]] = {}
 
     def add(self, contribution: Contribution) -> list[Activation]:
         """Take one contribution, and return the levels that all coordinates now have."""

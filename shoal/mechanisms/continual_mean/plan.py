@@ -14,6 +14,7 @@ from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Noise, Panel, Plan, Spec, Table, head, marks
+from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.words import cadence, duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated
 
@@ -120,13 +121,13 @@ class MeanReport(MeanComparison):
             f"{number(float(USEFUL) * self._width)}, a quarter of the range. The mean of all samples itself is good to "
             f"{number(sampling)}, if they are independent."
         )
-        if self.spec.delta:
+        if self.spec.delta and self.spec.prior != FEW_USERS:
             yield _kinds(self.outlooks, self.coordinate)
         yield "-: nothing is released, or the middle of the range, which says nothing."
         if self.spec.group is not None and self.groups is None:
             yield SPREAD
         if any(outlook.spec.algorithm in WITH_PRIOR for outlook in self.outlooks):
-            yield "* needs a prior" + ("." if self.spec.prior is not None else ", which this configuration lacks.")
+            yield f"* needs a prior{self._prior}"
         for outlook in self.outlooks:
             if outlook.likely is not None and outlook.likely[1] > SAME * outlook.likely[0]:
                 low, high = map(number, outlook.likely)
@@ -135,6 +136,13 @@ class MeanReport(MeanComparison):
                     f"end its noise is between {low} and {high} in four of five cases."
                 )
         yield from refusals(self.outlooks)
+
+    @property
+    def _prior(self) -> str:
+        """Where the prior of those who need one comes from."""
+        if self.spec.prior == FEW_USERS:
+            return ", which few users choose: until then nothing is released."
+        return "." if self.spec.prior is not None else ", which this configuration lacks."
 
     def _advice(self, *, private: bool) -> Iterator[str]:
         configured = of_algorithm(self.outlooks, self.spec.algorithm)

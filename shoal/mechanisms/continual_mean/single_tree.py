@@ -3,7 +3,8 @@
 Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
 Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
 Unit         all values of a user in the metric, at most m per group in at most G groups
-Prior        given: its own privacy loss, if any, is charged where it was made
+Prior        given: its own privacy loss, if any, is charged where it was made. If few users choose it,
+             see few_users_prior.py
 Sensitivity  L1: a unit is at most one element of each level 0 .. L, which moves by at most 2 D_l, so sum of 2 D_l times
              h is exact; the noise is made for 2 D_L * (L + 1) * h, as printed; h = bit length of users * (L + 1)
 Noise        discrete Laplace, scale b = 2 D_L * (L + 1) * h * G / epsilon, on every node
@@ -12,14 +13,11 @@ Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 4, equations (4) and (5), with log2 for every log
 """
 
-from functools import cached_property
+from collections.abc import Sequence
 from typing import ClassVar
 
-from shoal.mechanisms.continual_mean import blocks
-from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
+from shoal.mechanisms.continual_mean.given_prior import GivenPrior
 from shoal.mechanisms.counters.binary import BinaryTree
-from shoal.mechanisms.error_bars import Scales
-from shoal.mechanisms.workload import Pattern
 
 
 class SingleTree(GivenPrior):
@@ -27,19 +25,6 @@ class SingleTree(GivenPrior):
 
     name: ClassVar[str] = "single-tree"
 
-    @cached_property
-    def half_widths(self) -> tuple[int, ...]:
-        return tuple(self.half_width(blocks.weight(level), self.projections) for level in range(self.top + 1))
-
-    @cached_property
-    def tree(self) -> BinaryTree:
+    def trees_of(self, widths: Sequence[int]) -> tuple[BinaryTree]:
         elements = self.top + 1
-        return BinaryTree(self.users * elements, 2 * self.half_widths[-1] * elements, self.group_epsilon)
-
-    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        closed = self.closed(pattern, tau)
-        return blocks.samples_in(closed), self.tree.scales(sum(closed))
-
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
-        clips = [self.around(blocks.weight(level), half) for level, half in enumerate(self.half_widths)]
-        return self.clipped(key, group, coordinate, clips, [self.tree])
+        return (BinaryTree(self.users * elements, widths[-1] * elements, self.counters_epsilon),)

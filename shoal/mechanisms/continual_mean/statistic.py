@@ -6,14 +6,16 @@ a delta noise may be Gaussian: then each has an equal part of the rho that epsil
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from shoal.mechanisms import rules
 from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
 from shoal.mechanisms.continual_mean.coordinates import MOST, MOST_WITH_DELTA, Coordinates
+from shoal.mechanisms.continual_mean.few_users_prior import SHARE
 from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full
+from shoal.mechanisms.continual_mean.given_prior import GivenPrior
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.naive import Naive
@@ -23,7 +25,7 @@ from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.privacy.zcdp import largest_rho
-from shoal.mechanisms.spec import FIRST_MEDIAN, PATTERN, Spec
+from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
 from shoal.mechanisms.words import many
@@ -61,12 +63,11 @@ class ContinualMean:
         if spec.algorithm not in MEANS:
             raise ValueError(f"{spec.algorithm} is not for means without a decay; use one of: {', '.join(MEANS)}")
         rules.check_values(spec)
-        rules.refuse_few_users(spec)
-        _check_delta(spec)
         _check_coordinates(spec)
         if spec.privacy_unit.is_event:
             _check_events(spec)
         _check_assumptions(spec)
+        _check_delta(spec)
         _check_tuning(spec)
 
     @classmethod
@@ -89,7 +90,7 @@ class ContinualMean:
     @staticmethod
     def clauses(spec: Spec, loss: str) -> Iterator[str]:
         yield loss
-        if spec.delta:
+        if spec.delta and spec.prior != FEW_USERS:
             yield _used(spec)
         yield PATTERN
         yield from rules.event_limit(spec)
@@ -99,7 +100,9 @@ class ContinualMean:
             share = f", each with {part} / {groups}" if groups > 1 else ""
             whose = f"a {spec.privacy_unit.words()} counts in at most {many(groups, 'group')}"
             yield f"{whose}{share}, with at most {spec.contribution_limit} samples in each"
-        if spec.prior is not None:
+        if spec.prior == FEW_USERS:
+            yield from _few_users_clause(spec)
+        elif spec.prior is not None:
             yield (
                 "its prior is public, and private only if it was made without these values, or charged where it was "
                 "made"
@@ -118,7 +121,7 @@ LAPLACE, GAUSSIAN = "laplace", "gaussian"
 
 def _noise_of(spec: Spec) -> _Noise:
     """The noise of less variance at the last release expected; a function of public keys alone."""
-    if not spec.delta:
+    if not spec.delta or spec.prior == FEW_USERS:
         return _Noise(None, None)
     pure, gaussian = _Noise(LAPLACE, None), _Noise(GAUSSIAN, largest_rho(spec.epsilon, spec.delta))
     variances = [six_digits(_mean_of(spec, 0, noise).late_variance) for noise in (pure, gaussian)]
@@ -133,7 +136,11 @@ def _used(spec: Spec) -> str:
 
 
 def _check_delta(spec: Spec) -> None:
-    if spec.delta and spec.algorithm not in WITH_DELTA:
+    """Refuse a delta where nothing has a use for it, and its absence where few users choose a prior."""
+    if spec.prior == FEW_USERS:
+        if not spec.delta:
+            raise ValueError("delta must be above 0: few-users is approximate differential privacy")
+    elif spec.delta and spec.algorithm not in WITH_DELTA:
         raise ValueError(
             f"delta must be 0: {spec.algorithm} divides epsilon over levels and priors, and has no Gaussian noise; "
             f"remove it, or use one of: {', '.join(WITH_DELTA)}"
@@ -142,11 +149,11 @@ def _check_delta(spec: Spec) -> None:
 
 def _check_coordinates(spec: Spec) -> None:
     """Refuse more coordinates than noise allows, which grows with their number; with a delta with its root."""
-    if len(spec.values) > MOST and not spec.delta:
-        raise ValueError(
-            f"value has {len(spec.values)} coordinates, and a mean without a decay {MOST} at most, or "
-            f"{MOST_WITH_DELTA} with a delta; use several metrics"
-        )
+    may_be_gaussian = spec.prior is None
+    if len(spec.values) > MOST and not (spec.delta and may_be_gaussian):
+        more = f", or {MOST_WITH_DELTA} with a delta" if may_be_gaussian else ""
+        given = f"value has {len(spec.values)} coordinates"
+        raise ValueError(f"{given}, and a mean without a decay {MOST} at most{more}; use several metrics")
 
 
 def _check_events(spec: Spec) -> None:
@@ -173,6 +180,15 @@ def _check_assumptions(spec: Spec) -> None:
         raise ValueError(f"sigma is for algorithms on blocks; {spec.algorithm} needs a range of the values")
 
 
+def _few_users_clause(spec: Spec) -> Iterator[str]:
+    """How its prior is chosen, and what that takes of epsilon and delta."""
+    few = cast(GivenPrior, _mean_of(spec, 0, _noise_of(spec))).few
+    yield (
+        f"its prior is chosen privately, once in each group, with {SHARE} of epsilon and all of delta, by the first "
+        f"{few.users:,} users with {many(few.samples, 'sample')}; nothing is released before"
+    )
+
+
 def _check_tuning(spec: Spec) -> None:
     if spec.algorithm != "sharp" and spec.users is None:
         raise ValueError(f"users is missing: the trees of {spec.algorithm} are made for so many; add it")
@@ -189,6 +205,8 @@ def _mean_of(spec: Spec, coordinate: int, noise: _Noise) -> MeanParameters:
         given["sensitivity"] = AS_PRINTED
     if spec.algorithm == "sharp":
         given |= {"horizon": spec.expected_releases, "each": not isinstance(spec.every, int)}
+    if spec.prior == FEW_USERS:
+        given |= {"delta": spec.delta / len(spec.values)}
     assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return ALGORITHMS[spec.algorithm](
         grid=Grid(low, high, spec.grid),

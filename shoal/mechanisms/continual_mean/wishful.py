@@ -3,7 +3,8 @@
 Guarantee    pure epsilon-DP for all releases of all groups together; the time and order of samples may react to them
 Relation     values: two streams differ in the values of one unit; who contributes when, and in which group, is public
 Unit         all values of a user in the metric, at most m per group in at most G groups
-Prior        given: its own privacy loss, if any, is charged where it was made
+Prior        given: its own privacy loss, if any, is charged where it was made. If few users choose it,
+             see few_users_prior.py
 Sensitivity  L1, exact: 2 D * h over the nodes of a group; a unit is one element; h = bit length of users
 Noise        discrete Laplace, scale b = 2 D * h * G / epsilon, on every node; a function of key, group and node
 Variance     after t units with m samples, in squared grid steps: nodes(t) * 2p / (1 - p)**2 / (m t)**2, p = exp(-1 / b)
@@ -13,13 +14,12 @@ Proof        docs/proofs/continual-mean.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 3, equations (2) and (3), appendix B
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPrior
+from shoal.mechanisms.continual_mean.given_prior import GivenPrior
 from shoal.mechanisms.counters.binary import BinaryTree
-from shoal.mechanisms.error_bars import Scales
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, over_cap
 from shoal.mechanisms.workload import Pattern
 
@@ -29,21 +29,22 @@ class Wishful(GivenPrior):
 
     name: ClassVar[str] = "wishful"
 
-    @cached_property
-    def tree(self) -> BinaryTree:
-        width = 2 * self.half_width(self.max_contributions, projections=1)
-        return BinaryTree(self.users, width, self.group_epsilon)
+    @property
+    def weights(self) -> tuple[int, ...]:
+        return (self.max_contributions,)
+
+    @property
+    def projections(self) -> int:
+        return 1
+
+    def trees_of(self, widths: Sequence[int]) -> tuple[BinaryTree]:
+        return (BinaryTree(self.users, widths[0], self.counters_epsilon),)
 
     def bounder(self) -> "WholeBounder":
         return WholeBounder(self.max_contributions)
 
-    def counted(self, pattern: Pattern, tau: float) -> tuple[int, Scales]:
-        units = pattern.reached(self.max_contributions, tau)
-        return units * self.max_contributions, self.tree.scales(units)
-
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> ClippedReleaser:
-        clip = self.around(self.max_contributions, self.tree.width // 2)
-        return self.clipped(key, group, coordinate, [clip], [self.tree])
+    def closed(self, pattern: Pattern, tau: float) -> list[int]:
+        return [pattern.reached(self.max_contributions, tau)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,9 @@ def check(spec: Spec) -> None:
         raise ValueError(f"{spec.algorithm} is not for what has a step; use one of: {', '.join(ALGORITHMS)}")
     _check_decay(spec, spec.step)
     rules.check_values(spec)
-    rules.refuse_few_users(spec)
+    rules.refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
     if spec.algorithm != "sharp":
         rules.refuse_delta(spec)
-    rules.refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
     if len(spec.values) > 1:
         raise ValueError("several values are for means without a decay; use a metric for each")
     rules.check_horizon(spec)

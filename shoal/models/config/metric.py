@@ -99,8 +99,8 @@ class MetricSection(Section):
     relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
     prior: Prior = Field(
         None,
-        description="centre of clipping, in the range; must itself be private: a constant or a charged release; for a "
-        "slot-mean: few-users, if no useful range is known",
+        description="centre of clipping, in the range; must itself be private: a constant or a charged release; or "
+        "few-users, if no useful range is known: it is chosen privately",
     )
     sigma: PositiveNumbers = Field(
         None,
@@ -315,7 +315,8 @@ class MetricSection(Section):
 
     @property
     def priors(self) -> tuple[Fraction | None, ...]:
-        return self._of_each("prior")
+        """The number of each coordinate; None where there is none, or few users choose it."""
+        return (None,) * len(self.values) if self.prior == FEW_USERS else self._of_each("prior")
 
     @property
     def sigmas(self) -> tuple[Fraction | None, ...]:

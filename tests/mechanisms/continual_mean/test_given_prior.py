@@ -13,7 +13,6 @@ from shoal.mechanisms.continual_mean.given_prior import ClippedReleaser, GivenPr
 from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.single_tree import SingleTree
 from shoal.mechanisms.continual_mean.wishful import Wishful
-from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, lowest, mean
@@ -52,38 +51,34 @@ def test_constants_are_those_of_the_paper(n: int, m: int, sigma: Fraction | None
 
     single, multi, wishful = (over_unit(cls, n, m, sigma=sigma) for cls in (SingleTree, MultiTree, Wishful))
     # (2) and (3)
-    assert 0 <= wishful.tree.width / 2 / STEPS - half_width(m, 1) < 2e-6
-    assert wishful.tree.scale == wishful.tree.width * n.bit_length() / Fraction(2)
+    (tree,) = wishful.trees
+    assert 0 <= tree.width / 2 / STEPS - half_width(m, 1) < 2e-6
+    assert tree.scale == tree.width * n.bit_length() / Fraction(2)
     # (4) for Algorithms 4 and 5
     weights = [1, *(2 ** (level - 1) for level in range(1, top + 1))]
-    assert [level.half_width for level in multi.levels] == list(single.half_widths)
+    assert multi.half_widths == single.half_widths
     for weight, half in zip(weights, single.half_widths, strict=True):
         assert 0 <= half / STEPS - half_width(weight, blocks) < 2e-6
     # (5)
     depth = (n * (1 + top)).bit_length()
-    assert single.tree.scale == 2 * single.half_widths[-1] * (1 + top) * depth / Fraction(2)
+    assert single.trees[0].scale == 2 * single.half_widths[-1] * (1 + top) * depth / Fraction(2)
     # (7)
-    for level in multi.levels:
-        assert level.tree.scale == 2 * level.half_width * n.bit_length() * (top + 1) / Fraction(2)
+    for tree, half in zip(multi.trees, multi.half_widths, strict=True):
+        assert tree.scale == 2 * half * n.bit_length() * (top + 1) / Fraction(2)
 
 
 def test_deviations_of_a_sigma_of_half_the_range_are_those_of_the_range() -> None:
     """Hoeffding's lemma: one formula for both, but for the half step that rounding may add, and one more level."""
     bounded, unbounded = over_unit(MultiTree, 100, 64), over_unit(MultiTree, 100, 64, sigma=Fraction(1, 2))
-    for one, other in zip(bounded.levels, unbounded.levels, strict=True):
-        assert 1 < other.half_width / one.half_width < 1.02
-
-
-def trees(parameters: Any) -> list[BinaryTree]:
-    """Of the counters, in their order."""
-    return [level.tree for level in parameters.levels] if isinstance(parameters, MultiTree) else [parameters.tree]
+    for one, other in zip(bounded.half_widths, unbounded.half_widths, strict=True):
+        assert 1 < other / one < 1.02
 
 
 def elements(parameters: GivenPrior, samples: list[Sample]) -> list[list[int]]:
     """What enters each counter."""
     releaser = parameters.releaser(KEY, b"")
     assert isinstance(releaser, ClippedReleaser)
-    entered: list[list[int]] = [[] for _ in trees(parameters)]
+    entered: list[list[int]] = [[] for _ in parameters.trees]
     for contribution in contributions(parameters, samples):
         counts, sums = releaser._counts[:], releaser._sums[:]
         assert releaser.add(contribution) == ()
@@ -95,7 +90,7 @@ def elements(parameters: GivenPrior, samples: list[Sample]) -> list[list[int]]:
 def loss(parameters: GivenPrior, one: list[list[int]], other: list[list[int]]) -> Fraction:
     """The sum over all nodes of all trees of |change of the node's sum| / scale, each node by its definition."""
     total = Fraction(0)
-    for tree, first, second in zip(trees(parameters), one, other, strict=True):
+    for tree, first, second in zip(parameters.trees, one, other, strict=True):
         nodes: dict[tuple[int, int], int] = defaultdict(int)
         for place, (a, b) in enumerate(zip(first, second, strict=True)):
             epoch, node = place // tree.size, place % tree.size + 1
@@ -148,7 +143,7 @@ def test_no_neighbours_differ_by_more_than_epsilon(
 def test_without_the_projection_neighbours_would_differ_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brute force above sees it."""
     monkeypatch.setattr(GivenPrior, "half_width", lambda _, weight, projections: weight + 1)
-    monkeypatch.setattr(GivenPrior, "around", lambda _, weight, half_width: (-(10**9), 10**9))
+    monkeypatch.setattr(GivenPrior, "interval", lambda _, weight, position, half_width: (-(10**9), 10**9))
     for cls in ALL:
         parameters = mean(cls, m=4, users=2, steps=8)
         assert isinstance(parameters, GivenPrior)
@@ -166,7 +161,7 @@ def test_a_block_is_projected_on_both_sides_of_the_prior(cls: Given, prior: Frac
     assert isinstance(releaser, ClippedReleaser)
     # given a block of 4 samples (wishful), or of level 2
     level, weight = (0, 4) if cls is Wishful else (2, 2)
-    half = trees(parameters)[-1].width // (2 if cls is not SingleTree else 6)
+    half = parameters.trees[-1].width // (2 if cls is not SingleTree else 6)
     middle = math.floor(weight * (parameters.margin + (prior + 1) * 250))
     for total, clipped in [(-(10**9), middle - half), (10**9, middle + half), (middle + 1, middle + 1)]:
         before = sum(releaser._sums)
@@ -195,7 +190,7 @@ def test_the_shares_sum_to_epsilon(m: int, groups: int) -> None:
     for cls in ALL:
         parameters = mean(cls, m=m, groups=groups, epsilon=epsilon)
         assert isinstance(parameters, GivenPrior)
-        assert sum(groups * tree.epsilon for tree in trees(parameters)) == epsilon
+        assert sum(groups * tree.epsilon for tree in parameters.trees) == epsilon
     single = mean(SingleTree, m=m)
     assert isinstance(single, SingleTree)
     assert single.half_widths == tuple(sorted(single.half_widths))  # so that L + 1 times the last covers them all

@@ -136,7 +136,7 @@ REFUSED = [
     ('every = "1h"', 'every = "1h"\nunit = "device"', "metric \"basket\": unit 'device' does not exist; write user"),
     ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' is not built"),
     ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot is for statistics per slot: slot-mean'),
-    ('every = "1h"', 'every = "1h"\nprior = "few-users"', 'prior must be a number: few-users is for a slot-mean'),
+    ('every = "1h"', 'every = "1h"\nprior = "few-users"', 'prior is not for full; remove it'),
     ('every = "1h"', 'every = "1h"\nunit = "user-slot"', 'metric "basket": unit user-slot is for statistics per slot'),
     ('"customer.id"', '"amount"', "field 'amount' is a value and 'amount' is pattern"),
     ('"customer.id"', '"amount.of"', "field 'amount' is a value and 'amount.of' is pattern"),

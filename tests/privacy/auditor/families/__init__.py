@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from tests.privacy.auditor.families import (
+    few_priors,
     full,
     gaussian,
     listed,
@@ -34,6 +35,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "listed-variances": listed_variances.draw,
     "updates": updates.draw,
     "gaussian": gaussian.draw,
+    "few-priors": few_priors.draw,
 }
 
 
