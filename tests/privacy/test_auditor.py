@@ -23,7 +23,7 @@ from tests.privacy.auditor.unknowns import Law, TooManyUnknowns, Unknowns
 # Seeds that take little time and between them reach what their family is for.
 SEEDS = {
     "sums": (20012, 20013, 20014, 20036),
-    "means": (20023, 20047, 20009, 20028),
+    "means": (20023, 20128, 20009, 20028),
     "sharp": (20030, 20023, 21020, 21053),
     "full": (20001, 20008, 20035, 20007),
     "slots": (20036, 20013, 20014, 20009, 20031),
@@ -32,7 +32,7 @@ SEEDS = {
     "variances": (20000, 20004, 20013, 20029),
     "predicates": (20003, 20005, 20009, 20015),
     "listed": (20000, 20002, 20005, 20011),
-    "listed-variances": (20000, 20004, 20018, 20032),
+    "listed-variances": (20010, 20004, 20018, 20032),
     "updates": (20000, 20001, 20002, 20003),
     "gaussian": (20002, 20020, 20027, 20033),
     "few-priors": (20207, 20178, 20063, 20007),

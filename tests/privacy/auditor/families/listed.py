@@ -24,5 +24,7 @@ def draw(drawn: random.Random) -> Case:
 def _decay(drawn: random.Random) -> tuple[str, dict[str, Any]]:
     if drawn.random() < 0.3:
         return "formula", {"weight": drawn.choice(FORMULAS), "horizon": "8h"}
+    if drawn.random() < 0.2:  # so long that trees are better than a draw per step
+        return "table", {"weights": [1] * drawn.choice([20, 30])}
     weights = sorted((Fraction(drawn.randint(0, 8), 8) for _ in range(drawn.choice([1, 3, 8]))), reverse=True)
     return "table", {"weights": [str(weight) for weight in (Fraction(1), *weights)]}

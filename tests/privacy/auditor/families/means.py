@@ -43,7 +43,10 @@ def draw(drawn: random.Random) -> Case:
     if metric["every"] != "contribution" and (algorithm == "naive" or is_sharp and count == 1) and drawn.random() < 0.3:
         for key in ("max_contributions", "max_groups_per_user"):
             metric.pop(key, None)
-        return Case(f"{algorithm}/event", metric | {"unit": "event"}, events, of_event(events, drawn))
+        is_mine = of_event(events, drawn)
+        if drawn.random() < 0.3:
+            metric["max_events_per_user"] = drawn.choice([1, 3, 100])
+        return Case(f"{algorithm}/event", metric | {"unit": "event"}, events, is_mine)
     return Case(algorithm, metric, events, of_user())
 
 
