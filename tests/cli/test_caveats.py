@@ -54,6 +54,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_delta_of_one_in_so_many_users_or_more_is_warned_of(folder: Path) -> None:
+    for delta, warned in (("0.00357", False), ("0.0036", True)):
+        text = HEAD + FAMILIES["mean"] + f"epsilon = 1\nusers = 280\ndelta = {delta}\n"
+        (folder / "shoal.toml").write_text(text)
+        for command in (["check"], ["plan", "--users", "280"]):
+            said = shoal(*command)
+            assert said.exit_code == 0, said.output
+            wanted = f'metric "delay": delta {delta} is not below one in the 280 users that it expects'
+            assert (wanted in " ".join(said.output.split())) == warned
+
+
 def write(folder: Path, family: str, epsilon: str) -> None:
     text = HEAD + FAMILIES[family] + f"epsilon = {epsilon}\n"
     if family == "coordinates":

@@ -1,4 +1,4 @@
-"""Warns of settings that are allowed and hardly ever meant: a very high epsilon, or noise wider than the range.
+"""Warns of settings that are allowed and hardly ever meant: a very high epsilon, a large delta, too much noise.
 
 Neither is refused. The noise is that of a plan for the metric's number of users; where it names none, for a number that
 few deployments exceed.
@@ -17,12 +17,12 @@ MANY_USERS = 10_000
 
 def caveats(metrics: Iterable[MetricSection]) -> list[str]:
     """Warn about a configuration, before there are any events."""
-    return [text for metric in metrics for text in (*_of_epsilon(metric), *_of_expected_noise(metric))]
+    return [text for metric in metrics for text in (*_of_privacy(metric), *_of_expected_noise(metric))]
 
 
 def of_plan(plan: Plan) -> Iterator[str]:
     """Warn about a metric as it is configured, for its plan's users, and about late events of a file."""
-    yield from _of_epsilon(plan.spec)
+    yield from _of_privacy(plan.spec)
     yield from _of_noise(plan.spec, plan.noise, f"with {plan.users:,} users")
     if plan.late:
         yield (
@@ -31,10 +31,13 @@ def of_plan(plan: Plan) -> Iterator[str]:
         )
 
 
-def _of_epsilon(metric: MetricSection) -> Iterator[str]:
+def _of_privacy(metric: MetricSection) -> Iterator[str]:
     if metric.epsilon > HIGH_EPSILON:
         high = f"epsilon {exact_text(metric.epsilon)} is above {HIGH_EPSILON}"
         yield f'metric "{metric.name}": {high}; this budget protects little: lower it'
+    if metric.users is not None and metric.delta * metric.users >= 1:
+        large = f"delta {exact_text(metric.delta)} is not below one in the {metric.users:,} users that it expects"
+        yield f'metric "{metric.name}": {large}: so large a delta allows to publish all values of one of them; lower it'
 
 
 def _of_noise(metric: MetricSection, noise: Noise, users: str) -> Iterator[str]:

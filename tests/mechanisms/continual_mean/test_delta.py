@@ -288,6 +288,25 @@ class TestSize:
         assert "mechanism" not in fields
 
 
+class TestState:
+    """What survives a crash."""
+
+    @every_case
+    @pytest.mark.parametrize("last", [0, 2, 9])
+    def test_a_restart_changes_nothing(
+        self, m: int, how: str, cap: int, choices: tuple[int, ...], last: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begin_at_once(monkeypatch, how, cap)
+        parameters = mean(Sharp, m=m, users=6, steps=STEPS, rho=Fraction(10**5), noise_kind="gaussian", horizon=3)
+        assert isinstance(parameters, Sharp)
+        samples = stream(m, VALUES[3], ticks=8)  # so that the counter's epochs follow one another
+        whole = run(parameters, samples, choices)
+        cut = run(parameters, samples, choices, restarts=range(last + 1))
+        assert cut[:-1] == whole[:-1]
+        assert cut.releaser.head() == whole.releaser.head()
+        assert {one.details["mechanism"] for one in whole.estimates if one is not None} == {"gaussian"}
+
+
 class TestKeys:
     """What a configuration may say."""
 
