@@ -8,6 +8,7 @@ from shoal.mechanisms.words import many
 # Keys that statistics without slots have no use for.
 SLOT_KEYS = (
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
+    "spread_share",
 )  # fmt: skip
 
 

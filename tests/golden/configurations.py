@@ -294,6 +294,14 @@ TOGETHER = (
     ), QUIET),
 )  # fmt: skip
 
+ALIKE = (
+    Case("a share for centre and spread", (
+        slotted("spread", spread_share="0.3", epsilon=40, slot="7d", max_contributions=6),
+        slotted("groups", spread_share="1/2", epsilon=90, slot="7d", group="g", max_cells=3, contribution_cap=4),
+        slotted("nothing", spread_share="0.05", epsilon=1, group="g"),
+    ), Stream(count=900, pace=300, units=60)),
+)  # fmt: skip
+
 PREDICATES = (
     Case("predicates", (
         stepped("large", "sum", WINDOW, value="x > 50 and not z.w <= 0.5", range=None, group="g"),
@@ -316,5 +324,7 @@ FEW_PRIORS = (
 
 CASES = (
     *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
+    *ALIKE,
+    *ALIKE,
     *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS,
 )  # fmt: skip

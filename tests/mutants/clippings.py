@@ -7,6 +7,8 @@ EXACT = "mechanisms/selection/test_exact_quantile.py::"
 BEST = "mechanisms/slot/means/test_best.py::"
 RELEASED = CLIPPING + "test_a_release_is_the_clipped_mean_with_noise_for_half_of_epsilon"
 MOVED = CLIPPING + "test_a_user_moves_one_array_and_the_clipped_sum_by_the_width"
+DEVIATIONS = "mechanisms/slot/means/test_deviations.py::"
+SHARED = DEVIATIONS + "test_the_shares_sum_to_epsilon_exactly"
 QUARTERS = CLIPPING + "test_quantiles_are_drawn_with_a_quarter_of_epsilon_each"
 
 QUANTILES = (
@@ -147,4 +149,82 @@ CLIPS = (
     ),
 )
 
-MUTANTS = (*QUANTILES, *CLIPS)
+DEVIATING = (
+    Mutant(
+        name="centre with all that is set aside",
+        family="deviations",
+        file="mechanisms/slot/means/deviations_forecast.py",
+        old="return cls(epsilon * share * CENTRE,",
+        new="return cls(epsilon * share,",
+        breach="centre and spread together cost more than is set aside",
+        tests=(SHARED,),
+        quick=True,
+    ),
+    Mutant(
+        name="deviations with all of epsilon",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old="(high - low) / parts.rest,",
+        new="(high - low) / cell.epsilon,",
+        breach="the noise uses up epsilon, and centre and spread come on top",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="noise for one side of a clip",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old="scale, samples = (high - low) / parts.rest,",
+        new="scale, samples = high / parts.rest,",
+        breach="a user moves the sum from the lowest to the highest, and by twice as much",
+        tests=(SHARED,),
+        quick=True,
+    ),
+    Mutant(
+        name="spread at twice its epsilon",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old="found.spread(parts.spread,",
+        new="found.spread(2 * parts.spread,",
+        breach="the spread tells twice what it is charged for",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="centre without noise",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old='return total + draws.laplace("centre", scale)',
+        new="return total",
+        breach="where all deviations are clipped from is the mean itself",
+        tests=(SHARED,),
+        quick=True,
+    ),
+    Mutant(
+        name="interval as wide as somebody lies",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old="most = max(self.kept)\n",
+        new="most = -(-max(map(abs, self.deviations)) // self.full)\n",
+        breach="the width of the interval, which the noise tells, is a value of some user",
+        tests=(DEVIATIONS + "test_a_user_moves_each_cost_by_one_and_the_clipped_sum_by_the_width[counts4-optimal]",),
+    ),
+    Mutant(
+        name="samples beyond the cap of a deviation",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old="sum(user[:count])",
+        new="sum(user)",
+        breach="a user's mean is none: it moves by more than the range",
+        tests=(DEVIATIONS + "test_a_user_moves_the_sum_of_means_by_the_range[counts4-1]",),
+    ),
+    Mutant(
+        name="deviations share the centre's randomness",
+        family="deviations",
+        file="mechanisms/slot/means/deviations.py",
+        old='draws.laplace("deviations", scale)',
+        new='draws.laplace("centre", scale)',
+        breach="two draws hang on one another, and their losses do not add up as stated",
+        tests=(SHARED,),
+    ),
+)
+
+MUTANTS = (*QUANTILES, *CLIPS, *DEVIATING)

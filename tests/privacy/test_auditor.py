@@ -36,6 +36,7 @@ SEEDS = {
     "updates": (20000, 20001, 20002, 20003),
     "gaussian": (20002, 20020, 20027, 20033),
     "few-priors": (20207, 20178, 20063, 20007),
+    "shares": (20002, 20005, 20006, 20011),
 }
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it
@@ -43,6 +44,7 @@ LARGEST = {
     "variances": 0.96,  # a value must move by three quarters of the range, not by all of it
     "predicates": 0.99999,  # to what a linear program is exact where the range is 1
     "listed-variances": 0.93,  # likewise, in few steps
+    "shares": 0.99999,  # to what a linear program is exact for the part of epsilon that its noise has
     "listed": 0.99999,  # to what it is where a sum has a denominator
 }
 

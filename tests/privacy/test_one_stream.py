@@ -269,7 +269,7 @@ SLOTTED = {"statistic": "slot-mean", "slot": "10s", "group": "g"}
 OTHER_SLOTTED = {  # with the others' names, and what only slots have
     "statistic": "slot-mean-variance", "slot": "20s", "cell": {"h3": 8, "lat": "a", "lon": "o"}, "max_cells": 2,
     "max_slots": 3, "across_cells": "split", "contribution_cap": "median", "min_users": 2, "bins": 9,
-    "quantiles": ("0.5",), "algorithm": "baseline",
+    "quantiles": ("0.5",), "algorithm": "baseline", "spread_share": "0.3",
 }  # fmt: skip
 ONE_CHOICE = {"relation"}  # of which nothing else is built
 OF_EVENTS = "max_events_per_user"

@@ -34,6 +34,7 @@ class CellParameters:
     cap: Cap = "optimal"  # m_UB: samples of a user that count
     dropped: int = 0  # samples of the cell that were left out before, of users in too many cells: they bias it
     failure: Fraction = Fraction(1, 1000)  # probability that an accuracy bound does not hold
+    spread_share: Fraction | None = None  # the part of epsilon with which `best` may first find centre and spread
     sigma: Fraction | None = None  # a user's samples are sigma-subgaussian; None: known is the range alone
     bins: int = 64  # of a distribution
     quantiles: tuple[Fraction, ...] = ()  # of a distribution

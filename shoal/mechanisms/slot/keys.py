@@ -53,10 +53,19 @@ def _check_algorithm(spec: Spec) -> None:
         )
     if spec.sigma is not None and not uses_few:
         raise ValueError("sigma of a statistic per slot is for few-users; remove it")
+    if spec.spread_share is not None:
+        _check_share(spec)
     if spec.statistic != "slot-distribution":
         rules.refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
     elif spec.grid < (spec.bins or BINS):
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
+
+
+def _check_share(spec: Spec) -> None:
+    if (spec.statistic, spec.algorithm) != ("slot-mean", "best"):
+        raise ValueError("spread_share is for a slot-mean with algorithm best, which has a choice; remove it")
+    if spec.prior is not None:
+        raise ValueError("spread_share and prior both find where values lie; keep one")
 
 
 def _check_several(spec: Spec) -> None:

@@ -75,6 +75,7 @@ class Slotted(OnGrid):
     max_cells: int = 1  # K
     splits: bool = False  # each cell has 1 / K, and bound lets nobody into more; else users are left out of cells
     cap: Cap = "optimal"
+    spread_share: Fraction | None = None
     prior: bool = False  # few-users finds where to clip
     failure: Fraction = Fraction(1, 1000)
     sigma: Fraction | None = None
@@ -130,6 +131,7 @@ class Slotted(OnGrid):
             max_cells=spec.cell_limit,
             splits=spec.across_cells == "split",
             cap=spec.contribution_cap or "optimal",  # type: ignore[arg-type]  # likewise
+            spread_share=spec.spread_share,
             prior=spec.prior == FEW_USERS,
             failure=keys.failure(spec),
             sigma=spec.sigmas[0],
@@ -182,7 +184,8 @@ class Slotted(OnGrid):
         return CellParameters(
             grid=self.grid, epsilon=self.slot_epsilon, delta=self.delta / self.max_slots,
             cap=self.max_contributions * self.max_slots if takes_all else self.cap,
-            failure=self.failure, sigma=self.sigma, bins=self.bins, quantiles=self.quantiles, clamps=self.clamps,
+            spread_share=self.spread_share, failure=self.failure, sigma=self.sigma, bins=self.bins,
+            quantiles=self.quantiles, clamps=self.clamps,
             axes=self.axes, coverage=self.coverage,
         )  # fmt: skip
 

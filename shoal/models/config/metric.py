@@ -154,6 +154,11 @@ class MetricSection(Section):
     contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | Cap | None = Field(
         None, description="how many samples of a unit count in a cell: a number, median or optimal (the default)"
     )
+    spread_share: Exact | None = Field(
+        None,
+        description="0.001 to 0.9, for best of a slot-mean: the part of epsilon, at most, with which it first finds "
+        "where users' means lie and how far apart, if a cell's counts say that it pays; none: it goes by counts alone",
+    )
     min_users: int | None = Field(
         None, ge=1, le=2**40, description="cells with fewer users are withheld: a courtesy, not a guarantee; none: 1"
     )
@@ -188,6 +193,13 @@ class MetricSection(Section):
     def _inside(cls, value: tuple[Fraction, ...] | None) -> tuple[Fraction, ...] | None:
         if value is not None and not all(0 < quantile < 1 for quantile in value):
             raise ValueError("must be between 0 and 1")
+        return value
+
+    @field_validator("spread_share")
+    @classmethod
+    def _is_part(cls, value: Fraction | None) -> Fraction | None:
+        if value is not None and not Fraction(1, 1000) <= value <= Fraction(9, 10):
+            raise ValueError("must be between 0.001 and 0.9")
         return value
 
     @field_validator("epsilon")

@@ -3,6 +3,7 @@
 candidates      of the exponential mechanism: the most that the logarithm of a candidate's probability differs
 point of balls  of "few users": epsilon where the numbers differ, and delta, which is checked by summing the law up
 sums of a tree  of a distribution, noised: the distance of the exact sums over their scales
+sum of a centre of what deviations are from, noised: likewise
 last release    of sharp, which octaves are clipped around: free, as it is a release that was charged
 """
 
@@ -21,7 +22,7 @@ from unittest.mock import patch
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
 from shoal.mechanisms.selection import exact_quantile, exponential, few_users_point, median
 from shoal.mechanisms.slot import distribution
-from shoal.mechanisms.slot.means import few_users_ball, quantile
+from shoal.mechanisms.slot.means import deviations, few_users_ball, quantile
 
 NONE_IN = 10  # one in so many points is none
 
@@ -178,6 +179,10 @@ class Choices:
         def noised(tree: Any, bins: Sequence[int], scales: Sequence[Fraction], draws: Any) -> list[list[int]]:
             return self.sums(scales, [list(map(int, level)) for level in tree.sums(bins)], int(sum(bins)))
 
+        def noised_sum(total: int, scale: Fraction, draws: Any) -> int:
+            ((noisy,),) = self.sums([scale], [[total]], int(20 * scale))
+            return noisy
+
         last_release = SharpReleaser._last_release
 
         def forced_release(releaser: SharpReleaser) -> Fraction:
@@ -191,6 +196,7 @@ class Choices:
             patch.object(few_users_point.PointChoice, "choose", point),
             patch.object(few_users_ball.BallChoice, "choose", point_of_values),
             patch.object(distribution, "noised_sums", noised),
+            patch.object(deviations, "noised_sum", noised_sum),
             patch.object(SharpReleaser, "_last_release", forced_release),
         ):
             yield

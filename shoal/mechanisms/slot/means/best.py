@@ -1,11 +1,11 @@
 """Best: of all mechanisms for a mean the one whose error is likely to be least, by public counts.
 
     candidates   baseline; array-averaging, levy, fixed-quantile and epsilon-quantile, each with the cap that is given
-                 as a number, or with "optimal" and with "median"
+                 as a number, or with "optimal" and with "median"; deviations, if a share of epsilon is set aside
 
 Guarantee    pure epsilon-DP: that of the mechanism chosen, which gets all of epsilon
 Relation     values: two cells differ in the values of one user; how many samples each user has is public
-Choice       a function of the counts, epsilon and sigma alone, so it costs nothing: the least likely error
+Choice       a function of the counts, epsilon, its shares and sigma alone, so it costs nothing: the least likely error
              (error_forecast.py); of several the first, after rounding to 9 digits, so that machines agree
 Proof        docs/proofs/clipping.md
 """
@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release, Users
-from shoal.mechanisms.slot.means import clipping, error_forecast, levy, quantile
+from shoal.mechanisms.slot.means import clipping, deviations, error_forecast, levy, quantile
 from shoal.mechanisms.slot.means.clipping import Arrays
 from shoal.mechanisms.slot.means.error_forecast import outlook
 from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING, BASELINE
@@ -59,6 +59,8 @@ def candidates(counts: Counts, cell: CellParameters) -> Iterator[Candidate]:
         errors = clipped(clipping.cap(counts, capped))
         for (name, release_it), error in zip(CLIPPING, errors, strict=True):
             yield Candidate(name, cap, error, release_it)
+    if cell.spread_share is not None:
+        yield Candidate("deviations", cell.cap, deviations.likely_error(counts, cell), deviations.release)
 
 
 def chosen(counts: Counts, cell: CellParameters) -> Candidate:

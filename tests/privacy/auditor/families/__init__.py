@@ -13,6 +13,7 @@ from tests.privacy.auditor.families import (
     planes,
     predicates,
     restarts,
+    shares,
     sharp,
     slots,
     sums,
@@ -36,6 +37,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "updates": updates.draw,
     "gaussian": gaussian.draw,
     "few-priors": few_priors.draw,
+    "shares": shares.draw,
 }
 
 
