@@ -43,6 +43,7 @@ HALF = 'decay = { kind = "exponential", half_life = "6h" }\n'
 ALPHA = 'decay = { kind = "exponential", alpha = 0.9 }\n'
 POLYNOMIAL = 'decay = { kind = "polynomial", exponent = 1.5 }\n'
 ALL = 'decay = { kind = "all-windows" }\n'
+FORWARD = 'decay = { kind = "forward", exponent = 2 }\n'
 TABLE = 'decay = { kind = "table", weights = [1, 0.75, "1/3", 0.1] }\n'
 FORMULA = 'decay = { kind = "formula", weight = "1/(1+i)^4", horizon = "6h" }\n'
 PATENT, MEANS = 'algorithm = "patent"\n', ('"sum"', '"mean"')
@@ -86,13 +87,13 @@ def run(config: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, ALL, TABLE, FORMULA])
+@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, FORWARD, ALL, TABLE, FORMULA])
 @pytest.mark.parametrize("algorithm", ["", PATENT])
 @pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
 def test_the_noise_foretold_is_that_of_every_release(
     tmp_path: Path, decay: str, algorithm: str, statistic: str
 ) -> None:
-    if algorithm and not decay:
+    if algorithm and decay in ("", FORWARD):
         return  # the patent has none
     # given a workload that is stated, and a file that is like it
     config = said(tmp_path, (decay or 'decay = { kind = "none" }\n') + algorithm, ('"sum"', f'"{statistic}"'))
@@ -123,6 +124,7 @@ def test_the_noise_foretold_is_that_of_every_release(
         (WINDOW.replace("8h", "24h") + 'delta = "1e-6"\n', ()),
         (HALF, (MEANS,)),
         (POLYNOMIAL, ()),
+        (FORWARD, ()),
         (TABLE, ()),
         pytest.param(WINDOW.replace("8h", "24h"), (), marks=pytest.mark.long),
         pytest.param(ALL + PATENT, (), marks=pytest.mark.long),
@@ -297,6 +299,7 @@ def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
         (WINDOW, (("max_contributions = 4", "max_contributions = 1"),), "8 releases within ± 10 "),
         (TABLE, (), "8 releases within ± 35 "),
         (FORMULA + PATENT, (), "8 releases within ± 21.2 "),
+        (FORWARD, (), "8 releases within ± 25 "),  # of two steps 1 and 1 / 4 at the second, more later
         # at most 2 units are in a step, and 64 samples in a window
         (WINDOW, (MEANS,), "8 releases within ± 0.625 "),
         ("delta = 1e-6\n" + WINDOW, (), None),

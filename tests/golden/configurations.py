@@ -140,6 +140,13 @@ SUMS = (
         stepped("trees", "sum", {"kind": "polynomial", "exponent": "0.5"}),
         stepped("count", "count", {"kind": "polynomial", "exponent": "0.5"}),
     )),
+    Case("forward decay", (
+        stepped("sum", "sum", {"kind": "forward", "exponent": 2}, group="g"),
+        stepped("mean", "mean", {"kind": "forward", "exponent": "0.5"}, horizon="100d"),
+        stepped("per-step", "sum", {"kind": "forward", "exponent": 8}, horizon="5d", simultaneous=30),
+        stepped("count", "count", {"kind": "forward", "exponent": "1.5"}),
+        stepped("variance", "variance", {"kind": "forward", "exponent": 1}, epsilon=9),
+    ), QUIET),
     Case("all windows", (
         stepped("sum", "sum", {"kind": "all-windows"}),
         stepped("mean", "mean", {"kind": "all-windows"}, horizon="10d", group="g"),

@@ -5,16 +5,21 @@ by step; and a method that is private, the Laplace mechanism, stays above the bo
 """
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from itertools import combinations
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.lower_bounds import decayed, mean
+from shoal.mechanisms.lower_bounds import Limit, decayed, mean
+from shoal.mechanisms.stepped.forecast import least_weights
+from shoal.mechanisms.sums.decays import Forward
 from tests.support.effort import examples
 
 Stream = list[list[int]]  # the values of the units that come in each step
+Weigh = Callable[[int, int], float]  # of a step, at a step
 EPSILONS = st.floats(0.05, 8)
 
 
@@ -34,8 +39,25 @@ def packing(changed: int, releases: int, together: int, steps: int) -> tuple[lis
     return streams, ends
 
 
-def decayed_sum(stream: Stream, weights: list[float], t: int) -> float:
-    return sum(weights[t - step] * sum(stream[step]) for step in range(t + 1))
+def decayed_sum(stream: Stream, weigh: Weigh, t: int) -> float:
+    return sum(weigh(step, t) * sum(stream[step]) for step in range(t + 1))
+
+
+def is_proven(limit: Limit, weigh: Weigh, epsilon: float, units: int, steps: int) -> bool:
+    """Whether streams that are made for some number of changes prove that no error below the limit is possible."""
+    together, proves = max(1, units // steps), []
+    for changed in range(1, units // limit.releases + 1):
+        if math.ceil(changed / together) * limit.releases > steps:
+            continue
+        streams, ends = packing(changed, limit.releases, together, steps)
+        away = [sum(map(sum, stream)) for stream in streams[1:]]
+        gap = min(
+            max(abs(decayed_sum(one, weigh, t) - decayed_sum(other, weigh, t)) for t in ends)
+            for one, other in combinations(streams, 2)
+        )
+        impossible = limit.releases * math.exp(-epsilon * max(away)) * 2 / 3 > 1 / 3
+        proves.append(impossible and gap >= 2 * limit.error * (1 - 1e-9))
+    return any(proves)
 
 
 @examples(100)
@@ -54,21 +76,21 @@ def test_streams_that_no_private_method_tells_apart_prove_the_limit(
     limit = decayed(lambda ages: sum(weights[:ages]), epsilon=epsilon, units=units, steps=steps)
     assume(limit is not None)
     assert limit is not None
-    # when streams are made for some number of changes
-    together, proves = max(1, units // steps), []
-    for changed in range(1, units // limit.releases + 1):
-        if math.ceil(changed / together) * limit.releases > steps:
-            continue
-        streams, ends = packing(changed, limit.releases, together, steps)
-        away = [sum(map(sum, stream)) for stream in streams[1:]]
-        gap = min(
-            max(abs(decayed_sum(one, weights, t) - decayed_sum(other, weights, t)) for t in ends)
-            for one, other in combinations(streams, 2)
-        )
-        impossible = limit.releases * math.exp(-epsilon * max(away)) * 2 / 3 > 1 / 3
-        proves.append(impossible and gap >= 2 * limit.error * (1 - 1e-9))
-    # then one of them proves that an error below the limit is impossible
-    assert any(proves)
+    # then streams that are made step by step prove it
+    assert is_proven(limit, lambda step, t: weights[t - step], epsilon, units, steps)
+
+
+@examples(60)
+@given(st.sampled_from(["1/4", "1", "3/2", "16"]), EPSILONS, st.integers(1, 60), st.integers(1, 24))
+def test_of_forward_decay_the_limit_holds_wherever_the_steps_are(
+    exponent: str, epsilon: float, units: int, steps: int
+) -> None:
+    decay = Forward(Fraction(exponent))
+    limit = decayed(least_weights(decay.sharp(1, Fraction(1)), decay), epsilon=epsilon, units=units, steps=steps)
+    assume(limit is not None)
+    assert limit is not None
+    power = float(decay.exponent)
+    assert is_proven(limit, lambda step, t: float(((step + 1) / (t + 1)) ** power), epsilon, units, steps)
 
 
 def test_more_releases_and_a_smaller_epsilon_raise_the_limit_and_too_few_units_prove_nothing() -> None:

@@ -291,6 +291,7 @@ CONFIGS: list[Config] = [
             "max_gap": 2,
             "late": "drop",
         },
+        {"statistic": "sum", "step": "5s", "decay": {"kind": "forward", "exponent": "1.5"}, "max_gap": 2},
         {
             "statistic": "mean",
             "step": "5s",

@@ -37,6 +37,7 @@ SEEDS = {
     "gaussian": (20002, 20020, 20027, 20033),
     "few-priors": (20207, 20178, 20063, 20007),
     "shares": (20002, 20005, 20006, 20011),
+    "forward": (20001, 20006, 20007, 20023),
 }
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it
@@ -46,6 +47,7 @@ LARGEST = {
     "listed-variances": 0.93,  # likewise, in few steps
     "shares": 0.99999,  # to what a linear program is exact for the part of epsilon that its noise has
     "listed": 0.99999,  # to what it is where a sum has a denominator
+    "forward": 0.99999,  # likewise
 }
 
 
@@ -66,6 +68,7 @@ def test_no_configuration_of_a_family_tells_more_than_its_epsilon(family):
         "listed",
         "updates",
         "listed-variances",
+        "forward",
     )
 
 

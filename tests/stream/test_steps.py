@@ -23,6 +23,7 @@ from tests.support.effort import examples
 SURE = "1000000000"  # epsilon: so much that noise hardly is any
 WINDOW = {"kind": "window", "length": "15s"}
 SLOW = {"kind": "exponential", "half_life": "20s"}
+FORWARD = {"kind": "forward", "exponent": 2}
 POLYNOMIAL = {"kind": "polynomial", "exponent": "1.5"}
 ALL = {"kind": "all-windows"}
 DECAYS: list[dict[str, Any]] = [
@@ -32,13 +33,15 @@ DECAYS: list[dict[str, Any]] = [
     SLOW,
     {"kind": "exponential", "alpha": "0.9"},
     POLYNOMIAL,
+    FORWARD,  # which the patent has not
 ]
-WEIGHTS = {  # of a step, by its age, for steps of 5 s
-    "none": lambda age: 1.0,
-    "window": lambda age: float(age < 3),
-    "all-windows": lambda age: 1.0,
-    "exponential": lambda age: 0.5 ** (age / 4),
-    "polynomial": lambda age: (age + 1) ** -1.5,
+WEIGHTS = {  # of a step, by its age and the number of the newest one, for steps of 5 s
+    "none": lambda age, t: 1.0,
+    "window": lambda age, t: float(age < 3),
+    "all-windows": lambda age, t: 1.0,
+    "exponential": lambda age, t: 0.5 ** (age / 4),
+    "polynomial": lambda age, t: (age + 1) ** -1.5,
+    "forward": lambda age, t: (1 - age / t) ** 2,
 }
 
 
@@ -97,7 +100,7 @@ def test_every_step_from_a_groups_first_has_the_decayed_sum_of_what_came(rows, p
         for step, one in zip(range(first, last + 1), mine, strict=True):
             weigh = WEIGHTS[decay["kind"]]
             total, square, n = (
-                math.fsum(weigh(step - s) * held[group, s] for s in range(first, step + 1))
+                math.fsum(weigh(step - s, step - first + 1) * held[group, s] for s in range(first, step + 1))
                 for held in (sums, squares, counts)
             )
             assert one["samples"] == pytest.approx(n, rel=1e-5)
@@ -115,6 +118,8 @@ def test_a_release_says_which_mechanism_made_it():
         (summed({"kind": "none"}), "blue"),
         (summed(WINDOW), "per-step"),
         (summed({"kind": "window", "length": "20480s"}), "hats"),
+        (summed(FORWARD), "blue"),
+        (summed(FORWARD, horizon="50s"), "per-step"),
         (summed(WINDOW, algorithm="patent"), "patent"),
         (summed({"kind": "window", "length": "320s"}, delta="0.01"), "square-root"),
         (summed(WINDOW, statistic="count"), "exact"),
@@ -164,7 +169,7 @@ def test_a_group_rests_after_max_gap_and_wakes_where_it_is():
 
 CONFIGS = [
     *(config(summed(decay)) for decay in DECAYS),
-    *(config(summed(decay, algorithm="patent", group="g", max_groups_per_user=2)) for decay in DECAYS[1:]),
+    *(config(summed(decay, algorithm="patent", group="g", max_groups_per_user=2)) for decay in DECAYS[1:-1]),
     config(
         summed(WINDOW, statistic="mean", lateness="3s"),
         summed(SLOW, statistic="count", step="2s", value=None),

@@ -25,7 +25,8 @@ from shoal.mechanisms.outlook import (
 )
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.stepped import ALGORITHMS
-from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, prospect, weights
+from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
+from shoal.mechanisms.stepped.keys import GROWING, NOT_OF_PATENT
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady
 from shoal.mechanisms.workload import bias
@@ -44,14 +45,14 @@ def candidates(spec: Spec) -> Iterator[Spec]:
         if spec.statistic == "count":
             if name == spec.algorithm:
                 yield spec
-        elif name == "sharp" or (spec.decay_or_none.kind != "none" and (exponent is None or exponent > 1)):
+        elif name == "sharp" or (spec.decay_or_none.kind not in NOT_OF_PATENT and (exponent is None or exponent > 1)):
             pure = {} if name == "sharp" else {"horizon": None, "delta": Fraction(0)}
             yield varied(spec, algorithm=name, **pure)
 
 
 def tuned(spec: Spec, over: int) -> Spec:
     """The metric with a horizon, if its counter grows and sharp lacks one."""
-    grows = spec.decay_or_none.kind in ("none", "all-windows") and spec.statistic != "count"
+    grows = spec.decay_or_none.kind in GROWING and spec.statistic != "count"
     if spec.algorithm != "sharp" or not grows or spec.horizon is not None:
         return spec
     return varied(spec, horizon=over)
@@ -254,14 +255,14 @@ class Comparison:
         each, units = self._counted()
         sums, decay = self.statistic.decayed[0], self.statistic.decay
         limit = lower_bounds.decayed(
-            lambda ages: weights(sums, decay, ages), epsilon=float(spec.epsilon), units=units, steps=work.steps
+            least_weights(sums, decay), epsilon=float(spec.epsilon), units=units, steps=work.steps
         )
         if limit is None:
             return None
         moved = each * float(self.statistic.grid.high - self.statistic.grid.low)
         if spec.statistic == "mean":
             a_step = max(each * math.ceil(units / work.steps), math.ceil(self.source.flow(spec).rates()[0]))
-            moved /= a_step * weights(sums, decay, work.steps)
+            moved /= a_step * weights(sums, decay, work.steps, work.steps)
         return limit._replace(error=limit.error * moved)
 
     def _counted(self) -> tuple[int, int]:

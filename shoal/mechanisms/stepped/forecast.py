@@ -9,7 +9,7 @@ By hand      what a decayed sum would have with one draw of Laplace noise for ea
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -18,8 +18,18 @@ import numpy as np
 from shoal.mechanisms.noise.keyed import MAX_INDEX
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decayed import DecayedSteps
-from shoal.mechanisms.sums.decays import AllWindows, AnyWindow, Exponential, Listed, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import (
+    AllWindows,
+    AnyWindow,
+    Exponential,
+    Forward,
+    Listed,
+    Polynomial,
+    Undecayed,
+    Window,
+)
 from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.patent.polynomial_sum import FlatWindows
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum
@@ -64,15 +74,16 @@ class Flow:
     def samples(self, sums: DecayedSum, decay: object, t: int) -> tuple[float, float]:
         """The decayed numbers of samples at step t: those that count, and all."""
         counts = there = 0.0
-        before = weights(sums, decay, t)
+        before = weights(sums, decay, t, t)
         for share, size in self.pattern.classes:
             rate = self.pattern.users * share * size / self.steps
             there += rate * before
             factor, last = self._counting(size)
             whole = int(min(t, last))
-            counted = before - weights(sums, decay, t - whole)
+            after = weights(sums, decay, t - whole, t)
+            counted = before - after
             if whole < t:  # the step in which the last sample comes
-                counted += (last - whole) * (weights(sums, decay, t - whole) - weights(sums, decay, t - whole - 1))
+                counted += (last - whole) * (after - weights(sums, decay, t - whole - 1, t))
             counts += rate * factor * counted
         return counts, there
 
@@ -149,9 +160,9 @@ class StepProspect:
 
     def long_run(self) -> Expected | None:
         """The mean over all releases long after the beginning, if users stay as many; None if noise grows."""
-        if isinstance(self.statistic.decay, Undecayed | AllWindows):
+        if isinstance(self.statistic.decay, Undecayed | AllWindows | Forward):
             return None
-        weight = weights(self.sums, self.statistic.decay, FOREVER)
+        weight = weights(self.sums, self.statistic.decay, FOREVER, FOREVER)
         counts, there = (rate * weight for rate in self.flow.rates())
         if self.statistic.is_exact:
             return Expected(counts, there, 0.0, 0.0)
@@ -194,18 +205,27 @@ def by_hand(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
             sums = DecayedSteps(Exponentials.polynomial(exponent, horizon), steps)
         case Listed(weights):
             sums = TableSum(weights, steps)
+        case Forward():
+            sums = ForwardSum(statistic.decay.powers, steps)
         case _:
             sums = WindowSum(MAX_INDEX, steps)
     return StepProspect(statistic, sums, flow)
 
 
-def weights(sums: DecayedSum, decay: object, ages: int) -> float:
-    """The weight of the youngest `ages` steps together.
+def least_weights(sums: DecayedSum, decay: object) -> Callable[[int], float]:
+    """The least weight that the youngest steps have together at any step: of forward decay they gain with time."""
+    return lambda ages: weights(sums, decay, ages, ages)
+
+
+def weights(sums: DecayedSum, decay: object, ages: int, t: int) -> float:
+    """The weight at step t of the youngest `ages` steps together.
 
     >>> from fractions import Fraction
-    >>> round(weights(Exponential(Fraction(1, 2)).sharp(1, Fraction(1)), Exponential(Fraction(1, 2)), 3), 9)
+    >>> round(weights(Exponential(Fraction(1, 2)).sharp(1, Fraction(1)), Exponential(Fraction(1, 2)), 3, 9), 9)
     1.75
     """
+    if isinstance(decay, Forward):
+        return decay.powers.total(t, ages)
     if isinstance(decay, Window):
         return float(min(ages, decay.length))
     if isinstance(decay, Exponential):

@@ -12,6 +12,8 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.words import many
 
 LISTED = ("table", "formula")  # decays whose weights are in a list
+GROWING = ("none", "all-windows", "forward")  # decays under which noise grows with time, so that a horizon helps
+NOT_OF_PATENT = {"none": "without a decay", "forward": "for forward decay"}
 
 
 def check(spec: Spec) -> None:
@@ -37,8 +39,8 @@ def check(spec: Spec) -> None:
 
 def _check_decay(spec: Spec, step: int) -> None:
     decay = spec.decay_or_none
-    if spec.algorithm == "patent" and decay.kind == "none":
-        raise ValueError("the patent has no mechanism without a decay; use sharp")
+    if spec.algorithm == "patent" and decay.kind in NOT_OF_PATENT:
+        raise ValueError(f"the patent has no mechanism {NOT_OF_PATENT[decay.kind]}; use sharp")
     if spec.algorithm == "patent" and decay.exponent is not None and decay.exponent <= 1:
         raise ValueError("the patent's bound needs an exponent above 1; use sharp, or a larger exponent")
     for key, length in (("length", decay.length), ("horizon", decay.horizon)):
@@ -47,7 +49,7 @@ def _check_decay(spec: Spec, step: int) -> None:
     for key in ("error", "zeta") if spec.algorithm != "patent" else ():
         if getattr(decay, key) is not None:
             raise ValueError(f"decay {key} is for algorithm patent; remove it")
-    if decay.kind in LISTED:
+    if decay.kind in (*LISTED, "forward"):
         decay_of(spec)  # whatever it refuses, it refuses now
 
 
@@ -69,6 +71,8 @@ def decay_of(spec: Spec) -> decays.Decay:
         case "polynomial":
             horizon = decays.HORIZON if decay.horizon is None else decay.horizon // step
             return decays.Polynomial(decay.exponent or Fraction(1), horizon, error)
+        case "forward":
+            return decays.Forward(decay.exponent or Fraction(1), spec.expected_releases)
         case "table":
             return decays.Listed(_of_decay(lambda: Weights.of(decay.weights or ())), error)
         case "formula":

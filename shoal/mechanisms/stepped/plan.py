@@ -128,7 +128,9 @@ class Report(Comparison):
         if self.by_hand is None:
             yield "A count is exact and costs no epsilon: who contributes when is public under relation values."
         else:
-            decayed = ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial", *LISTED) else ""
+            decayed = (
+                ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial", "forward", *LISTED) else ""
+            )
             yield (
                 f"Noise is {self.statistic.noise_words(spec.values[0])}; the last release is a {spec.statistic} of "
                 f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within{self._together()}. Error: its "
@@ -391,6 +393,7 @@ def _forgetting(spec: Spec) -> str:
         "all-windows": "over any last steps",
         "exponential": f"with a half-life of {_length(spec)}" if decay.half_life else f"with {_length(spec)}",
         "polynomial": f"with weights (age + 1)^-{float(decay.exponent or 0):g}",
+        "forward": f"with weights (step / newest step)^{float(decay.exponent or 0):g}",
         "table": f"with {len(decay.weights or ())} weights",
         "formula": f"with weights {decay.weight}, i being the age",
     }[str(decay.kind)]

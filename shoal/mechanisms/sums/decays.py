@@ -13,6 +13,7 @@ AllWindows      1 for a < any length, told afterwards  AllWindowSum             
 Exponential     alpha**a                               ExponentialSum                 per-step, BLUE trees, hats
 Polynomial      (a + 1)**-exponent                     PolynomialSum                  per-step, BLUE trees
 Listed          weights[a]                             TableWindows                   per-step, BLUE trees
+Forward         ((t - a) / t)**exponent at step t      none                           per-step, growing BLUE trees
 =============== ====================================== ============================== ==================================
 """
 
@@ -25,12 +26,14 @@ from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.sums import gaussian_window
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.exponentials import Exponentials, half_life_alpha
+from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
 from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
+from shoal.mechanisms.sums.powers import Powers
 from shoal.mechanisms.sums.running import Last, Part, RunningSum, every_step
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.mechanisms.sums.table import TableSum
@@ -44,7 +47,7 @@ ZETA = Fraction(5, 4)  # the power of a node's height with which the patent's no
 
 
 class Decay(Protocol):
-    """A rule by which the weight of a step falls with its age."""
+    """A rule by which the weight of a step falls as time goes on."""
 
     def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
         """The sum by the mechanism of Bolot et al."""
@@ -183,3 +186,29 @@ class Listed:
 
     def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> TableSum:
         return TableSum.best(self.weights, width=width, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Step i weighs (i / t)**exponent at step t: the newest 1, and the ratio of any two never changes.
+
+    >>> Forward(Fraction(2)).sharp(1, Fraction(1)).mechanism, Forward(Fraction(8), 20).sharp(1, Fraction(1)).mechanism
+    ('blue', 'per-step')
+    """
+
+    exponent: Fraction
+    horizon: int | None = None  # steps expected; tunes accuracy alone
+
+    def __post_init__(self) -> None:
+        _ = self.powers  # what it refuses, it refuses now
+
+    @property
+    def powers(self) -> Powers:
+        return Powers(self.exponent)
+
+    def patent(self, width: int, epsilon: Fraction) -> DecayedSum:
+        """Always raises ValueError: Bolot et al. have no such mechanism."""
+        raise ValueError("the patent has no mechanism for forward decay: use the sharp one")
+
+    def sharp(self, width: int, epsilon: Fraction, delta: Fraction = ZERO) -> ForwardSum:
+        return ForwardSum.best(self.powers, width=width, epsilon=epsilon, horizon=self.horizon)

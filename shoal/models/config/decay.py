@@ -6,6 +6,7 @@
 { kind = "all-windows" }                       any last steps; `shoal window` answers afterwards
 { kind = "exponential", half_life = "1d" }     half as much a day later; or `alpha`, what is left after a step
 { kind = "polynomial", exponent = 1.5 }        (age in steps + 1) ** -1.5
+{ kind = "forward", exponent = 2 }             (a step's number / the newest step's) ** 2
 { kind = "table", weights = [1, 0.5, 0.2] }    what a step of age 0, 1, 2 weighs; older ones weigh nothing
 { kind = "formula", weight = "1/(1+i)^1.5", horizon = "30d" }    what a step of age i weighs, up to the horizon
 """
@@ -18,7 +19,8 @@ from pydantic import Field, field_validator, model_validator
 from shoal.models.config.section import Duration, Exact, Section
 
 NEEDS = {"none": (), "window": ("length", "updates"), "all-windows": (), "exponential": ("half_life", "alpha"),
-         "polynomial": ("exponent",), "table": ("weights",), "formula": ("weight", "horizon")}  # fmt: skip
+         "polynomial": ("exponent",), "forward": ("exponent",), "table": ("weights",),
+         "formula": ("weight", "horizon")}  # fmt: skip
 LEAST_ERROR = Fraction(1, 100)  # the number of windows grows with its inverse
 TAKES = {"all-windows": ("zeta",), "polynomial": ("horizon", "error"), "table": ("error",), "formula": ("error",)}
 
@@ -26,7 +28,7 @@ TAKES = {"all-windows": ("zeta",), "polynomial": ("horizon", "error"), "table": 
 class DecaySection(Section):
     """`decay = { kind = ... }` of a metric."""
 
-    kind: Literal["none", "window", "all-windows", "exponential", "polynomial", "table", "formula"] = Field(
+    kind: Literal["none", "window", "all-windows", "exponential", "polynomial", "forward", "table", "formula"] = Field(
         ..., description="how sums forget"
     )
     length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of step")
@@ -35,7 +37,12 @@ class DecaySection(Section):
     )
     half_life: Duration | None = Field(None, gt=0, description="exponential: after this time a step counts half")
     alpha: Exact | None = Field(None, gt=0, lt=1, description="exponential: the weight of a step one step later")
-    exponent: Exact | None = Field(None, gt=0, description="polynomial: a step of age a weighs (a + 1) ** -exponent")
+    exponent: Exact | None = Field(
+        None,
+        gt=0,
+        description="polynomial: a step of age a weighs (a + 1) ** -exponent; forward: step i weighs "
+        "(i / t) ** exponent at step t",
+    )
     weights: tuple[Exact, ...] | None = Field(
         None, description="table: what a step of age 0, 1, 2, ... weighs, from 1 down to 0; older ones weigh nothing"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance, VarianceReleaser, joint_sensitivity
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution, Estimate
-from shoal.mechanisms.sums.decays import Decay, Exponential, Listed, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.weights import Weights
 from tests.mechanisms.stepped.restart_cases import check_restarts
@@ -23,17 +23,19 @@ STEPS = 8
 SURE = Fraction(10**12)
 TABLE = Weights.of([Fraction(2, 3), Fraction(1, 2), Fraction(1, 7)])
 FORMULA = formula_weights("exp(-i)", 8)
-DECAYS: dict[Decay, Any] = {  # the weight of a step, by its age
-    Undecayed(): lambda age: 1.0,
-    Window(3): lambda age: float(age < 3),
-    Window(64): lambda age: float(age < 64),
-    Exponential(Fraction(9, 10)): lambda age: 0.9**age,
-    Polynomial(Fraction(3, 2), 1000): lambda age: (age + 1) ** -1.5,
-    Listed(TABLE): TABLE.weight,
-    Listed(FORMULA): FORMULA.weight,
+DECAYS: dict[Decay, Any] = {  # the weight of step s at step t, both counted from 0
+    Undecayed(): lambda s, t: 1.0,
+    Forward(Fraction(2)): lambda s, t: ((s + 1) / (t + 1)) ** 2,
+    Window(3): lambda s, t: float(t - s < 3),
+    Window(64): lambda s, t: float(t - s < 64),
+    Exponential(Fraction(9, 10)): lambda s, t: 0.9 ** (t - s),
+    Polynomial(Fraction(3, 2), 1000): lambda s, t: (t - s + 1) ** -1.5,
+    Listed(TABLE): lambda s, t: TABLE.weight(t - s),
+    Listed(FORMULA): lambda s, t: FORMULA.weight(t - s),
 }
+NOT_OF_PATENT = Undecayed | Forward
 made = st.tuples(st.sampled_from(list(DECAYS)), st.sampled_from(["sharp", "patent"])).filter(
-    lambda pair: pair[1] == "sharp" or not isinstance(pair[0], Undecayed)
+    lambda pair: pair[1] == "sharp" or not isinstance(pair[0], NOT_OF_PATENT)
 )
 streams = st.lists(st.lists(st.integers(0, STEPS), max_size=4), min_size=1, max_size=12)
 
@@ -64,7 +66,7 @@ class TestVariance:
         releaser, weigh = mechanism.releaser(KEY, b""), DECAYS[decay]
         for t, samples in enumerate(stream):
             released = step(releaser, samples)
-            weighted = [(weigh(t - s), -1 + i / 2) for s in range(t + 1) for i in stream[s]]
+            weighted = [(weigh(s, t), -1 + i / 2) for s in range(t + 1) for i in stream[s]]
             n = sum(weight for weight, _ in weighted)
             # The patent's weights of polynomial and listed decays are right to a fifth, as are its counts.
             exact = not isinstance(decay, Polynomial | Listed) or algorithm == "sharp"
@@ -94,6 +96,8 @@ class TestVariance:
     @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
     @pytest.mark.parametrize("decay", list(DECAYS)[1:], ids=repr)
     def test_both_sums_are_noised_for_all_samples_of_a_unit(self, decay: Decay, algorithm: str) -> None:
+        if algorithm == "patent" and isinstance(decay, NOT_OF_PATENT):
+            return
         first, second = variance(decay, algorithm).decayed
         assert (first.width, second.width) == (5 * 8, 5 * 16)
         assert (first.epsilon, second.epsilon) == (Fraction(8, 9), Fraction(4, 9))

@@ -10,19 +10,21 @@ import pytest
 from shoal.mechanisms.decayed_sum.statistic import Name, Stepped
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.stepped.forecast import Flow, by_hand, mean_variance, prospect
-from shoal.mechanisms.sums.decays import AllWindows, Exponential, Polynomial, Undecayed, Window
+from shoal.mechanisms.sums.decays import AllWindows, Exponential, Forward, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern
 
 MANY = 10**9  # users: so many that a pattern's rounding to whole samples does not matter
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 10)
 STEPS = 24
-WEIGHTS: dict[Any, Callable[[int], float]] = {  # by age
-    Undecayed(STEPS): lambda age: 1.0,
-    Window(5): lambda age: float(age < 5),
-    AllWindows(STEPS): lambda age: 1.0,
-    Exponential(Fraction(4, 5)): lambda age: 0.8**age,
-    Polynomial(Fraction(3, 2)): lambda age: (age + 1) ** -1.5,
+WEIGHTS: dict[Any, Callable[[int, int], float]] = {  # of a step at step t
+    Undecayed(STEPS): lambda step, t: 1.0,
+    Window(5): lambda step, t: float(t - step < 5),
+    AllWindows(STEPS): lambda step, t: 1.0,
+    Exponential(Fraction(4, 5)): lambda step, t: float(0.8 ** (t - step)),
+    Polynomial(Fraction(3, 2)): lambda step, t: float((t - step + 1) ** -1.5),
+    Forward(Fraction(3, 2), STEPS): lambda step, t: float((step / t) ** 1.5),
 }
+NOT_OF_PATENT = Undecayed | Forward
 
 
 def stepped(decay: Any, statistic: Name = "sum", algorithm: str = "sharp") -> Stepped:
@@ -39,7 +41,7 @@ def test_samples_that_count_are_those_of_each_step_with_their_weights(decay: Any
 
     def decayed(cap: int | None, t: int) -> float:
         came = [pattern.samples(cap, s / STEPS) - pattern.samples(cap, (s - 1) / STEPS) for s in range(1, t + 1)]
-        return sum(weigh(t - s) * count for s, count in enumerate(came, start=1))
+        return sum(weigh(s, t) * count for s, count in enumerate(came, start=1))
 
     for t in range(1, STEPS + 1):
         expected = [decayed(3, t), decayed(None, t)]
@@ -62,7 +64,7 @@ def test_a_cap_of_a_period_leaves_out_as_much_of_each_and_none_leaves_out_nothin
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 @pytest.mark.parametrize("decay", WEIGHTS)
 def test_weights_are_those_of_the_releases(decay: Any, algorithm: str) -> None:
-    if isinstance(decay, Undecayed) and algorithm == "patent":
+    if isinstance(decay, NOT_OF_PATENT) and algorithm == "patent":
         return
     of = stepped(decay, algorithm=algorithm)
     summer = of.sums.counts()
@@ -103,7 +105,7 @@ def test_in_the_long_run_noise_is_the_mean_of_that_of_releases(decay: Any, algor
 
 def test_noise_that_grows_has_no_long_run() -> None:
     flow = Flow(Pattern.even(50, 2), STEPS)
-    for decay in (Undecayed(), AllWindows()):
+    for decay in (Undecayed(), AllWindows(), Forward(Fraction(2))):
         assert prospect(stepped(decay), flow).long_run() is None
         assert by_hand(stepped(decay), flow).long_run() is None
 
@@ -114,7 +116,7 @@ def test_by_hand_each_step_has_a_draw(decay: Any) -> None:
     draw = found.sums.variance(1)
     assert found.mechanism == "per-step"
     for t in (1, 3, 9, STEPS):
-        squares = sum(WEIGHTS[decay](age) ** 2 for age in range(t))
+        squares = sum(WEIGHTS[decay](step, t) ** 2 for step in range(1, t + 1))
         assert found.sums.variance(t) == pytest.approx(draw * squares, rel=1e-5)
 
 

@@ -10,13 +10,16 @@ import pytest
 
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
 from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
+from shoal.mechanisms.sums.powers import Powers
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.growing import GrowingSteps
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
@@ -39,6 +42,11 @@ class Case(NamedTuple):
     tolerance: float = 1e-9  # relative, of the weights
     stated: float = 1e-5  # relative, how near the variance stated is
     spends_all: bool = True  # a unit may meet all of epsilon; the infinite tree keeps some for heights not there
+    power: float | None = None  # of forward decay, whose weights are no function of age
+
+    def weighs(self, step: int, t: int) -> float:
+        """What a step weighs at step t."""
+        return self.weight(t - step) if self.power is None else (step / t) ** self.power
 
     def sums(self, width: int = 1, epsilon: Fraction | int = 1) -> Any:
         return self.make(width, Fraction(epsilon))
@@ -85,6 +93,16 @@ SQUARE = Exponentials.polynomial(Fraction(2), 1000)
 BETA = Fraction(1, 2)  # of the patent's polynomial windows: a step of age n weighs 2**-j, the next below (n + 1)**-c
 LISTED = Weights.of([Fraction(part, 12) for part in (12, 9, 6, 4, 3, 3, 2)])
 FEW = Weights.of([Fraction(2, 3), Fraction(1, 7)])
+
+
+def forward(name: str, exponent: Fraction, steps: Callable[[int, Fraction], Any], length: int) -> Case:
+    return Case(
+        f"forward-{name}",
+        lambda width, epsilon: ForwardSum(Powers(exponent), steps(width, epsilon)),
+        length,
+        lambda age: 1.0,
+        power=float(exponent),
+    )
 
 
 def flat(age: int) -> float:
@@ -144,6 +162,11 @@ CASES: dict[type, list[Case]] = {
             lambda age: (age + 1.0) ** -2,
             1e-6,
         ),
+    ],
+    ForwardSum: [
+        forward("per-step", Fraction(2), LaplaceSteps, 20),
+        forward("blue", Fraction(1, 2), GrowingSteps, 25),
+        forward("blue-horizon", Fraction(3), lambda width, epsilon: GrowingSteps(width, epsilon, 6), 20),
     ],
     ExponentialSum: [
         Case(

@@ -132,7 +132,7 @@ def test_without_noise_a_release_is_the_decayed_sum(case: Case) -> None:
     denominator = case.sums().denominator
     counts = case.sums().counts()
     for t, (value, *_) in enumerate(outputs(case, steps, {}), start=1):
-        exact = sum(case.weight(t - s) * steps[s - 1] for s in range(1, t + 1))
+        exact = sum(case.weighs(s, t) * steps[s - 1] for s in range(1, t + 1))
         assert value / denominator == pytest.approx(exact, rel=case.tolerance)
         assert counts.add(steps[t - 1]) / denominator == pytest.approx(exact, rel=case.tolerance)
 

@@ -7,14 +7,17 @@ import pytest
 
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.exponentials import Exponentials
+from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
 from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
+from shoal.mechanisms.sums.powers import Powers
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.steps.blue import BlueSteps
+from shoal.mechanisms.sums.steps.growing import GrowingSteps
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.sums import DecayedSum
@@ -36,6 +39,12 @@ SUMS: dict[str, DecayedSum] = {
     "steps=LaplaceSteps(width=3, epsilon=Fraction(1, 2)))": DecayedSteps(Exponentials.exponential(HALF), PER_STEP),
     "TableSum(weights=Weights(parts=(4, 2, 1), denominator=4), steps=LaplaceSteps(width=3, epsilon=Fraction(1, 2)))": (
         TableSum(Weights.of([Fraction(1), HALF, Fraction(1, 4)]), PER_STEP)
+    ),
+    "ForwardSum(exponent=Fraction(2, 1), steps=LaplaceSteps(width=3, epsilon=Fraction(1, 2)))": ForwardSum(
+        Powers(Fraction(2)), PER_STEP
+    ),
+    "ForwardSum(exponent=Fraction(1, 2), steps=GrowingSteps(width=3, epsilon=Fraction(1, 2), horizon=60))": ForwardSum(
+        Powers(HALF), GrowingSteps(3, HALF, 60)
     ),
     "TableWindows(width=3, epsilon=Fraction(1, 2), weights=Weights(parts=(2, 1), denominator=2), "
     "error=Fraction(1, 5))": (TableWindows(3, HALF, Weights.of([Fraction(1), HALF]), Fraction(1, 5))),

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.sums.decays import AllWindows, Decay, Listed, Polynomial
+from shoal.mechanisms.sums.decays import AllWindows, Decay, Forward, Listed, Polynomial
 from shoal.mechanisms.sums.weights import Weights
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
@@ -78,6 +78,16 @@ def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, ma
     assert mechanism.sums == made.patent(mechanism.sums.width, Fraction(1))
 
 
+@pytest.mark.parametrize(("more", "steps"), [("", None), ('horizon = "2h"\n', 2)])
+def test_forward_decay_has_the_horizon_of_a_sum_that_does_not_forget(
+    tmp_path: Path, more: str, steps: int | None
+) -> None:
+    (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("step =", more + "step ="))).metric
+    mechanism = statistic_of(metric)
+    assert isinstance(mechanism, Stepped)
+    assert mechanism.decay == Forward(Fraction(3, 2), steps)
+
+
 def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> None:
     (metric,) = load(said(tmp_path, '"polynomial", exponent = 0.5, horizon = "1000h"')).metric
     mechanism = statistic_of(metric)
@@ -94,6 +104,14 @@ def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> Non
         ('"polynomial", exponent = 2, error = 0.001', (), "error must lie between 0.01 and 1"),
         ('"polynomial", error = 0.5', (), "decay of kind polynomial needs exponent"),
         ('"window", length = "1d", error = 0.5', (), "error is not for a decay of kind window; remove it"),
+        ('"forward"', (), "decay of kind forward needs exponent"),
+        ('"forward", exponent = 17', (), "exponent must lie between 1/4 and 16, not 17"),
+        ('"forward", exponent = 2, horizon = "1d"', (), "horizon is not for a decay of kind forward; remove it"),
+        (
+            '"forward", exponent = 2',
+            (("step =", 'algorithm = "patent"\nstep ='),),
+            "the patent has no mechanism for forward decay; use sharp",
+        ),
         ('"table"', (), "decay of kind table needs weights"),
         ('"table", weights = [1], length = "1d"', (), "length is not for a decay of kind table; remove it"),
         ('"table", weights = [0.5, 0.6]', (), "decay weight of age 1 rises; weights lie in [0, 1] and never rise"),

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shoal.mechanisms.counters.complete_tree import Complete
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import mean_norm, span_coefficients, span_squares, weighted
@@ -138,8 +139,13 @@ def _node_draws(tree: LeastSquares, decay: Decaying) -> int:
     weights = np.zeros(trees * tree.leaves)
     filled = (trees - 1) * tree.leaves + (tree.leaves + 1) // 2
     weights[:filled] = decay.recent(filled)[::-1]
-    above: Floats = np.zeros(trees)
-    g: Floats = np.zeros(trees)
+    return like(node_coefficients(tree, weights))
+
+
+def node_coefficients(tree: Complete, weights: Floats) -> Floats:
+    """The coefficient of every node in the best estimate of a weighted sum of the leaves of such trees in a row."""
+    above: Floats = np.zeros(len(weights) // tree.leaves)
+    g: Floats = above
     coefficients: list[Floats] = []
     for i in range(tree.height, -1, -1):
         share: Floats = weights.reshape(-1, tree.sizes[i]).mean(axis=1)
@@ -148,4 +154,4 @@ def _node_draws(tree: LeastSquares, decay: Decaying) -> int:
         g = g + (share - above) / tree.ratios[i]
         coefficients.append(tree.sizes[i] * g)
         above = share
-    return like(np.concatenate(coefficients))
+    return np.concatenate(coefficients)

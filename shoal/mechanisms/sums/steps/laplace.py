@@ -11,21 +11,23 @@ Variance     of the noise in a weighted sum, sum over t of a_t e_t, in squared g
 Source       Dwork, McSherry, Nissim and Smith (2006)
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.noise import laplace
-from shoal.mechanisms.sums.steps.steps import FAR, FEW, Decaying, Spans, like
-from shoal.mechanisms.sums.sums import Node
+from shoal.mechanisms.sums.powers import Powers
+from shoal.mechanisms.sums.steps.steps import FAR, FEW, Decaying, Floats, Spans, like
+from shoal.mechanisms.sums.sums import FRACTION, Node
 
 
 @dataclass(frozen=True)
 class LaplaceSteps(Spans):
     """One draw per step.
 
-    >>> from fractions import Fraction
     >>> steps = LaplaceSteps(1, Fraction(1))
     >>> from shoal.mechanisms.sums.exponentials import Exponentials
     >>> decay = Exponentials.exponential(Fraction(9, 10))
@@ -70,6 +72,28 @@ class LaplaceSteps(Spans):
 
     def decayed_draws(self, decay: Decaying) -> int:
         return _step_draws(decay)
+
+    # ---------------------------------------------------------------- of forward decay
+
+    def borders(self, t: int) -> tuple[int, int]:
+        """The last step up to t, and the first from t on, that shares no draw with the next."""
+        return t, t
+
+    def noise(self, subkey: Subkeys) -> Callable[[int, int], int]:
+        """The sum of e over steps start + 1 .. end, in steps of 2**-40."""
+        drawn = self.drawn(subkey)
+        return lambda start, end: drawn.between(start, end) << FRACTION
+
+    def forward_squares(self, powers: Powers, t: int, unit: Callable[[Fraction], float]) -> float:
+        return powers.squares(t) * unit(self.scale)
+
+    def forward_draws(self, powers: Powers, t: int) -> Iterator[tuple[Fraction, Floats]]:
+        yield self.scale, powers.recent(t, t)
+
+    def largest_scale(self, t: int) -> Fraction:
+        return self.scale
+
+    # ---------------------------------------------------------------- drawn
 
     def drawn(self, subkey: Subkeys) -> "LaplaceNoise":
         """The noise under a key, with draw t for step t."""

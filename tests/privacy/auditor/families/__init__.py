@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.privacy.auditor.families import (
     few_priors,
+    forward,
     full,
     gaussian,
     listed,
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "gaussian": gaussian.draw,
     "few-priors": few_priors.draw,
     "shares": shares.draw,
+    "forward": forward.draw,
 }
 
 
