@@ -110,9 +110,9 @@ class Deployment:
             *(("[[metric]]", metric | {"topic": self.topic(str(metric["topic"]))}) for metric in self.metrics),
         ]
         lines = [[head, *(f"{key} = {toml(value)}" for key, value in section.items())] for head, section in sections]
-        ((folder or self.folder) / "shoal.toml").write_text(
-            "\n".join(line for lines_ in lines for line in lines_) + "\n"
-        )
+        written = (folder or self.folder) / "shoal.toml.new"
+        written.write_text("\n".join(line for lines_ in lines for line in lines_) + "\n")
+        written.replace(written.with_suffix(""))  # at once, for a thread that produces may be reading it
 
     # -- its input
 
