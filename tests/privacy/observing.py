@@ -242,6 +242,9 @@ SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
 SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3}
 WINDOW = {"kind": "window", "length": "15s"}
 FEW_USERS = {"prior": "few-users", "epsilon": 2000, "delta": "1e-3"}  # four of them are enough
+ONE_SAMPLE = config(
+    {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True}, {"max_contributions": 1, "users": 1}
+)
 CONFIGS: list[Config] = [
     config({"algorithm": "naive"}),
     config({"epsilon": 4000}),  # so much that every level of `full` activates
@@ -268,10 +271,7 @@ CONFIGS: list[Config] = [
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-1, 3)), "sigma": ("0.3", "0.1")},
         {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-1, 3)), "clamp": True},
     ),
-    config(
-        {"algorithm": "naive", "max_contributions": 1, "users": 1, "clamp": True},
-        {"max_contributions": 1, "users": 1},
-    ),
+    ONE_SAMPLE,
     config({"algorithm": "sharp"}, {"algorithm": "sharp", "every": "contribution"}),  # they wait for more units
     config(
         {

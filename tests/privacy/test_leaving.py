@@ -21,7 +21,7 @@ from shoal.stream.bound import BoundPartition
 from shoal.stream.contributions import MESSAGE_BYTES, Outgoing
 from shoal.stream.file_run import Line
 from tests.privacy.hosted import Hosted, compiled
-from tests.privacy.observing import CONFIGS, SHARP, Row, neighbours, without_totals
+from tests.privacy.observing import CONFIGS, ONE_SAMPLE, SHARP, Row, neighbours, without_totals
 from tests.privacy.test_neighbours import schedules
 from tests.stream.simulation import STAMP, config
 from tests.support.effort import examples
@@ -155,7 +155,7 @@ def by_filled_cells(outlet, flat):
     return 90 + 35 * (len(flat) // 3)
 
 
-@pytest.mark.parametrize("cfg", [SPREAD, CONFIGS[0], CONFIGS[8]])
+@pytest.mark.parametrize("cfg", [SPREAD, CONFIGS[0], ONE_SAMPLE])
 def test_state_and_messages_of_versions_that_cut_otherwise_are_gone_on_with(cfg):
     """A topic may hold both: the same contributions in other messages make the same releases, over restarts too."""
     rows = [Row(f"user{n % 7}", f"0.{n % 10}", n // 4, "abc"[n % 3]) for n in range(160)]
