@@ -16,7 +16,7 @@ from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Users
 from shoal.mechanisms.selection.median import median_bin
 from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws
-from shoal.mechanisms.slot.means import clipping, levy, linear, quantile
+from shoal.mechanisms.slot.means import clipping, deviations, levy, linear, quantile
 from shoal.mechanisms.slot.means.clipping import BITS
 from shoal.mechanisms.slot.means.linear import Weighting
 
@@ -29,9 +29,9 @@ ARMS: tuple[tuple[str, Cap], ...] = (
 FULL = STEPS << BITS
 
 
-def parameters(epsilon: Fraction, cap: Cap = "optimal") -> CellParameters:
+def parameters(epsilon: Fraction, cap: Cap = "optimal", share: Fraction | None = None) -> CellParameters:
     """Of a cell of speeds."""
-    return CellParameters(grid=SPEEDS, epsilon=epsilon, cap=cap)
+    return CellParameters(grid=SPEEDS, epsilon=epsilon, cap=cap, spread_share=share)
 
 
 def expected_size(at: float, scale: float, low: float, high: float, truth: float) -> float:
@@ -99,6 +99,25 @@ class Clips:
         scale = 2 * (high - low) / (float(self.of.epsilon) * len(means) * FULL)
         at = clipping.clip(means, low, high) / (len(means) * FULL)
         return HIGH * expected_size(at, scale, low / FULL, high / FULL, true_mean(users))
+
+
+@dataclass(frozen=True)
+class Deviates:
+    """A mean of deviations from a centre that are clipped."""
+
+    of: CellParameters
+
+    def error(self, users: Users, draws: Draws) -> float:
+        """Of one centre and spread."""
+        counts = [len(user) for user in users]
+        parts, expected = deviations.divided(counts, self.of)
+        found = deviations.around(users, counts, self.of, parts.centre, draws)
+        chosen = found.spread(parts.spread, draws.words("spread"))
+        low, high = found.clipped(expected.steps[chosen])
+        unit = sum(found.kept) * FULL
+        at = (sum(found.kept) * found.centre + clipping.clip(found.deviations, low, high)) / unit
+        scale = (high - low) / float(parts.rest) / unit
+        return HIGH * expected_size(at, scale, 0.0, 1.0, true_mean(users))
 
 
 def arm_of(name: str, cap: Cap, counts: Counts, epsilon: Fraction) -> Arm:

@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.places.arms import ARMS, NAMES, arm_of, parameters, real_error
-from benchmarks.places.inputs import Cell
+from benchmarks.places.arms import ARMS, NAMES, Arm, Deviates, arm_of, parameters, real_error, true_mean
+from benchmarks.places.inputs import HIGH, Cell
 from shoal.mechanisms.slot.cell import Draws
-from shoal.mechanisms.slot.means import best
+from shoal.mechanisms.slot.means import best, deviations
 
 EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5))
+SHARE = Fraction(3, 10)  # spread_share
 NEAR = 1.1  # the target: best's error over that of the best choice in hindsight
+MOST_FAR, MOST_LOSS = 2, 1.05  # and with a share: cells surely beyond it, and the geometric mean of all ratios
+BEST, SHARED, DEVIATIONS = "best", "best, spread_share", "deviations"
 REAL = 2  # releases per arm that the expectations are held against
 KEY = bytes(range(32))
 
@@ -34,10 +37,16 @@ class Row:
     ratio: float
     deviation: float  # of the ratio: both are measured on the same values
     draws: int
+    shared_taken: str  # by best with a spread_share
+    shared_error: float
+    shared_ratio: float  # its error over that of the least, which is a fixed choice without a share
+    shared_deviation: float
 
     def of(self, name: str) -> float:
         """The error of an algorithm as it is configured without a cap."""
-        return self.errors[self.taken if name == "best" else label(name, "optimal")]
+        if name == SHARED:
+            return self.shared_error
+        return self.errors[self.taken if name == BEST else label(name, "optimal")]
 
     @property
     def is_near(self) -> bool:
@@ -48,6 +57,13 @@ class Row:
     def is_surely_far(self) -> bool:
         """Even two standard errors lower it would not be near."""
         return self.ratio - 2 * self.deviation > NEAR
+
+    @property
+    def shared(self) -> "Row":
+        """The row as it is with a spread_share."""
+        return replace(
+            self, taken=self.shared_taken, ratio=self.shared_ratio, deviation=self.shared_deviation,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,8 @@ def _draws(cell: Cell, epsilon: Fraction, number: int) -> Draws:
 
 def _errors(cell: Cell, epsilon: Fraction, draws: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Of each draw, of each arm."""
-    arms = [arm_of(name, cap, cell.counts, epsilon) for name, cap in ARMS]
+    arms: list[Arm] = [arm_of(name, cap, cell.counts, epsilon) for name, cap in ARMS]
+    arms.append(Deviates(parameters(epsilon, share=SHARE)))
     found = np.empty((draws, len(arms)))
     for number in range(draws):
         users, of = cell.values(number), _draws(cell, epsilon, number)
@@ -100,16 +117,25 @@ def _errors(cell: Cell, epsilon: Fraction, draws: int) -> np.ndarray[tuple[int, 
 
 
 def _row(cell: Cell, epsilon: Fraction, found: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Row:
-    choice = best.chosen(cell.counts, parameters(epsilon))
-    means, root = found.mean(axis=0), math.sqrt(len(found))
-    taken, least = LABELS.index(label(choice.name, choice.cap)), int(means.argmin())
-    ratio = float(means[taken] / means[least])
-    deviation = float(np.std(found[:, taken] - ratio * found[:, least]) / root / means[least])
-    deviations = found.std(axis=0) / root
+    fixed, labels = found[:, : len(LABELS)], (*LABELS, DEVIATIONS)
+    means, root = fixed.mean(axis=0), math.sqrt(len(found))
+    least = int(means.argmin())
+
+    def taken(share: Fraction | None) -> tuple[str, float, float, float]:
+        """What best takes, its error, that over the least, and the standard error of this ratio."""
+        choice = best.chosen(cell.counts, parameters(epsilon, share=share))
+        name = DEVIATIONS if choice.name == DEVIATIONS else label(choice.name, choice.cap)
+        of = found[:, labels.index(name)]
+        error = float(means[labels.index(name)] if name in LABELS else of.mean())
+        ratio = error / float(means[least])
+        return name, error, ratio, float(np.std(of - ratio * found[:, least]) / root / means[least])
+
+    name, _, ratio, deviation = taken(None)
+    deviations = fixed.std(axis=0) / root
     return Row(
         cell.kind, cell.name, len(cell.counts), cell.samples, float(epsilon),
         dict(zip(LABELS, means.tolist(), strict=True)), dict(zip(LABELS, deviations.tolist(), strict=True)),
-        LABELS[taken], LABELS[least], ratio, deviation, len(found),
+        name, LABELS[least], ratio, deviation, len(found), *taken(SHARE),
     )  # fmt: skip
 
 
@@ -117,8 +143,10 @@ def _real(cell: Cell, epsilon: Fraction, found: np.ndarray[tuple[int, int], np.d
     """The same values and draws, by `release`: its error over the expected one of that draw."""
     for number in range(min(REAL, len(found))):
         users, of = cell.values(number), _draws(cell, epsilon, number)
-        for (name, cap), expected in zip(ARMS, found[number].tolist(), strict=True):
+        for (name, cap), expected in zip(ARMS, found[number, : len(ARMS)].tolist(), strict=True):
             yield real_error(name, cap, users, epsilon, of) / expected
+        drawn = deviations.release(users, parameters(epsilon, share=SHARE), of)
+        yield abs(float(drawn.value) - HIGH * true_mean(users)) / float(found[number, -1])
 
 
 def shares(rows: Sequence[Row]) -> tuple[float, float, float, int]:
@@ -134,4 +162,4 @@ def losses(rows: Sequence[Row], name: str) -> tuple[float, float, float]:
     return float((ratios <= NEAR).mean()), float(np.exp(np.log(ratios).mean())), float(ratios.max())
 
 
-ALGORITHMS = ("best", *NAMES)
+ALGORITHMS = (BEST, SHARED, *NAMES)

@@ -54,23 +54,33 @@ def _errors(report: Report) -> Iterator[str]:
         "so part of what it is ahead is chance. *Surely* counts cells that are beyond 10 % by more than two standard "
         "errors of the ratio."
     )
+    share = f"`spread_share = {float(errors.SHARE):g}`"
+    yield (
+        f"With {share} it may take a mechanism that is none of the nine: it finds a centre and a spread, and clips "
+        "what users' samples sum to beyond the centre. Its ratio, too, is over the least of the nine, and may be below "
+        f"1. It does so in {sum(row.shared_taken == errors.DEVIATIONS for row in rows)} of {len(rows)}."
+    )
     cells = []
     for kind in dict.fromkeys(row.kind for row in rows):
         for epsilon in sorted({row.epsilon for row in rows}):
             of = [row for row in rows if (row.kind, row.epsilon) == (kind, epsilon)]
-            near, middle, worst, far = errors.shares(of)
-            cells.append((kind, f"{epsilon:g}", len(of), f"{near:.0%}", far, f"{middle:.3f}", f"{worst:.2f}"))
-    near, middle, worst, far = errors.shares(rows)
-    cells.append(("**all**", "", len(rows), f"**{near:.0%}**", far, f"{middle:.3f}", f"{worst:.2f}"))
-    header = ("cells", "epsilon", "number", "within 10 %", "surely beyond", "middle ratio", "worst ratio")
+            cells.append((kind, f"{epsilon:g}", len(of), *_quality(of), *_quality([row.shared for row in of])))
+    cells.append(("**all**", "", len(rows), *_quality(rows), *_quality([row.shared for row in rows])))
+    found = ("within 10 %", "surely beyond", "middle ratio", "worst ratio")
+    header = ("cells", "epsilon", "number", *found, *(f"{one}, {share}" for one in found))
     yield figures.table(header, cells)
     yield "Every algorithm with the cap that it has if none is configured, over the least error of each cell:"
     of_algorithms = []
     for name in errors.ALGORITHMS:
-        share, mean, most = errors.losses(rows, name)
-        of_algorithms.append((f"`{name}`", f"{share:.0%}", f"{mean:.2f}", f"{most:.1f}"))
+        near, mean, most = errors.losses(rows, name)
+        of_algorithms.append((f"`{name}`", f"{near:.0%}", f"{mean:.2f}", f"{most:.1f}"))
     yield figures.table(("algorithm", "within 10 % of the least", "ratio, geometric mean", "worst"), of_algorithms)
     yield from _all_errors(rows)
+
+
+def _quality(rows: Sequence[errors.Row]) -> tuple[object, ...]:
+    near, middle, worst, far = errors.shares(rows)
+    return f"{near:.0%}", far, f"{middle:.3f}", f"{worst:.2f}"
 
 
 def _all_errors(rows: Sequence[errors.Row]) -> Iterator[str]:
@@ -79,8 +89,11 @@ def _all_errors(rows: Sequence[errors.Row]) -> Iterator[str]:
     for row in rows:
         if row.epsilon == 1:
             by_arm = [_marked(row, name) for name in errors.LABELS]
-            cells.append((row.name, f"{row.users}; {row.samples:,}", *by_arm, f"{row.ratio:.2f} ± {row.deviation:.2f}"))
-    header = ("cell", "users; samples", *(name.replace(", ", "<br>") for name in errors.LABELS), "best / least")
+            ratios = (f"{one.ratio:.2f} ± {one.deviation:.2f}" for one in (row, row.shared))
+            shared = number(row.shared_error)
+            cells.append((row.name, f"{row.users}; {row.samples:,}", *by_arm, shared, *ratios))
+    names = (name.replace(", ", "<br>") for name in (*errors.LABELS, errors.SHARED))
+    header = ("cell", "users; samples", *names, "best / least", "with a share")
     yield figures.table(header, cells)
 
 
@@ -90,24 +103,7 @@ def _marked(row: errors.Row, name: str) -> str:
 
 
 def _misses(rows: Sequence[errors.Row]) -> Iterator[str]:
-    missed = sorted((row for row in rows if not row.is_near), key=lambda row: row.deviation - row.ratio)
-    if not missed:
-        return
-    yield "### Where `best` misses"
-    few = sum(row.users < 30 for row in missed)
-    chance = sum(not row.is_surely_far for row in missed)
-    trips = sum(row.kind == "trips" for row in missed)
-    yield (
-        f"{len(missed)} of {len(rows)} are beyond 10 %, {trips} of them cells of trips, {few} with fewer than 30 "
-        f"users; in {chance} the ratio is within two standard errors of 1.1. The {min(MISSES, len(missed))} clearest:"
-    )
-    cells = [
-        (row.name, f"{row.users}; {row.samples:,}", f"{row.epsilon:g}", row.taken, number(row.errors[row.taken]),
-         row.least, number(row.errors[row.least]), f"{row.ratio:.2f} ± {row.deviation:.2f}")
-        for row in missed[:MISSES]
-    ]  # fmt: skip
-    header = ("cell", "users; samples", "epsilon", "taken", "km/h", "in hindsight", "km/h", "ratio")
-    yield figures.table(header, cells)
+    yield from _missed("### Where `best` misses", rows)
     yield (
         "Why: the prediction takes all cells for alike, their samples scattering by a fifth of the range around the "
         "middle. Where values lie closer together, an interval between quantiles is narrower than foretold, and "
@@ -116,6 +112,33 @@ def _misses(rows: Sequence[errors.Row]) -> Iterator[str]:
         "same is luck, which hindsight sees and public counts cannot, and it is most of the error where there is "
         "little noise."
     )
+    yield from _missed("### Where `best` misses with a share", [row.shared for row in rows])
+    yield (
+        "Why: in the trips it is mostly the same luck. Many samples are left out, and what is kept has nearly the same "
+        "mean: that takes little noise, and only hindsight knows. And what the share costs is lost to the noise."
+    )
+
+
+def _missed(title: str, rows: Sequence[errors.Row]) -> Iterator[str]:
+    missed = sorted((row for row in rows if not row.is_near), key=lambda row: row.deviation - row.ratio)
+    if not missed:
+        return
+    yield title
+    few = sum(row.users < 30 for row in missed)
+    chance = sum(not row.is_surely_far for row in missed)
+    trips = sum(row.kind == "trips" for row in missed)
+    yield (
+        f"{len(missed)} of {len(rows)} are beyond 10 %, {trips} of them cells of trips, {few} with fewer than 30 "
+        f"users; in {chance} the ratio is within two standard errors of 1.1. The {min(MISSES, len(missed))} clearest:"
+    )
+    cells = [
+        (row.name, f"{row.users}; {row.samples:,}", f"{row.epsilon:g}", row.taken,
+         number(row.ratio * row.errors[row.least]), row.least, number(row.errors[row.least]),
+         f"{row.ratio:.2f} ± {row.deviation:.2f}")
+        for row in missed[:MISSES]
+    ]  # fmt: skip
+    header = ("cell", "users; samples", "epsilon", "taken", "km/h", "in hindsight", "km/h", "ratio")
+    yield figures.table(header, cells)
 
 
 def _caps(report: Report) -> Iterator[str]:

@@ -14,6 +14,7 @@ from shoal.agents.pictures import INK
 
 COLORS = {
     "best": "#c8553d",
+    "best, spread_share": "#c8553d",
     "baseline": "#8a94a0",
     "array-averaging": "#1f5f8b",
     "levy": "#6b4e9b",
@@ -43,13 +44,14 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
                 _column(panel, [row for row in rows if row.epsilon == epsilon], name, x)
             middle = group * (len(epsilons) + 1.2) + (len(epsilons) - 1) / 2
             panel.text(middle, -0.135, name, transform=panel.get_xaxis_transform(), ha="center", size=11,
-                       weight="bold" if name == "best" else "normal", color=COLORS[name])  # fmt: skip
+                       weight="bold" if name.startswith("best") else "normal", color=COLORS[name])  # fmt: skip
         panel.axhline(NEAR, zorder=1, **DASHES)
         panel.set_yscale("log")
-        panel.set_yticks([1, 1.1, 1.5, 2, 5, 10, 20, 50], ["1", "1.1", "1.5", "2", "5", "10", "20", "50"])
+        ticks_of_ratios = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+        panel.set_yticks(ticks_of_ratios, [f"{tick:g}" for tick in ticks_of_ratios])
         panel.minorticks_off()
-        most = max(row.of(name) / row.errors[row.least] for row in rows for name in ALGORITHMS)
-        panel.set_ylim(0.96, 1.15 * most)
+        ratios = [row.of(name) / row.errors[row.least] for row in rows for name in ALGORITHMS]
+        panel.set_ylim(0.96 * min(ratios), 1.15 * max(ratios))
         panel.set_xticks([x for x, _ in ticks], [said for _, said in ticks])
         panel.set_xlabel("ε", loc="left", labelpad=-11)
         lined(panel)

@@ -42,6 +42,14 @@ def verdicts(report: Report) -> Iterator[Verdict]:
         "`best` against the best fixed choice per cell in hindsight", "every cell within 10 %",
         f"{near:.0%} of {len(report.cells)} within 10 %; worst ratio {worst:.2f}; {far} surely beyond", near == 1,
     )  # fmt: skip
+    _, mean, worst = errors.losses(report.cells, errors.SHARED)
+    far = sum(row.shared.is_surely_far for row in report.cells)
+    yield Verdict(
+        f"the same with `spread_share = {float(errors.SHARE):g}`",
+        f"at most {errors.MOST_FAR} surely beyond 10 %; ratios of {errors.MOST_LOSS:g} in the geometric mean",
+        f"{far} of {len(report.cells)} surely beyond; {mean:.2f} in the geometric mean, {worst:.2f} at worst",
+        far <= errors.MOST_FAR and mean <= errors.MOST_LOSS,
+    )
     worse = sum(row.worse for row in report.caps if row.what == capping.RELEASED)
     vectors = sum(row.vectors for row in report.caps if row.what == capping.RELEASED)
     yield Verdict(
