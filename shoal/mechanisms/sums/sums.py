@@ -1,9 +1,9 @@
 """The interface of every decayed sum: public parameters, frozen, and a summer that takes one step after the other.
 
 Step t has an integer x_t, the sum of what came in it, in grid steps; most steps may hold 0. Release t is a weighted sum
-of x_1 .. x_t, the weight depending on the age t - s of step s alone, plus noise. All that is ever released is a
-function of R x + z: R is an integer matrix ("which draw protects which steps"), z are independent draws of discrete
-Laplace noise. A unit that changes the steps by d changes R x by R d, so
+of x_1 .. x_t, plus noise; what step s weighs depends on its age t - s alone, or with forward decay on s and t. All that
+is ever released is a function of R x + z: R is an integer matrix ("which draw protects which steps"), z are independent
+draws of discrete Laplace noise. A unit that changes the steps by d changes R x by R d, so
 
     privacy loss <= sum over draws of |(R d)_v| / scale_v <= width * max over s of sum over v of |R_vs| / scale_v
 
