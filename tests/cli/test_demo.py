@@ -152,7 +152,7 @@ def test_the_summary_says_what_activated_and_what_did_not(
     assert "purchases are left out, beyond those of a customer that it found worth their noise" in text
     assert "656 purchases beyond a customer's first 64" in text
     assert "activated: 2 on 1 Feb 1997, 3 on 1 Mar 1997, 4 on 1 Apr 1997, 5 on 1 May 1997" in text
-    assert "level 6 never: it takes 72,992 purchases" in text
+    assert "level 6 never: it takes 36,480 purchases" in text
     assert "NOT all confirmed" in Shown(progress, Audited(False, ""), conclusion, tmp_path).text
 
 
