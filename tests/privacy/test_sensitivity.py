@@ -187,7 +187,7 @@ def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move
 MANY = [f"u{number}" for number in range(12)]
 SHARING = [
     config({"epsilon": epsilon, "users": 9, "every": every})
-    for epsilon in (60, 150)
+    for epsilon in (30, 75)
     for every in ("10s", "contribution")
 ]
 steps = st.integers(0, GRID).map(lambda index: str(index / GRID))
