@@ -12,11 +12,12 @@ Variance     of release t: of a draw per step v(b) sum over i of (i / t)**2c, wh
              draw's and grows with t; of trees that grow, by the weights' sums in their blocks (powers.py), with t's
              logarithm
 Silence      a tree whose steps are all skipped takes no noise; in others, skipped steps are taken in pieces, each with
-             the weight of its first: less than what they would weigh by a part of c / 64 at most
-Cost         per step a few products of integers; to skip, some 64 pieces for each doubling of t in a tree. State: one
-             integer, as long as t**c
+             the weight of its first: less than what they would weigh by a part of 1 / 32 at most
+Cost         per step a few products of integers; to skip, some 64 pieces or 32 c for each doubling of t in a tree.
+             State: one integer, as long as t**c
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +35,7 @@ from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from shoal.mechanisms.sums.steps.steps import FAR, equal_quantile, like
 from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed, Node, spelled, text
 
-_PIECES = 64  # of skipped steps, for each doubling of t
+_PIECES = 64  # of skipped steps, for each doubling of t and, beyond 2, every 2 of the exponent
 _PLACES = 32  # releases that mechanisms are compared at
 _FIRST = 16  # releases whose quantile is that of their very draws
 _DIGITS = 4  # bits of t that decide how many draws its noise is like
@@ -61,7 +62,7 @@ class Steps(Protocol):
     def shape(self) -> str: ...
     def column(self, step: int) -> tuple[Node, ...]: ...
     def borders(self, t: int) -> tuple[int, int]: ...
-    def noise(self, subkey: Subkeys) -> Noise: ...
+    def sampler(self, subkey: Subkeys) -> Noise: ...
     def forward_squares(self, powers: Powers, t: int, unit: Callable[[Fraction], float]) -> float: ...
     def forward_draws(self, powers: Powers, t: int) -> Iterator[tuple[Fraction, Floats]]: ...
     def largest_scale(self, t: int) -> Fraction: ...
@@ -129,7 +130,7 @@ class ForwardSum:
         return six_digits(tail_bound(squares, largest, coverage, has_largest=is_known))
 
     def summer(self, subkey: Subkeys) -> "ForwardSummer":
-        return ForwardSummer(self.powers, self.steps.noise(subkey), self.steps.borders)
+        return ForwardSummer(self.powers, self.steps.sampler(subkey), self.steps.borders)
 
     def counts(self) -> "ForwardSummer":
         return ForwardSummer(self.powers, lambda start, end: 0, lambda t: (t, t))
@@ -189,10 +190,11 @@ def _leading(t: int) -> int:
 class ForwardSummer(Headed):
     """The releases. The state is the noised steps' weighted sum: it tells no more than what is published."""
 
-    __slots__ = ("_borders", "_noise", "_powers", "_sum", "t")
+    __slots__ = ("_borders", "_noise", "_pieces", "_powers", "_sum", "t")
 
     def __init__(self, powers: Powers, noise: Noise, borders: Borders) -> None:
         self._powers, self._noise, self._borders = powers, noise, borders
+        self._pieces = _PIECES * max(1, math.ceil(powers.exponent / 2))
         self._sum = 0  # of the steps, each times its power
         self.t = 0
 
@@ -216,7 +218,7 @@ class ForwardSummer(Headed):
 
     def _rest(self, end: int) -> None:
         while self.t < end:
-            self._take(0, min(self.t + 1 + self.t // _PIECES, self._borders(self.t + 1)[1], end))
+            self._take(0, min(self.t + 1 + self.t // self._pieces, self._borders(self.t + 1)[1], end))
 
     def head(self) -> list[Any]:
         return [self.t, text(self._sum)]

@@ -4,7 +4,7 @@ At step t it weighs (i / t)**c, so the newest step weighs 1, and the ratio of an
 is no function of age: it also depends on how much there has been.
 
 Exact        weights are quotients of two public integers, i**c in steps of 2**-64, or i**c itself where c is whole: to
-             60 digits, rounded correctly, and so the same on every machine
+             45 digits, and the same on every machine
 Source       Cormode, Shkapenyuk, Srivastava and Xu (2009), whose landmark is here the step before a group's first
 """
 

@@ -1,6 +1,7 @@
 """Forward decay: weights, closed forms of the variance, silence, and the choice of a mechanism."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -11,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.error_bars import coverage_of, noise_quantile
+from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.sums.forward import ForwardSum, Steps
-from shoal.mechanisms.sums.powers import BITS, Powers
+from shoal.mechanisms.sums.forward import ForwardSum, ForwardSummer, Steps
+from shoal.mechanisms.sums.powers import BITS, Floats, Powers
 from shoal.mechanisms.sums.running import RunningSum
+from shoal.mechanisms.sums.steps.blue import node_coefficients
 from shoal.mechanisms.sums.steps.growing import GrowingSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from tests.mechanisms.counters.counter_cases import Injected
@@ -154,6 +157,47 @@ def test_noise_after_long_silence_is_as_large_as_stated(make: str) -> None:
             ratios.append(noise**2 / sums.variance(summer.t))
             summer.skip(pause)
     assert 0.5 < sum(ratios) / len(ratios) < 1.15
+
+
+def weighed(sums: ForwardSum, pauses: Iterable[int]) -> tuple[int, Floats]:
+    """The last step after these pauses, a step after each, and what every step weighs there."""
+    pieces: list[tuple[int, int]] = []
+
+    def noise(start: int, end: int) -> int:
+        pieces.append((start, end))
+        return 0
+
+    summer = ForwardSummer(sums.powers, noise, sums.steps.borders)
+    for pause in pauses:
+        summer.skip(pause)
+        summer.add(0)
+    weights = np.zeros(summer.t)
+    for start, end in pieces:
+        weights[start:end] = ((start + 1) / summer.t) ** float(sums.powers.exponent)
+    return summer.t, weights
+
+
+@pytest.mark.parametrize(
+    ("horizon", "pauses"),
+    [(None, [0] * 20 + [1860] + [0] * 29), (300, [0, 2018, 0, 0, 0, 0]), (None, [0] * 20 + [1860])],
+)
+@pytest.mark.parametrize("exponent", [2, 8, 16])
+def test_pieces_of_silence_add_hardly_any_noise_whatever_the_exponent(
+    horizon: int | None, pauses: list[int], exponent: int
+) -> None:
+    """With the coefficients of all draws: in trees, weights that jump leave noise that would else cancel."""
+    steps = GrowingSteps(1, ONE, horizon)
+    sums = ForwardSum(Powers(Fraction(exponent)), steps)
+    t, weights = weighed(sums, pauses)
+    variance, before = 0.0, 0
+    for tree, epochs in steps.trees.runs(steps.trees.position(t).epoch + 1):
+        for _ in epochs:
+            leaves = np.zeros(tree.leaves)
+            part = weights[before : before + tree.leaves]
+            leaves[: len(part)] = part
+            variance += float(np.sum(node_coefficients(tree, leaves) ** 2)) * laplace.variance(steps.trees.scale(tree))
+            before += tree.leaves
+    assert variance <= 1.01 * sums.variance(t)
 
 
 def test_borders_of_trees() -> None:

@@ -74,7 +74,7 @@ def divided(counts: tuple[int, ...], epsilon: Fraction, most: Fraction) -> tuple
     return found
 
 
-@lru_cache(maxsize=1 << 12)  # a cell's choice asks, and then its release
+@lru_cache(maxsize=16)  # a cell's choice asks, and then its release; a key is as long as the cell has users
 def forecast(counts: tuple[int, ...], shares: Shares) -> Forecast:
     """The clips for these counts of users, which come in ascending order.
 

@@ -66,7 +66,7 @@ class GrowingSteps(Noised):
         end = before + position.tree.leaves if position.within else t
         return (end if t == end else before), end
 
-    def noise(self, subkey: Subkeys) -> "GrowingNoise":
+    def sampler(self, subkey: Subkeys) -> "GrowingNoise":
         return GrowingNoise(self.trees, subkey)
 
     # ---------------------------------------------------------------- of forward decay

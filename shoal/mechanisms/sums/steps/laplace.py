@@ -79,7 +79,7 @@ class LaplaceSteps(Spans):
         """The last step up to t, and the first from t on, that shares no draw with the next."""
         return t, t
 
-    def noise(self, subkey: Subkeys) -> Callable[[int, int], int]:
+    def sampler(self, subkey: Subkeys) -> Callable[[int, int], int]:
         """The sum of e over steps start + 1 .. end, in steps of 2**-40."""
         drawn = self.drawn(subkey)
         return lambda start, end: drawn.between(start, end) << FRACTION
