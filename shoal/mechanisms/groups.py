@@ -9,7 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState, Releaser
 
+IsHome = Callable[[str], bool]  # whether a group ("" without one) is of this contributions partition
 Rows = Iterable[tuple[str, list[Contribution]]]  # group ("" without one) and contributions in canonical order, by name
+
+
+def everywhere(group: str) -> bool:
+    """The one partition that has all groups."""
+    return True
 
 
 class Closed(NamedTuple):

@@ -14,10 +14,11 @@ from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.slot.statistic import Slotted
-from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.spec import VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
+from shoal.mechanisms.two_sided.statistic import TwoSided
 
-Mechanism = MeanParameters | Coordinates | Stepped | DecayedVariance | Slotted
+Mechanism = MeanParameters | Coordinates | Stepped | DecayedVariance | Slotted | TwoSided
 
 
 class Kind(Protocol):
@@ -31,6 +32,11 @@ class Kind(Protocol):
     @property
     def algorithms(self) -> tuple[str, ...]:
         """The names of its algorithms in configurations."""
+        ...
+
+    @property
+    def relation(self) -> str:
+        """The relation of its metrics."""
         ...
 
     @property
@@ -78,7 +84,7 @@ class Kind(Protocol):
         ...
 
 
-KINDS: tuple[Kind, ...] = (DecayedVariance, Slotted, Stepped, ContinualMean)
+KINDS: tuple[Kind, ...] = (TwoSided, DecayedVariance, Slotted, Stepped, ContinualMean)
 # Their names, the oldest kind's first.
 STATISTICS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.statistics))
 ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.algorithms))
@@ -98,7 +104,8 @@ def statistic_of(spec: Spec) -> Mechanism:
     return kind_of(spec).of(spec)
 
 
-def defaults_of(statistic: object) -> dict[str, Any]:
+def defaults_of(statistic: object, relation: object = VALUES) -> dict[str, Any]:
     """The defaults of a statistic's keys, where they are its own; empty for a name that no statistic has."""
-    own = (kind.defaults(str(statistic)) for kind in KINDS if statistic in kind.statistics)
+    kinds = (kind for kind in KINDS if statistic in kind.statistics and kind.relation == relation)
+    own = (kind.defaults(str(statistic)) for kind in kinds)
     return {key: value for defaults in own for key, value in defaults.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from shoal.mechanisms.spec import PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, VALUES, Spec
 from shoal.mechanisms.words import many
 
 # Keys that statistics without slots have no use for.
@@ -10,6 +10,7 @@ SLOT_KEYS = (
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "spread_share",
 )  # fmt: skip
+PRESENCE_KEYS = ("groups", "start", "end", "selection")
 
 
 def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
@@ -20,9 +21,10 @@ def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
 
 
 def check_relation(spec: Spec) -> None:
-    """Refuse a relation other than `values`."""
-    if spec.relation != "values":
-        raise ValueError(f"relation {spec.relation!r} is not built; this version has: values")
+    """Refuse a relation other than `values`, and keys that are for the other one."""
+    if spec.relation != VALUES:
+        raise ValueError(f"relation {spec.relation} is not built for a {spec.statistic}; use relation {VALUES}")
+    refuse_given(spec, PRESENCE_KEYS, f"is for relation {ADD_REMOVE}")
 
 
 def refuse_slot_keys(spec: Spec) -> None:

@@ -11,6 +11,7 @@ PER_SLOT = ("slot-mean", "slot-mean-variance", "slot-distribution")  # statistic
 USER_SLOT = "user-slot"  # the unit of a slot, whose length its metric says
 FIRST_MEDIAN, NEWEST_MEDIAN = 1, 2  # of the algorithm full: as many arrays as printed, or half of them
 PATTERN = "who contributes when, and in which group, is public"
+VALUES, ADD_REMOVE = "values", "add-remove"  # relations
 
 
 class UnitSpec(Protocol):
@@ -50,6 +51,15 @@ class DecaySpec(Protocol):
     def error(self) -> Fraction | None: ...
     @property
     def zeta(self) -> Fraction | None: ...
+
+
+class SelectionSpec(Protocol):
+    """How keys are found that nobody declared."""
+
+    @property
+    def epsilon(self) -> Fraction | None: ...  # a part of the metric's
+    @property
+    def keys(self) -> int: ...  # of a unit that it is counted for
 
 
 class Spec(Protocol):
@@ -117,6 +127,14 @@ class Spec(Protocol):
     def bins(self) -> int | None: ...
     @property
     def quantiles(self) -> tuple[Fraction, ...] | None: ...
+    @property
+    def groups(self) -> tuple[str, ...] | None: ...  # declared; None: all keys, or there are none
+    @property
+    def start(self) -> int | None: ...  # microseconds since the Unix epoch
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def selection(self) -> SelectionSpec | None: ...
 
     @property
     def values(self) -> tuple[str, ...]: ...  # fields with the coordinates
@@ -134,6 +152,10 @@ class Spec(Protocol):
     def cell_limit(self) -> int: ...  # K
     @property
     def slot_limit(self) -> int: ...  # S
+    @property
+    def cadence(self) -> int | None: ...  # length of a tick, step or slot
+    @property
+    def protects_presence(self) -> bool: ...  # whether its relation is add-remove
     @property
     def expected_releases(self) -> int | None: ...  # of a group, as far as the keys say
     @property

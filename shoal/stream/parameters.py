@@ -13,6 +13,7 @@ from shoal.models.config.cell import CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
+from shoal.models.config.selection import SelectionSection
 from shoal.models.predicates import Predicate
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
@@ -29,12 +30,14 @@ LATER = (
     "prior", "sigma", "horizon", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "max_events_per_user", "simultaneous", "spread_share",
+    "groups", "start", "end", "selection",
 )  # fmt: skip
 INSIDE = {
     DecaySection: (
         "kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta", "updates",
     ),
     CellSection: ("h3", "lat", "lon"),
+    SelectionSection: ("epsilon", "keys"),
 }  # fmt: skip
 
 
@@ -69,7 +72,7 @@ def _plain(value: Any) -> Any:
         return {"predicate": value.text, "fields": list(value.fields)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    if isinstance(value, DecaySection | CellSection):
+    if isinstance(value, DecaySection | CellSection | SelectionSection):
         given = {key: getattr(value, key) for key in INSIDE[type(value)]}
         return {key: _plain(part) for key, part in given.items() if part is not None}
     return value

@@ -12,6 +12,7 @@ per cell; these rows wait until the last one is released, and the state says whi
 import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +22,7 @@ from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
-from shoal.models.records import Message, Partial, Row
+from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import Activated, GroupState, Release, Released
@@ -69,7 +70,10 @@ class ReleasePartition:
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
-        self._groups_of = {label: metric.groups() for label, (_, metric) in self._metrics.items()}
+        self._groups_of = {
+            label: metric.groups(partial(self._is_home, plan, metric))
+            for label, (plan, metric) in self._metrics.items()
+        }
         self._closings = {
             label: Closing(label, metric.every or 1, self._groups_of[label], self._waiting)
             for label, (_, metric) in self._metrics.items()
@@ -156,6 +160,9 @@ class ReleasePartition:
             state = GroupState(metric, group or None, self._groups_of[label])
             self._groups[key] = state
         return state
+
+    def _is_home(self, plan: TopicPlan, metric: Metric, group: str) -> bool:
+        return plan.home_of(record_key(metric.name, group)) == self.partition
 
     def heads(self) -> Iterator[tuple[Metric, str, int, bytes]]:
         """Of every group: metric, group ("" without one), last seq and chain."""

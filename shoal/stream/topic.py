@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.mechanisms.groups import Groups
+from shoal.mechanisms.groups import Groups, IsHome, everywhere
 from shoal.mechanisms.kinds import Mechanism, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
 from shoal.mechanisms.statistic import Bounder
@@ -69,9 +69,9 @@ class Metric:
         """Name and version: what the state calls it."""
         return f"{self.section.name}/{self.section.version}"
 
-    def groups(self) -> Groups:
-        """Fresh groups, for one contributions partition."""
-        return self.parameters.in_groups(self.key)
+    def groups(self, is_home: IsHome = everywhere) -> Groups:
+        """Fresh groups, for the contributions partition that `is_home` tells which groups it has."""
+        return self.parameters.in_groups(self.key, is_home)
 
 
 @dataclass(frozen=True, slots=True)

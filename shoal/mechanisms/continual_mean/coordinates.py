@@ -20,7 +20,7 @@ from typing import Any
 
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import EachAlone
+from shoal.mechanisms.groups import EachAlone, IsHome, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -123,7 +123,7 @@ class Coordinates(Statistic):
         bounder = self.parts[0].bounder()
         return JointBounder(bounder, merges=bounder.merges and bounder.parts == 1)
 
-    def in_groups(self, key: bytes) -> EachAlone:
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> EachAlone:
         return EachAlone(partial(self.releaser, key))
 
     def releaser(self, key: bytes, group: bytes) -> "CoordinatesReleaser":

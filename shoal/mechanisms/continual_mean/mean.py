@@ -11,7 +11,7 @@ from shoal.mechanisms import check, error_bars
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
 from shoal.mechanisms.error_bars import COVERAGE, Law
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import EachAlone
+from shoal.mechanisms.groups import EachAlone, IsHome, everywhere
 from shoal.mechanisms.statistic import (
     COUNT_MASK,
     LEAST_EPSILON,
@@ -99,7 +99,7 @@ class MeanParameters(OnGrid):
         """
         return Counted(self, pattern)
 
-    def in_groups(self, key: bytes) -> EachAlone:
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> EachAlone:
         return EachAlone(partial(self.releaser, key))
 
     @abstractmethod

@@ -25,7 +25,7 @@ from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.privacy.zcdp import largest_rho
-from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, Spec
+from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
 from shoal.mechanisms.words import many
@@ -40,6 +40,7 @@ class ContinualMean:
 
     statistics: ClassVar[tuple[str, ...]] = ("mean",)
     algorithms: ClassVar[tuple[str, ...]] = MEANS
+    relation: ClassVar[str] = VALUES
     apart: ClassVar[bool] = False
     shared: ClassVar[bool] = False
 

@@ -20,14 +20,14 @@ from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Change, Closed, Rows
+from shoal.mechanisms.groups import Change, Closed, IsHome, Rows, everywhere
 from shoal.mechanisms.slot import algorithms, keys
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Axis, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.slot.samples import Samples
-from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, VALUES, Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, OnGrid
 
 Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
@@ -105,6 +105,7 @@ class Slotted(OnGrid):
 
     statistics: ClassVar[tuple[str, ...]] = PER_SLOT
     algorithms: ClassVar[tuple[str, ...]] = keys.FOR_MEANS
+    relation: ClassVar[str] = VALUES
     apart: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 
@@ -169,7 +170,7 @@ class Slotted(OnGrid):
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
 
-    def in_groups(self, key: bytes) -> "SlotGroups":
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> "SlotGroups":
         return SlotGroups(self, key)
 
     @property

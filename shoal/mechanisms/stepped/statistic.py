@@ -17,7 +17,8 @@ from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import COVERAGE
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.groups import IsHome, everywhere
+from shoal.mechanisms.spec import VALUES, Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, OneByOne, OnGrid, Releaser
 from shoal.mechanisms.stepped import ALGORITHMS, keys
 from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts, event_accounts
@@ -113,6 +114,7 @@ class SteppedStatistic(OnGrid):
     # ---------------------------------------------------------------- of a metric's keys
 
     algorithms: ClassVar[tuple[str, ...]] = ALGORITHMS
+    relation: ClassVar[str] = VALUES
     apart: ClassVar[bool] = False
     shared: ClassVar[bool] = False
 
@@ -151,7 +153,7 @@ class SteppedStatistic(OnGrid):
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
 
-    def in_groups(self, key: bytes) -> StepGroups:
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> StepGroups:
         return StepGroups(partial(self.releaser, key), self.rest)
 
     @abstractmethod

@@ -22,6 +22,7 @@ from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
 from shoal.models.config.section import Duration, Exact, Section
+from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, charge, parse_unit
 from shoal.models.errors import ConfigError
@@ -131,6 +132,11 @@ class Config(Section):
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 
     @property
+    def protects_presence(self) -> bool:
+        """Whether its metrics, which have one relation, protect that somebody is there."""
+        return self.metric[0].protects_presence
+
+    @property
     def topics(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(metric.topic for metric in self.metric))
 
@@ -154,7 +160,7 @@ def _under(metric: MetricSection, terms: Terms) -> MetricSection:
 # The tables of the file by name, and those inside a metric.
 MODELS: dict[str, type[Section]] = {
     "kafka": KafkaSection, "audit": AuditSection, "privacy": PrivacySection, "web": WebSection,
-    "metric": MetricSection, "decay": DecaySection, "cell": CellSection,
+    "metric": MetricSection, "decay": DecaySection, "cell": CellSection, "selection": SelectionSection,
 }  # fmt: skip
 
 
@@ -196,6 +202,11 @@ def _cross_checks(config: Config) -> Iterator[str]:
         and len({metric.slot for metric in config.metric if metric.unit == USER_SLOT}) != 1
     ):
         yield f"[privacy] unit {USER_SLOT} needs metrics per slot, all of one length; write user-hour, user-day or user"
+    if len(relations := {metric.relation for metric in config.metric}) > 1:
+        yield (
+            f"metrics have relations {' and '.join(sorted(relations))}; give each relation a file, an app and an audit "
+            "log of its own"
+        )
     seen: set[str] = set()
     for metric in config.metric:
         if metric.name in seen:

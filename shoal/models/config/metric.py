@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, PrivateAttr, field_validator, model_validator
 
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, Kind, defaults_of, kind_of
-from shoal.mechanisms.spec import FEW_USERS, USER_SLOT
+from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
 from shoal.models.config import per_coordinate
 from shoal.models.config.cell import MOST_BINS, Cap, CellSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.per_coordinate import Range, for_each
-from shoal.models.config.section import DAY, Duration, Exact, Section, positive_span
+from shoal.models.config.section import DAY, Duration, Exact, Instant, Section, positive_span
+from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, parse_unit
 from shoal.models.predicates import Predicate, is_predicate
@@ -20,6 +21,11 @@ from shoal.models.predicates import Predicate, is_predicate
 NAME = r"[a-z0-9_-]+"
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
+
+
+def _is_public_count(info: Any) -> bool:
+    """Whether it is a count of what is public, which costs nothing."""
+    return (info.data.get("statistic"), info.data.get("relation", VALUES)) == ("count", VALUES)
 
 
 def _prior(value: Any) -> Any:
@@ -50,6 +56,11 @@ class MetricSection(Section):
         ...,
         description="what is released: mean, sum, count, variance, or per slot slot-mean, slot-mean-variance, "
         "slot-distribution",
+    )
+    relation: str = Field(
+        VALUES,
+        description="values: neighbouring streams differ in one unit's values, and pattern is public; add-remove: all "
+        "records of the unit are there, or none is",
     )
     range: Ranges = Field(
         None,
@@ -96,7 +107,6 @@ class MetricSection(Section):
         description="user: all of a person's values, for ever; event, of means and sums; with a step also user-day, or "
         "any period; with a slot user-slot (the default), or with max_slots user-day and user",
     )
-    relation: str = Field("values", description="neighbouring streams differ in one unit's values; pattern is public")
     prior: Prior = Field(
         None,
         description="centre of clipping, in the range; must itself be private: a constant or a charged release; or "
@@ -166,6 +176,18 @@ class MetricSection(Section):
     quantiles: tuple[Exact, ...] | None = Field(
         None, max_length=100, description="for a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
+    groups: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        max_length=2**20,
+        description="with relation add-remove and a group: its keys; others do not count; none: they are found in "
+        "private",
+    )
+    start: Instant | None = Field(None, description="with relation add-remove: when the first step begins")
+    end: Instant | None = Field(None, description="with relation add-remove: when the last step ends; none: never")
+    selection: SelectionSection | None = Field(
+        None, description="with relation add-remove, a group and no groups: how keys are found"
+    )
     _terms: Terms = PrivateAttr(default=Terms())  # not said in the file: `Config.under` sets those of the ledger
 
     @model_validator(mode="before")
@@ -176,7 +198,7 @@ class MetricSection(Section):
             return given
         value = given.get("value")
         truth = {"range": TRUTH} if isinstance(value, str) and is_predicate(value) else {}
-        return truth | defaults_of(given.get("statistic")) | given
+        return truth | defaults_of(given.get("statistic"), given.get("relation", VALUES)) | given
 
     @field_validator("every", "step", "slot")
     @classmethod
@@ -205,7 +227,7 @@ class MetricSection(Section):
     @field_validator("epsilon")
     @classmethod
     def _costs(cls, value: Fraction, info: Any) -> Fraction:
-        is_count = info.data.get("statistic") == "count"
+        is_count = _is_public_count(info)
         if value < 0 or (value == 0 and not is_count):
             raise ValueError(f"must be {'0 or more' if is_count else 'greater than 0'}")
         return Fraction(0) if is_count else value
@@ -213,12 +235,12 @@ class MetricSection(Section):
     @field_validator("delta")
     @classmethod
     def _costs_too(cls, value: Fraction, info: Any) -> Fraction:
-        return Fraction(0) if info.data.get("statistic") == "count" else value
+        return Fraction(0) if _is_public_count(info) else value
 
-    @field_validator("algorithm", "statistic")
+    @field_validator("algorithm", "statistic", "relation")
     @classmethod
     def _built(cls, value: str, info: Any) -> str:
-        built = {"algorithm": ALGORITHMS, "statistic": STATISTICS}[info.field_name]
+        built = {"algorithm": ALGORITHMS, "statistic": STATISTICS, "relation": (VALUES, ADD_REMOVE)}[info.field_name]
         if value in built:
             return value
         raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
@@ -230,9 +252,16 @@ class MetricSection(Section):
             raise ValueError("must be [0, 1], or left out: a predicate is 1 where it holds and 0 where not")
         return value
 
+    @field_validator("groups")
+    @classmethod
+    def _are_different(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (len(set(value)) < len(value) or "" in value):
+            raise ValueError("must be different keys, none of them empty")
+        return value
+
     @model_validator(mode="after")
     def _counts_all(self) -> "MetricSection":
-        if self.statistic == "count" and isinstance(self.value, Predicate):
+        if self.statistic == "count" and self.relation == VALUES and isinstance(self.value, Predicate):
             raise ValueError("value of a count is no predicate, for a count is public; use statistic sum")
         return self
 
@@ -244,6 +273,10 @@ class MetricSection(Section):
     @property
     def kind(self) -> Kind:
         return kind_of(self)
+
+    @property
+    def protects_presence(self) -> bool:
+        return self.relation == ADD_REMOVE
 
     @property
     def privacy_unit(self) -> Unit:
@@ -298,8 +331,13 @@ class MetricSection(Section):
     def expected_releases(self) -> int | None:
         """The releases expected of a group, as far as the configuration says."""
         if self.cadence is not None:
-            return None if self.horizon is None else max(1, self.horizon // self.cadence)
+            horizon = self._duration if self.horizon is None else self.horizon
+            return None if horizon is None else max(1, horizon // self.cadence)
         return (self.users or UNKNOWN_USERS) * self.contribution_limit
+
+    @property
+    def _duration(self) -> int | None:
+        return None if self.start is None or self.end is None else self.end - self.start
 
     @property
     def values(self) -> tuple[str, ...]:

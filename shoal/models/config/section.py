@@ -1,5 +1,6 @@
 """Tables of the configuration file: what every one of them is, and the types of their values."""
 
+from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from shoal.models.config.durations import parse_duration
 from shoal.models.exact import exact_number
+from shoal.models.times import time_of_text, valid
 
 DAY = 86_400_000_000  # microseconds
 
@@ -17,8 +19,18 @@ def _duration(value: Any) -> int:
     return parse_duration(value)
 
 
+def _instant(value: Any) -> int:
+    """Microseconds since the Unix epoch of a TOML date or time, or of the ISO 8601 text of one; UTC without a zone."""
+    text = value.isoformat() if isinstance(value, date) else value
+    time = time_of_text(text) if isinstance(text, str) else None
+    if time is None or valid(time) is None:
+        raise ValueError("must be a date or a time, such as 2026-01-01 or 2026-01-01T00:00:00Z")
+    return time
+
+
 Exact = Annotated[Fraction, BeforeValidator(exact_number)]
 Duration = Annotated[int, BeforeValidator(_duration)]
+Instant = Annotated[int, BeforeValidator(_instant)]
 
 
 class Section(BaseModel):
