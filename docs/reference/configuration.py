@@ -21,6 +21,7 @@ from shoal.models.config.decay import DecaySection
 from shoal.models.config.durations import format_duration
 from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
 from shoal.models.config.metric import MetricSection
+from shoal.models.config.selection import SelectionSection
 from shoal.models.exact import exact_text
 from shoal.models.predicates import Predicate
 
@@ -33,10 +34,12 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "metric": MetricSection,
     "decay": DecaySection,
     "cell": CellSection,
+    "selection": SelectionSection,
 }
 DURATIONS = frozenset(
     {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}
 )
+INSTANTS = frozenset({"start", "end"})
 TYPES = {
     int: "integer",
     str: "text",
@@ -45,6 +48,7 @@ TYPES = {
     Fraction: "number",
     DecaySection: "table",
     CellSection: "table",
+    SelectionSection: "table",
     Predicate: "predicate",
 }
 
@@ -92,6 +96,8 @@ def type_of(annotation: Any, name: str) -> str:
         return f"[{', '.join(type_of(part, name) for part in arguments)}]"
     if annotation is int and name in DURATIONS:
         return "duration"
+    if annotation is int and name in INSTANTS:
+        return "date or time"
     return TYPES[annotation]
 
 

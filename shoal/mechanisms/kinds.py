@@ -53,7 +53,9 @@ class Kind(Protocol):
         """The defaults of keys that differ from those of other statistics."""
         ...
 
-    def takes(self, spec: Spec) -> bool: ...
+    def takes(self, spec: Spec) -> bool:
+        """Whether a metric of its relation is one of its own."""
+        ...
 
     def check(self, spec: Spec) -> None:
         """Refuse keys that are missing, not for it, or contradict one another.
@@ -92,7 +94,7 @@ ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in ki
 
 def kind_of(spec: Spec) -> Kind:
     """The kind of a metric."""
-    return next(kind for kind in KINDS if kind.takes(spec))
+    return next(kind for kind in KINDS if kind.relation == spec.relation and kind.takes(spec))
 
 
 def statistic_of(spec: Spec) -> Mechanism:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, VALUES, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.words import many
 
 # Keys that statistics without slots have no use for.
@@ -20,10 +20,8 @@ def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
             raise ValueError(f"{key} {why}; remove it")
 
 
-def check_relation(spec: Spec) -> None:
-    """Refuse a relation other than `values`, and keys that are for the other one."""
-    if spec.relation != VALUES:
-        raise ValueError(f"relation {spec.relation} is not built for a {spec.statistic}; use relation {VALUES}")
+def refuse_presence_keys(spec: Spec) -> None:
+    """Refuse keys that are for relation add-remove."""
     refuse_given(spec, PRESENCE_KEYS, f"is for relation {ADD_REMOVE}")
 
 

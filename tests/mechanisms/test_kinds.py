@@ -8,12 +8,13 @@ import pytest
 from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS, defaults_of, kind_of
 
 
+@pytest.mark.parametrize("relation", ["values", "add-remove"])
 @pytest.mark.parametrize(("statistic", "step", "decay"), list(product(STATISTICS, (None, 1), (None, "window"))))
-def test_every_metric_is_of_one_kind(statistic, step, decay):
-    spec = SimpleNamespace(statistic=statistic, step=step, decay=decay)
-    takers = [kind for kind in KINDS if kind.takes(spec)]
+def test_every_metric_is_of_one_kind(relation, statistic, step, decay):
+    spec = SimpleNamespace(relation=relation, statistic=statistic, step=step, decay=decay)
+    takers = [kind for kind in KINDS if kind.relation == relation and kind.takes(spec)]
     assert takers == [kind_of(spec)]
-    assert statistic in takers[0].statistics
+    assert statistic in takers[0].statistics or relation == "add-remove"  # whose one kind refuses it
 
 
 def test_names_are_listed_once_and_the_oldest_come_first():

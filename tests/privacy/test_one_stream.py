@@ -271,7 +271,11 @@ OTHER_SLOTTED = {  # with the others' names, and what only slots have
     "max_slots": 3, "across_cells": "split", "contribution_cap": "median", "min_users": 2, "bins": 9,
     "quantiles": ("0.5",), "algorithm": "baseline", "spread_share": "0.3",
 }  # fmt: skip
-ONE_CHOICE = {"relation"}  # of which nothing else is built
+OTHER_PRESENT = {  # with the others' names, and what only relation add-remove has
+    "relation": "add-remove", "groups": ("a", "b"), "start": "1970-01-02", "end": "1970-01-03",
+    "selection": {"epsilon": "0.1"},
+}  # fmt: skip
+PRESENT = {"relation": "add-remove", "statistic": "sum", "step": "10s", "start": "1970-01-01", "group": "g"}
 OF_EVENTS = "max_events_per_user"
 
 
@@ -281,7 +285,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
         topic = cfg.topics[0]
         return plan_topic(cfg, topic, b"s" * 32, source_partitions=1, contributions_partitions=1).metrics[0].key
 
-    tried = OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | {*ONE_CHOICE, OF_EVENTS}
+    tried = OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | {*OTHER_PRESENT, OF_EVENTS}
     assert tried == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
     of = {"prior": given, "horizon": {"algorithm": "sharp"}}
@@ -298,6 +302,11 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     slotted = [key(SLOTTED | {name: value} | needs.get(name, {})) for name, value in OTHER_SLOTTED.items()]
     slotted += [key(SLOTTED | {"cell": {"h3": 9, "lat": "a", "lon": "o"}, "group": None}), key(SLOTTED | distribution)]
     changed += [*slotted, key(SLOTTED | {"across_cells": "chop-user"}), key(SLOTTED)]
+    declared = PRESENT | {"groups": ("a",)}
+    found = PRESENT | {"delta": "1e-6", "horizon": "1d"}
+    changed += [key(declared), key(declared | {"groups": OTHER_PRESENT["groups"]}), key(found)]
+    changed += [key(declared | {name: OTHER_PRESENT[name]}) for name in ("start", "end")]
+    changed += [key(found | {"selection": {"epsilon": "0.1"}}), key(found | {"selection": {"keys": 2}})]
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.groups import Closed, Groups, Rows
+from shoal.mechanisms.groups import Closed, Groups, IsHome, Rows
 from shoal.models.config.file import Config
 from shoal.models.records import release_id
 from shoal.stream.file_run import FileRun, Line
@@ -58,8 +58,8 @@ class Reluctant:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._statistic, name)
 
-    def in_groups(self, key: bytes) -> FromEnough:
-        return FromEnough(self._statistic.in_groups(key))
+    def in_groups(self, key: bytes, is_home: IsHome) -> FromEnough:
+        return FromEnough(self._statistic.in_groups(key, is_home))
 
 
 def reluctant(plan: TopicPlan) -> TopicPlan:

@@ -54,7 +54,7 @@ class ContinualMean:
 
     @classmethod
     def check(cls, spec: Spec) -> None:
-        rules.check_relation(spec)
+        rules.refuse_presence_keys(spec)
         rules.refuse_slot_keys(spec)
         if spec.privacy_unit.period is not None:
             raise ValueError(f"unit {spec.unit!r} is not built for means without a decay; they have: user, event")

@@ -19,7 +19,7 @@ PLACES = "what a person did in a place is protected; that they were there, and w
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for a slot, or contradict one another."""
-    rules.check_relation(spec)
+    rules.refuse_presence_keys(spec)
     if spec.slot is None:
         raise ValueError("slot is missing; add it")
     unused = ("every", "step", "decay", "horizon")

@@ -18,7 +18,7 @@ NOT_OF_PATENT = {"none": "without a decay", "forward": "for forward decay"}
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for what has a step, or contradict one another."""
-    rules.check_relation(spec)
+    rules.refuse_presence_keys(spec)
     rules.refuse_slot_keys(spec)
     rules.check_limits(spec)
     if spec.every is not None:

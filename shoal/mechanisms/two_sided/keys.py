@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
-from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, Spec
 from shoal.mechanisms.words import many
 
 TWO_SIDED = "two-sided"
@@ -15,8 +15,8 @@ NO_USE = ("users", "prior", "sigma", "simultaneous", "max_events_per_user")  # k
 
 
 def takes(spec: Spec) -> bool:
-    """Whether a metric protects presence; slots refuse it themselves."""
-    return spec.relation == ADD_REMOVE and spec.statistic not in PER_SLOT
+    """Always: what it is not for, `check` refuses."""
+    return True
 
 
 def check(spec: Spec) -> None:

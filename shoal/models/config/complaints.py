@@ -17,6 +17,7 @@ NEAR = 0.75  # similarity from which on a known key is what was meant: `epsilom`
 TABLES = {
     "decay": '{ kind = "window", length = "7d" }',
     "cell": '{ h3 = 8, lat = "lat", lon = "lon" }',
+    "selection": "{ epsilon = 0.2, keys = 1 }",
 }
 NAMES = {
     "name": "small letters a-z, digits, _ and -, as in mean-delay",
@@ -124,6 +125,8 @@ def _words(name: str, first: Any) -> str:
         return f"must be made of {NAMES[name]}"
     if kind in ("model_type", "dict_type", "model_attributes_type") and name in TABLES:
         return f"must be a table, as in {name} = {TABLES[name]}"
+    if name == "groups" and kind in ("tuple_type", "string_type", "too_short"):
+        return 'must be a list of keys, as in ["GB", "FR"]; the field that they stand in is the group'
     if name == "contribution_cap" and kind not in ("greater_than_equal", "less_than_equal"):
         return "must be a whole number, median or optimal"
     return WORDS.get(kind) or text.removeprefix("Value error, ").replace("Input should be", "must be")

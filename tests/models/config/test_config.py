@@ -134,7 +134,7 @@ REFUSED = [
     ('every = "1h"', 'every = "1h"\nunit = "user-day"', "metric \"basket\": unit 'user-day' is not built for means"),
     ('every = "1h"', 'every = "1h"\nunit = "user-moon"', "metric \"basket\": unit 'user-moon' has no period; write"),
     ('every = "1h"', 'every = "1h"\nunit = "device"', "metric \"basket\": unit 'device' does not exist; write user"),
-    ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' is not built"),
+    ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' does not exist"),
     ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot is for statistics per slot: slot-mean'),
     ('every = "1h"', 'every = "1h"\nprior = "few-users"', 'prior is not for full; remove it'),
     ('every = "1h"', 'every = "1h"\nunit = "user-slot"', 'metric "basket": unit user-slot is for statistics per slot'),
