@@ -25,9 +25,12 @@ ONE_MEMBER = 1 << COUNT_BITS  # of an account that counts groups, or cells, besi
 Changes = list[tuple[bytes, bytes | None]]  # changelog records; None: a tombstone
 
 
-# Why a sample does not count. Of the first four the reason is counted, of the others the record is a dead letter.
-WhyNotCounted = Literal["over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "wrong-partition", "late"]
-COUNTED = frozenset({"over_cap", "groups_left_out", "slots_left_out", "cells_left_out"})
+# Why a sample does not count. Of the first five the reason is counted, of the others the record is a dead letter.
+WhyNotCounted = Literal[
+    "over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "undeclared",
+    "wrong-partition", "late", "before-start", "after-end",
+]  # fmt: skip
+COUNTED = frozenset({"over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "undeclared"})
 
 
 @dataclass(frozen=True, slots=True)

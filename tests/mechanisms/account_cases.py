@@ -33,6 +33,7 @@ class Ledger:
         changes = [*self.accounts.changes(), *self.accounts.close(promise, most)]
         for name, value in changes:
             if value is None:
+                assert name in self.changelog, "a tombstone for what was never written"
                 del self.changelog[name]
             else:
                 self.changelog[name] = value

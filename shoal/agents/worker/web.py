@@ -40,6 +40,7 @@ COUNTERS = {
     "groups_left_out": "samples of users who had their groups already",
     "slots_left_out": "samples of units that had their slots already",
     "cells_left_out": "samples of units that had their cells already",
+    "undeclared": "samples of keys that are not declared",
     "woke_late": "samples that came after their tick",
     "repeated_messages": "messages left out as repeats",
     "stray_records": "records left out as not written by shoal",

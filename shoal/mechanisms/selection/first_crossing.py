@@ -27,6 +27,8 @@ from shoal.mechanisms import check
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.noise.geometric import exactly, geometric, until_success
 
+PARTS = 1 << 16  # of the weight of a unit that counts for several keys
+
 
 @dataclass(frozen=True)
 class FirstCrossing:
@@ -77,6 +79,19 @@ class FirstCrossing:
         if missing <= 0:
             return tick
         return tick + geometric(until_success(self.epsilon * missing / self.unit), words)
+
+
+def falling(keys: int) -> tuple[tuple[int, ...], int]:
+    """Weights of a unit's first, second, ... key like 1, 1/2, 1/3, ..., rounded down, and the unit that they keep to.
+
+    >>> falling(1), falling(3)
+    (((1,), 1), ((35746, 17873, 11915), 65536))
+    """
+    check.positive(keys=keys)
+    if keys == 1:
+        return (1,), 1
+    whole = sum(Fraction(1, number) for number in range(1, keys + 1))
+    return tuple(int(PARTS / (number * whole)) for number in range(1, keys + 1)), PARTS
 
 
 @lru_cache(maxsize=1024)

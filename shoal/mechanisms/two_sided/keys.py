@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
+from shoal.mechanisms.two_sided.accounts import Once, Rule
 from shoal.mechanisms.words import many
 
 TWO_SIDED = "two-sided"
@@ -70,6 +72,35 @@ def selection_epsilon(spec: Spec) -> Fraction:
         return Fraction(0)
     given = None if spec.selection is None else spec.selection.epsilon
     return spec.epsilon * SHARE if given is None else given
+
+
+def selection_of(spec: Spec) -> FirstCrossing | None:
+    """How keys are found; None where all are declared, or there are none."""
+    epsilon = selection_epsilon(spec)
+    if not epsilon:
+        return None
+    weights, unit = falling(1 if spec.selection is None else spec.selection.keys)
+    return FirstCrossing(epsilon, spec.delta, spec.expected_releases or 1, weights, unit)
+
+
+def rule_of(spec: Spec) -> Rule:
+    """Whose samples count."""
+    selection = selection_of(spec)
+    once: Once | None = None
+    most = spec.contribution_limit
+    if spec.statistic == "users":
+        once = "key" if spec.decay is None else "step"
+        most = spec.max_groups_per_user if once == "key" else most
+    return Rule(
+        max_contributions=most,
+        start=spec.start or 0,
+        end=spec.end,
+        step=spec.cadence or 1,
+        period=spec.privacy_unit.period,
+        declared=None if spec.groups is None else frozenset(spec.groups),
+        weights=() if selection is None else selection.weights,
+        once=once,
+    )
 
 
 def clauses(spec: Spec, loss: str) -> Iterator[str]:

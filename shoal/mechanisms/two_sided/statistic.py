@@ -15,15 +15,17 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
+from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import IsHome, everywhere
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
-from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.statistic import Bounder, Estimate
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
 from shoal.mechanisms.two_sided.releaser import TwoSums
 
@@ -56,6 +58,11 @@ class TwoSided(SteppedStatistic):
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
         return {"algorithm": keys.TWO_SIDED}
+
+    @staticmethod
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:  # type: ignore[override]
+        rule = keys.rule_of(spec)
+        return (EventAccounts if spec.privacy_unit.is_event else UnitAccounts)(rule, site)
 
     @classmethod
     def of(cls, spec: Spec) -> "TwoSided":

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.selection.first_crossing import FirstCrossing
+from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples, tries
 
@@ -222,3 +222,10 @@ def test_wrong_parameters_are_refused() -> None:
         selection.threshold(0)
     with pytest.raises(ValueError, match="weight must be greater than 0"):
         selection.crossing(1, 0, 0, iter([]))
+
+
+@pytest.mark.parametrize("keys", [1, 2, 5, 64])
+def test_falling_weights_keep_to_their_unit_and_lose_hardly_any_of_it(keys: int) -> None:
+    weights, unit = falling(keys)
+    assert unit - keys < sum(weights) <= unit
+    assert all(abs(weights[0] - number * weight) <= number for number, weight in enumerate(weights, 1))

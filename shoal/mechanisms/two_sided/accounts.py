@@ -1,0 +1,163 @@
+"""Accounts under relation add-remove: whose samples count, decided by the unit's own records alone.
+
+A sample counts if its effective time lies between start and end, its key is declared (where keys are declared), the
+user belongs to the partition, the event lies in the unit's period, and the unit has samples left: m over all keys
+together. What fails one of these uses up nothing. So a unit that is removed takes its own contributions with it, and
+changes no other.
+
+Where keys are to be found, a counted sample is also a newcomer if its key is the j-th distinct one of its unit and j is
+at most G; it then goes out once more, as part `NEWCOMERS`, with the weight w_j. A unit whose samples go into one more
+key is no newcomer there, and a key that it has come to before is not new again.
+
+    user, user-day, ...   the records of one person, for ever or in one period of effective time
+    event                 each record is a unit: it counts, and is a newcomer of its key with the first weight
+
+Users are counted once per key, or once per step and key; further samples there are over the cap.
+
+Changelog: accounts (samples and keys of a unit), the keys that a unit is remembered in, and per step those that it was
+counted in. Proof: docs/proofs/first-crossing.md, "Whose samples count"
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from shoal.mechanisms.accounts import (
+    ACCOUNT_BYTES,
+    ONE_MEMBER,
+    Accounts,
+    Holding,
+    Periods,
+    RecordKind,
+    Site,
+    Store,
+    WhyNotCounted,
+)
+from shoal.mechanisms.statistic import COUNT_MASK, Block, new_block
+
+NEWCOMERS = 1  # the part of a tick that holds how many units came to a key, and their weight
+MEMBER_BYTES = 1
+Once = Literal["key", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The limits by which a sample counts. Times in microseconds."""
+
+    max_contributions: int  # m: of a unit, in all keys together
+    start: int
+    end: int | None = None
+    step: int = 1
+    period: int | None = None  # of a unit; None: for ever
+    declared: frozenset[str] | None = None  # keys; None: all, or there are none
+    weights: tuple[int, ...] = ()  # of newcomers at their unit's first, second, ... key; none: keys are not found
+    once: Once | None = None  # a unit counts once per key, or once per step and key; None: with each sample
+
+    def refuses(self, group: str | None, effective: int) -> WhyNotCounted | None:
+        """What is wrong with a sample of any unit."""
+        if effective < self.start:
+            return "before-start"
+        if self.end is not None and effective >= self.end:
+            return "after-end"
+        return "undeclared" if self.declared is not None and group not in self.declared else None
+
+
+class EventAccounts(Accounts):
+    """Accounts of unit event, which keep nothing; the partition is not checked, for it does not matter whose it is."""
+
+    def __init__(self, rule: Rule, site: Site) -> None:
+        kinds = (RecordKind(site.tag(tag), 1) for tag in (b"a", b"g", b"s"))
+        super().__init__(Periods(None, *kinds, durable=site.durable))
+        self._rule, self._send = rule, site.send
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
+        why = self._rule.refuses(group, effective)
+        if why is not None:
+            return why
+        self._send(group, effective, user, sample(1, value))
+        if self._rule.weights:
+            self._send(group, effective, user, newcomer(1, self._rule.weights[0]))
+        return None
+
+
+class UnitAccounts(Accounts):
+    """Accounts of the units user and user-<period>."""
+
+    def __init__(self, rule: Rule, site: Site) -> None:
+        kinds = RecordKind(site.tag(b"a"), ACCOUNT_BYTES), RecordKind(site.tag(b"g"), MEMBER_BYTES)
+        self._units = Periods(rule.period, *kinds, durable=site.durable)
+        self._steps = Periods(rule.step, RecordKind(site.tag(b"s"), MEMBER_BYTES), durable=site.durable)
+        super().__init__(self._units, self._steps)
+        self._rule, self._send, self._is_home = rule, site.send, site.is_home
+        # In so many keys a unit is remembered: in all that it counts in, or in those in which it is a newcomer.
+        self._remembered = rule.max_contributions if rule.once == "key" else len(rule.weights)
+
+    def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
+        rule = self._rule
+        why = rule.refuses(group, effective)
+        if why is not None:
+            return why
+        accounts, members = self._units.of(effective)
+        account = accounts.get(user)
+        if account is None:
+            if not self._is_home(user):
+                return "wrong-partition"
+            account = 0
+        if rule.period is not None and time // rule.period != effective // rule.period:
+            return "late"
+        if account & COUNT_MASK >= rule.max_contributions:
+            return "over_cap"
+        member = len(user).to_bytes(2, "big") + user + (group or "").encode()
+        is_new = account // ONE_MEMBER < self._remembered and member not in members.held
+        if rule.once is not None and not self._is_first(member, effective, is_new=is_new):
+            return "over_cap"
+        account += 1
+        self._send(group, effective, user, sample(account & COUNT_MASK, value))
+        if is_new:
+            before = account // ONE_MEMBER
+            members.put(member, 1)
+            account += ONE_MEMBER
+            if before < len(rule.weights):
+                self._send(group, effective, user, newcomer(before + 1, rule.weights[before]))
+        accounts.held[user] = accounts.changed[user] = account
+        return None
+
+    def _is_first(self, member: bytes, effective: int, *, is_new: bool) -> bool:
+        """Whether a unit has not been counted in this key, or in this step of it; from now on it has."""
+        if self._rule.once == "key":
+            return is_new
+        steps: Store = self._steps.of(effective)[0]
+        if member in steps.held:
+            return False
+        steps.put(member, 1)
+        return True
+
+    def count(self, user: bytes, group: str | None) -> int | None:
+        """The samples of a user in the latest open period, of all groups together: no group has an account."""
+        account = self._units.newest(user) if group is None else None
+        return None if account is None else account & COUNT_MASK
+
+    def of_user(self, user: bytes) -> Iterator[Holding]:
+        before = len(user).to_bytes(2, "big") + user
+        for start, (accounts, members) in self._units.each():
+            account = accounts.get(user)
+            if account is not None:
+                yield Holding(start, None, account & COUNT_MASK)
+                yield from _named(start, members, before)
+        for start, (steps,) in self._steps.each():
+            yield from _named(start, steps, before)
+
+
+def _named(start: int | None, store: Store, before: bytes) -> Iterator[Holding]:
+    for name in sorted(name for name in store.held if name.startswith(before)):
+        yield Holding(start, name[len(before) :].decode(), None)
+
+
+def sample(number: int, value: int) -> Block:
+    """The `number`-th sample of a unit."""
+    return new_block((number, 0, 1, value, 0))
+
+
+def newcomer(number: int, weight: int) -> Block:
+    """A unit that comes to the `number`-th of its keys."""
+    return new_block((number, 0, 1, weight, NEWCOMERS))
