@@ -93,6 +93,7 @@ class Budget(Table):
     epsilon: Mapped[Fraction]
     delta: Mapped[Fraction]
     unit: Mapped[str]
+    relation: Mapped[str]
 
 
 class BudgetChange(Table):

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from shoal.agents.audit.database import now
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
@@ -39,6 +40,7 @@ class BudgetReport:
     delta: Fraction
     unit: str
     charges: tuple[Charge, ...]
+    relation: str = VALUES
 
     @property
     def charged(self) -> tuple[Fraction, Fraction]:
@@ -54,19 +56,21 @@ class BudgetReport:
 
 def report(connection: Connection) -> BudgetReport | None:
     """The budget and all charges, of every app and in every state."""
-    budget = connection.execute(select(Budget.epsilon, Budget.delta, Budget.unit)).one_or_none()
+    budget = connection.execute(select(*Budget.__table__.columns)).one_or_none()
     if budget is None:
         return None
     key = (MetricVersion.app, MetricVersion.metric, MetricVersion.version)
     wanted = select(*key, MetricVersion.state, MetricVersion.charge_epsilon, MetricVersion.charge_delta)
     charges = [Charge(*row) for row in connection.execute(wanted.order_by(*key))]
-    return BudgetReport(budget.epsilon, budget.delta, budget.unit, tuple(charges))
+    return BudgetReport(budget.epsilon, budget.delta, budget.unit, tuple(charges), budget.relation)
 
 
-def write_budget(connection: Connection, epsilon: Fraction, delta: Fraction, *, unit: str | None = None) -> None:
+def write_budget(
+    connection: Connection, epsilon: Fraction, delta: Fraction, *, unit: str | None = None, relation: str = VALUES
+) -> None:
     """Make the budget, or change it (without a unit), and log that."""
     if unit is not None:
-        connection.execute(insert(Budget).values(one=1, epsilon=epsilon, delta=delta, unit=unit))
+        connection.execute(insert(Budget).values(one=1, epsilon=epsilon, delta=delta, unit=unit, relation=relation))
     else:
         connection.execute(update(Budget).values(epsilon=epsilon, delta=delta))
     connection.execute(insert(BudgetChange).values(at=now(), epsilon=epsilon, delta=delta))
@@ -77,15 +81,30 @@ def check_budget(
     epsilon: Fraction,
     delta: Fraction,
     unit: str,
+    relation: str,
     charges: Iterable[tuple[str, Fraction, Fraction]],
 ) -> None:
     """Refuse unless old charges and new ones (name, epsilon, delta) fit into the stored and the configured budget."""
-    book = report(connection) or BudgetReport(epsilon, delta, unit, ())
+    book = report(connection) or BudgetReport(epsilon, delta, unit, (), relation)
     if parse_unit(book.unit) != parse_unit(unit):
         raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")
+    if book.relation != relation:
+        raise LedgerError(f"[privacy] relation: {_other_relation(book.relation)}")
     new = list(charges)
     _check_part("epsilon", book.epsilon, epsilon, book.charged[0], [(name, charge) for name, charge, _ in new])
     _check_part("delta", book.delta, delta, book.charged[1], [(name, charge) for name, _, charge in new])
+
+
+def _other_relation(held: str) -> str:
+    if held == ADD_REMOVE:
+        return (
+            f"the ledger counts by {ADD_REMOVE}, in which a metric of relation {VALUES} has no bound: it publishes who "
+            "contributes; give it a file, an app and an audit log of its own"
+        )
+    return (
+        f'the ledger counts by {VALUES}; use another audit log, which is best, or set relation = "{VALUES}" under '
+        f"[privacy]: then each metric of relation {ADD_REMOVE} is charged what a group of two loses"
+    )
 
 
 def _check_part(

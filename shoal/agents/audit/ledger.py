@@ -220,7 +220,7 @@ class Ledger:
                     )
             if (epsilon, delta) != (book.epsilon, book.delta):
                 budget.write_budget(connection, epsilon, delta)
-            return BudgetReport(epsilon, delta, book.unit, book.charges)
+            return replace(book, epsilon=epsilon, delta=delta)
 
 
 def _version(connection: Connection, app: str, metric: str, version: int) -> MetricVersion:

@@ -12,6 +12,7 @@ from shoal.agents.audit.budget import check_budget, write_budget
 from shoal.agents.audit.completeness import check_whole
 from shoal.agents.audit.database import now
 from shoal.agents.audit.owners import take_over
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
@@ -62,6 +63,7 @@ class Request:
     key_fingerprint: str
     partitions: Mapping[str, int] = field(default_factory=dict)
     unit: str = "user"
+    counts_by: str = VALUES  # the relation of the ledger
     file_run: bool = False  # a run over a file may repeat an ended version; its input is compared at its end
     run: str = ""  # the id of a file run, which takes over the versions of `topic` (None: of all)
     topic: str | None = None
@@ -97,7 +99,9 @@ def examine(connection: Connection, request: Request) -> Agreement:
         (registration.name, Fraction(registration.charge_epsilon), Fraction(registration.charge_delta))
         for registration in charged
     ]
-    check_budget(connection, request.budget_epsilon, request.budget_delta, request.unit, charges)
+    limits = (request.budget_epsilon, request.budget_delta, request.unit, request.counts_by)
+    check_budget(connection, *limits, charges)
+    _check_relations(request, known.values())
     _check_partitions(connection, request)
     asked = {(registration.metric, registration.version) for registration in request.registrations} | set(retired)
     active = [(row.metric, row.version) for row in known.values() if row.app == request.app and row.state == ACTIVE]
@@ -111,7 +115,8 @@ def register(connection: Connection, request: Request) -> Agreement:
     lock(connection)
     agreement = examine(connection, request)
     if connection.execute(select(Budget.one)).one_or_none() is None:
-        write_budget(connection, request.budget_epsilon, request.budget_delta, unit=request.unit)
+        amounts = (request.budget_epsilon, request.budget_delta)
+        write_budget(connection, *amounts, unit=request.unit, relation=request.counts_by)
     for metric, version in agreement.retired:
         set_state(connection, request.app, metric, version, RETIRED)
     for registration in agreement.charged:
@@ -222,6 +227,27 @@ def _check_key_is_fresh(registration: Registration, request: Request, rows: Iter
                 f"{registration.name} runs under app {row.app!r} with this key; the same noise on two streams would "
                 "show their difference: use another key, or another name"
             )
+
+
+def _check_relations(request: Request, rows: Iterable[MetricVersion]) -> None:
+    """Refuse a topic of which one metric of the log hides who contributes, and another publishes it, in whatever state.
+
+    What a retired version has published stays known.
+    """
+    of_app = [(request.app, each.metric, each.version, each) for each in request.registrations]
+    readers = {(app, metric, version): each for app, metric, version, each in of_app}
+    readers |= {(row.app, row.metric, row.version): row for row in rows}
+    hidden: dict[Any, str] = {}
+    shown: dict[Any, str] = {}
+    for (app, metric, version), each in readers.items():
+        topic = orjson.loads(each.parameters).get("topic")
+        named = f"{version_name(metric, version)} of app {app!r}"
+        (hidden if each.relation == ADD_REMOVE else shown).setdefault(topic, named)
+    for topic in hidden.keys() & shown.keys():
+        raise LedgerError(
+            f"topic {topic!r}: {hidden[topic]} hides who contributes, and {shown[topic]}, of relation {VALUES}, "
+            "publishes it; choose one relation for all that is read of a topic"
+        )
 
 
 def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVersion]) -> None:

@@ -77,6 +77,7 @@ class Session:
             key_fingerprint=self.key.fingerprint,
             partitions=partitions or {},
             unit=self.config.unit,
+            counts_by=self.config.relation,
             file_run=file_run,
             topic=topic,
         )

@@ -16,6 +16,8 @@ from sqlalchemy import Connection, Row, select
 from shoal.agents.audit import budget, registration
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, bodies, group_of, read_records
+from shoal.mechanisms.privacy.accounting import Loss
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.digests import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
 from shoal.models.records import release_id
@@ -56,14 +58,17 @@ def _ledger_findings(connection: Connection) -> Iterator[Finding]:
     if connection.execute(last).one_or_none() != connection.execute(select(Budget.epsilon, Budget.delta)).one():
         yield Finding("budget", "ledger", "the budget is not what its last logged change made it")
     for row in versions:
-        yield from _version_findings(row)
+        yield from _version_findings(row, book.relation)
 
 
-def _version_findings(row: MetricVersion) -> Iterator[Finding]:
+def _version_findings(row: MetricVersion, counts_by: str) -> Iterator[Finding]:
     where = f'app "{row.app}" {registration.version_name(row.metric, row.version)}'
     if parameters_digest(row.parameters) != row.digest:
         yield Finding("parameters", where, "the parameters are not those of the digest")
-    if row.charge_epsilon < row.epsilon or row.charge_delta < row.delta:
+    if (counts_by, row.relation) == (ADD_REMOVE, VALUES):
+        yield Finding("relation", where, f"it publishes who contributes, and the ledger counts by {ADD_REMOVE}")
+    least = Loss(row.epsilon, row.delta).of_group(2 if (counts_by, row.relation) == (VALUES, ADD_REMOVE) else 1)
+    if row.charge_epsilon < least.epsilon or row.charge_delta < least.delta:
         yield Finding("budget", where, "the charge is less than what the metric uses")
 
 

@@ -12,6 +12,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.guarantee import weakened
 from shoal.mechanisms.privacy.accounting import Loss
+from shoal.mechanisms.spec import VALUES
 from shoal.models.config.file import Config, load
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
@@ -82,7 +83,7 @@ def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
 
 def _unused(loaded: Config) -> BudgetReport:
     """The budget that the first registration will store."""
-    return BudgetReport(loaded.privacy.epsilon, loaded.privacy.delta, loaded.unit, ())
+    return BudgetReport(loaded.privacy.epsilon, loaded.privacy.delta, loaded.unit, (), loaded.relation)
 
 
 def _fields(book: BudgetReport) -> dict[str, Any]:
@@ -92,7 +93,8 @@ def _fields(book: BudgetReport) -> dict[str, Any]:
         for charge in book.charges
     ]
     totals = {"charged": _amounts(*book.charged), "left": _amounts(*book.left)}
-    return {"unit": book.unit, **_amounts(book.epsilon, book.delta), **totals, "charges": charges}
+    relation = {} if book.relation == VALUES else {"relation": book.relation}
+    return {"unit": book.unit, **relation, **_amounts(book.epsilon, book.delta), **totals, "charges": charges}
 
 
 def _amounts(epsilon: Fraction, delta: Fraction) -> dict[str, orjson.Fragment]:
@@ -106,7 +108,8 @@ def _number(amount: Fraction) -> orjson.Fragment:
 
 
 def _lines(book: BudgetReport) -> list[str]:
-    lines = [f"budget   {_both(book.epsilon, book.delta)} per {book.unit}"]
+    relation = "" if book.relation == VALUES else f", by relation {book.relation}"
+    lines = [f"budget   {_both(book.epsilon, book.delta)} per {book.unit}{relation}"]
     for charge in book.charges:
         state = "" if charge.state == "active" else f" ({charge.state})"
         version = f"{charge.app}: {charge.metric} version {charge.version}"

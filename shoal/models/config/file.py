@@ -79,6 +79,9 @@ class PrivacySection(Section):
     unit: str | None = Field(
         None, description="what the ledger protects; none: the metrics' common unit, or user if they differ"
     )
+    relation: Literal["values", "add-remove"] | None = Field(
+        None, description="the relation that the ledger counts by; none: that of the metrics"
+    )
 
     @field_validator("unit")
     @classmethod
@@ -118,16 +121,20 @@ class Config(Section):
         units = {metric.privacy_unit: metric.privacy_unit.spelled for metric in costing}
         return units.popitem()[1] if len(units) == 1 else "user"
 
+    @property
+    def relation(self) -> str:
+        """The relation that the ledger counts by."""
+        return self.privacy.relation or self.metric[0].relation
+
     def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
         """The most that a metric costs one unit of the ledger's: epsilon and delta.
 
         Raises:
             ConfigError: nothing bounds it.
         """
+        unit, relations = parse_unit(self.unit), {"counts_by": self.relation, "relation": metric.relation}
         try:
-            return charge(
-                parse_unit(self.unit), metric.privacy_unit, metric.epsilon, metric.delta, apart=metric.kind.apart
-            )
+            return charge(unit, metric.privacy_unit, metric.epsilon, metric.delta, apart=metric.kind.apart, **relations)
         except ValueError as error:
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 

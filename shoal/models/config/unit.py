@@ -14,6 +14,14 @@ A ledger protects one unit, and its metrics may have others. One unit of the led
     any number                          else
 
 and k of them together lose what a group of k does (shoal/mechanisms/privacy/accounting.py).
+
+A ledger also counts by one relation, and a metric may have another (docs/proofs/accounting.md):
+
+    by values      to a metric of relation add-remove, other values of a unit are two steps: its records go, and come
+                   back with other values; 2 k
+    by add-remove  a unit of the metric's that lies wholly in the ledger's goes with it, one step; of one that is cut,
+                   all records go, and those outside come back: two steps, and at most two are cut; k + 2
+                   a metric of relation values has no bound: it publishes who contributes
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +29,7 @@ from fractions import Fraction
 from math import gcd
 
 from shoal.mechanisms.privacy.accounting import Loss
-from shoal.mechanisms.spec import USER_SLOT
+from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, VALUES
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.section import DAY, positive_span
 
@@ -115,13 +123,56 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
     return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
 
 
+def most_steps(ledger: Unit, unit: Unit, *, counts_by: str = VALUES, relation: str = VALUES) -> int | None:
+    """The most neighbours of a metric's, one after another, from one neighbour of the ledger's to the other.
+
+    None if there is no most. `counts_by` is the ledger's relation, `relation` the metric's.
+
+    >>> most_steps(PERSON, PERSON), most_steps(PERSON, PERSON, relation=ADD_REMOVE)
+    (1, 2)
+    >>> both = {"counts_by": ADD_REMOVE, "relation": ADD_REMOVE}
+    >>> [most_steps(parse_unit("user-day"), parse_unit(name), **both) for name in ("user-day", "user-12h", "user-5h")]
+    [1, 2, 8]
+    >>> [most_steps(parse_unit(name), PERSON, **both) for name in ("user", "user-day", "event")]
+    [1, 2, 2]
+
+    Raises:
+        ValueError: what the metric publishes has no bound in this ledger.
+    """
+    if (counts_by, relation) == (ADD_REMOVE, VALUES):
+        raise ValueError(
+            f"relation {VALUES} in a ledger that counts by {ADD_REMOVE}: it publishes who contributes, and no epsilon "
+            "covers that; give it a file, an app and an audit log of its own"
+        )
+    touched = most_touched(ledger, unit)
+    if touched is None or relation == VALUES:
+        return touched
+    return 2 * touched if counts_by == VALUES else touched + min(_most_cut(ledger, unit), touched)
+
+
+def _most_cut(ledger: Unit, unit: Unit) -> int:
+    """How many of a metric's units may lie only partly in one unit of the ledger's: its first and its last."""
+    if unit.is_event or ledger == unit:
+        return 0
+    whole = ledger.period is not None and unit.period is not None and ledger.period % unit.period == 0
+    return 0 if whole else 2
+
+
 def charge(
-    ledger: Unit, unit: Unit, epsilon: Fraction, delta: Fraction, *, apart: bool = False
+    ledger: Unit,
+    unit: Unit,
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    apart: bool = False,
+    counts_by: str = VALUES,
+    relation: str = VALUES,
 ) -> tuple[Fraction, Fraction]:
     """The cost of a metric for a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
 
     apart: each of the metric's units has releases of its own, which no other one moves, as slots have. Then losses add
     up (composition), and delta does not grow with epsilon, as it does where the same releases see several (groups).
+    counts_by and relation: those of the ledger and of the metric.
 
     >>> day = parse_unit("user-day")
     >>> [float(cost) for cost in charge(day, parse_unit("user-5h"), Fraction("0.1"), Fraction(0))]
@@ -130,13 +181,15 @@ def charge(
     [2.0, 3.7182818284590454e-09]
     >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"), apart=True)]
     [2.0, 2e-09]
+    >>> [float(cost) for cost in charge(PERSON, PERSON, Fraction(1), Fraction("1e-9"), relation=ADD_REMOVE)]
+    [2.0, 3.7182818284590454e-09]
 
     Raises:
         ValueError: there is no bound, or none that says anything.
     """
+    touched = most_steps(ledger, unit, counts_by=counts_by, relation=relation)
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
-    touched = most_touched(ledger, unit)
     slots = " and max_slots" if unit.name == USER_SLOT else ""
     limit = ", or max_events_per_user" if unit.is_event and touched is None else ""
     remedy = f'set [privacy] unit = "{unit.spelled}", or unit = "{ledger.name}"{slots}{limit} here'

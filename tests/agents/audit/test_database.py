@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -15,7 +16,7 @@ from sqlalchemy import create_engine, inspect, text
 
 from shoal.agents.audit.database import Database, Unavailable
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v001_first_tables
+from shoal.migrations.versions import v001_first_tables, v004_relation
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 
@@ -157,9 +158,25 @@ def test_more_users_than_connections_is_an_outage_too(database_url: str) -> None
     database.close()
 
 
-def test_the_log_is_not_unmade() -> None:
+def test_a_ledger_from_before_there_were_two_relations_counts_by_values(tmp_path: Path) -> None:
+    # given a log as it was before that step, with a budget
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    with Ledger.open(url) as ledger, ledger.database.write() as connection:
+        for statement in (
+            "ALTER TABLE budget DROP COLUMN relation",
+            "INSERT INTO budget (one, epsilon, delta, unit) VALUES (1, '4', '0', 'user')",
+            "UPDATE alembic_version SET version_num = '003'",
+        ):
+            connection.execute(text(statement))
+    # when it is opened, it is brought to the present state
+    with Ledger.open(url) as ledger, ledger.database.read() as connection:
+        assert connection.execute(text("SELECT unit, relation FROM budget")).one() == ("user", "values")
+
+
+@pytest.mark.parametrize("step", [v001_first_tables, v004_relation])
+def test_the_log_is_not_unmade(step: ModuleType) -> None:
     with pytest.raises(NotImplementedError):
-        v001_first_tables.downgrade()
+        step.downgrade()
 
 
 def test_tables_other_than_ours_are_left_alone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.registration import Registration, Request
 from shoal.agents.audit.session import registration_of
+from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
 from tests.agents.audit.audit_examples import APP, amounts, register, release, version
@@ -204,6 +205,70 @@ def test_two_apps_do_not_share_the_noise_of_a_key(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="runs under app 'shoal' with this key"):
         register(ledger, version(), app="other")
     assert register(ledger, version(), app="other", key_fingerprint="beef").charged
+
+
+def hidden(metric: str = "presence", steps: int = 1, **parameters: object) -> Registration:
+    """A metric of relation add-remove, charged so many steps."""
+    return replace(version(metric, **parameters), relation="add-remove", charge_epsilon=steps)
+
+
+def test_a_ledger_counts_by_one_relation(ledger: Ledger) -> None:
+    register(ledger, hidden(), counts_by="add-remove")
+    book = ledger.budget_report()
+    assert book is not None
+    assert (book.relation, book.charged) == ("add-remove", amounts(1, 0))
+    assert ledger.raise_budget(Fraction(5), Fraction(0)).relation == "add-remove"
+    with pytest.raises(LedgerError, match=r"\[privacy\] relation: the ledger counts by add-remove, in which"):
+        register(ledger, version(topic="orders"), app="other")
+    assert ledger.versions("other") == []
+
+
+def test_a_ledger_of_values_takes_what_hides_presence_if_that_is_said(ledger: Ledger) -> None:
+    register(ledger, version())
+    with pytest.raises(LedgerError, match='the ledger counts by values; use .* or set relation = "values" under'):
+        register(ledger, hidden(topic="orders"), app="other", counts_by="add-remove")
+    register(ledger, hidden(topic="orders", steps=2), app="other")
+    book = ledger.budget_report()
+    assert book is not None
+    assert (book.relation, book.charged) == ("values", amounts(3, 0))
+
+
+@pytest.mark.parametrize("counts_by", ["values", "add-remove"])
+def test_a_metric_that_hides_presence_is_charged_twice_by_a_ledger_of_values(counts_by: str) -> None:
+    section = {"relation": "add-remove", "step": "1d", "every": None, "start": "2024-01-01", "users": None}
+    found = {"group": "g", "delta": "1e-9", "horizon": "365d"}
+    for more in ({}, found):
+        configured = config({"epsilon": "0.7", "statistic": "sum", "algorithm": "two-sided"} | section | more)
+        privacy = configured.privacy.model_copy(update={"relation": counts_by})
+        configured = configured.model_copy(update={"privacy": privacy})
+        registration = registration_of(configured, configured.metric[0])
+        loss = Loss(Fraction("0.7"), Fraction(more.get("delta", 0)))
+        expected = loss.of_group(2) if counts_by == "values" else loss
+        assert (registration.charge_epsilon, registration.charge_delta) == (expected.epsilon, expected.delta)
+        assert registration.relation == "add-remove"
+
+
+@pytest.mark.parametrize("first", ["values", "add-remove"])
+def test_a_topic_is_read_by_one_relation(ledger: Ledger, first: str) -> None:
+    """Exact counts of one metric say who is there, which the other hides; what was published stays known."""
+    ours, theirs = (version(), hidden(steps=2)) if first == "values" else (hidden(steps=2), version())
+    register(ledger, ours)
+    ledger.retire(APP, ours.metric, 1)
+    message = (
+        "topic 'purchases': metric \"presence\" version 1 of app '.*' hides who contributes, and metric \"basket\" "
+        "version 1 of app '.*', of relation values, publishes it; choose one relation for all that is read of a topic"
+    )
+    for asked in (ledger.register, ledger.check):
+        with pytest.raises(LedgerError, match=message):
+            asked(Request("other", [theirs], Fraction(4), Fraction(0), "beef"))
+    assert ledger.versions("other") == []
+    # of another topic they may be
+    register(ledger, replace(theirs, **topic_of(theirs, "orders")), app="other", key_fingerprint="beef")
+
+
+def topic_of(registration: Registration, topic: str) -> dict[str, Any]:
+    moved = version(registration.metric, topic=topic)
+    return {"parameters": moved.parameters, "digest": moved.digest}
 
 
 @pytest.mark.parametrize("path", ["amount", "amount.currency"])

@@ -39,6 +39,19 @@ def test_a_sound_log_has_no_findings(ledger: Ledger) -> None:
     assert compare_topic(ledger, APP, TOPIC) == []
 
 
+def test_a_ledger_that_counts_by_the_wrong_relation_is_found(ledger: Ledger) -> None:
+    # given a metric of values in a ledger that hides presence
+    tamper(ledger, "UPDATE budget SET relation = 'add-remove'")
+    assert kinds(ledger) == ["relation", "relation"]
+    # or one that hides presence, and was charged once where it costs twice
+    tamper(ledger, "UPDATE budget SET relation = 'values'")
+    tamper(ledger, "UPDATE metric_version SET relation = 'add-remove' WHERE metric = 'visits'")
+    [finding] = verify(ledger)
+    assert (finding.kind, finding.message) == ("budget", "the charge is less than what the metric uses")
+    tamper(ledger, "UPDATE metric_version SET charge_epsilon = '2' WHERE metric = 'visits'")
+    assert verify(ledger) == []
+
+
 def test_an_empty_log_has_no_findings(database_url: str) -> None:
     with Ledger.open(database_url, migrate=True) as ledger:
         assert verify(ledger) == []

@@ -1,19 +1,23 @@
 """Units: their periods, how many of one another they touch, and what that costs."""
 
 import math
+from collections import Counter
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.privacy.accounting import Loss
+from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.file import Config, load
 from shoal.models.config.section import DAY
-from shoal.models.config.unit import Unit, charge, most_touched, parse_unit
+from shoal.models.config.unit import Unit, charge, most_steps, most_touched, parse_unit
 from shoal.models.errors import ConfigError
 
 NONE, ONE = Fraction(0), Fraction(1)
+PRESENCE = {"counts_by": ADD_REMOVE, "relation": ADD_REMOVE}
 lengths = st.integers(1, 60)
 
 
@@ -26,6 +30,73 @@ def test_so_many_units_of_a_metric_touch_one_of_the_ledgers(ledger, length):
     )
     # then the formula is the most, not only a bound
     assert found == most
+
+
+@given(lengths, lengths)
+def test_a_unit_that_is_cut_goes_and_comes_back(ledger, length):
+    """Of each alignment: the metric's units that lie wholly in one of the ledger's, and twice those that do not."""
+    found = most_steps(Unit("user-l", ledger), Unit("user-m", length), **PRESENCE)
+    taken = []
+    for start in range(0, ledger * length, ledger):
+        inside = Counter(time // length for time in range(start, start + ledger))
+        taken.append(sum(1 if moments == length else 2 for moments in inside.values()))
+    # never less than it takes, and at most what two more that are cut would add
+    assert max(taken) <= found <= max(taken) + 2
+    if ledger % length == 0 or length % ledger == 0:
+        assert found == max(taken)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "unit", "by_values", "by_presence"),
+    [
+        ("user", "user", 2, 1),
+        ("user-day", "user", 2, 2),  # some of a person's records go, others stay
+        ("user-day", "user-day", 2, 1),
+        ("user-day", "user-12h", 4, 2),
+        ("user-day", "user-7h", 10, 7),
+        ("user-day", "user-week", 2, 2),
+        ("event", "event", 2, 1),
+        ("event", "user", 2, 2),
+        ("user", "user-day", None, None),
+        ("user", "event", None, None),
+    ],
+)
+def test_a_metric_of_add_remove_is_charged_by_the_relation_of_its_ledger(ledger, unit, by_values, by_presence):
+    units = parse_unit(ledger), parse_unit(unit)
+    assert most_steps(*units, relation=ADD_REMOVE) == by_values
+    assert most_steps(*units, **PRESENCE) == by_presence
+    for steps, relations in ((by_values, {"relation": ADD_REMOVE}), (by_presence, PRESENCE)):
+        if steps is None:
+            with pytest.raises(ValueError, match="has any number of them"):
+                charge(*units, ONE, NONE, **relations)
+        else:
+            group = Loss(ONE, Fraction(1, 10**9)).of_group(steps)
+            assert charge(*units, ONE, Fraction(1, 10**9), **relations) == (group.epsilon, group.delta)
+
+
+def test_both_bounds_of_two_steps_are_reached_by_a_capped_sum():
+    """The worst that m counted samples do to both sums together, in ranges: m where all go, 2 m where a part does."""
+    cap, streams = 3, list(product((0, 1), repeat=4))  # a person's samples, at an end of the range each
+
+    def sums(samples):
+        counted = samples[:cap]
+        return sum(counted), len(counted) - sum(counted)
+
+    def moved(one, other):
+        return sum(abs(a - b) for a, b in zip(sums(one), sums(other), strict=True))
+
+    gone = max(moved(samples, ()) for samples in streams)
+    swapped = max(moved(one, other) for one, other in product(streams, repeat=2))
+    longer = [(0,) * cap + (1,) * cap, (1,) * cap + (0,) * cap]
+    partly = max(moved(samples, samples[first:]) for samples in longer for first in range(cap + 1))
+    assert gone == cap
+    assert swapped == partly == 2 * cap
+
+
+@pytest.mark.parametrize("epsilon", [NONE, ONE])
+def test_what_publishes_who_contributes_has_no_cost_where_that_is_hidden(epsilon):
+    with pytest.raises(ValueError, match="relation values in a ledger that counts by add-remove: it publishes who"):
+        charge(parse_unit("user"), parse_unit("user"), epsilon, NONE, counts_by=ADD_REMOVE)
 
 
 @pytest.mark.parametrize(
