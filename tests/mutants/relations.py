@@ -15,8 +15,8 @@ MUTANTS = (
     mutant(
         "other values charged as one step",
         "models/config/unit.py",
-        "return 2 * touched if counts_by == VALUES else",
-        "return touched if counts_by == VALUES else",
+        "return 2 * touched if relations == (VALUES, ADD_REMOVE) else",
+        "return touched if relations == (VALUES, ADD_REMOVE) else",
         "a unit whose values change goes and comes back: it loses epsilon twice",
         CHARGED,
         quick=True,
@@ -33,7 +33,7 @@ MUTANTS = (
     mutant(
         "a public count for nothing in a ledger that hides presence",
         "models/config/unit.py",
-        "    if (counts_by, relation) == (ADD_REMOVE, VALUES):\n",
+        "    if relations == (ADD_REMOVE, VALUES):\n",
         "    if False:\n",
         "an exact count shows who is there, whatever its epsilon",
         UNIT + "test_what_publishes_who_contributes_has_no_cost_where_that_is_hidden",

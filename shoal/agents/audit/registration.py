@@ -235,6 +235,7 @@ def _check_relations(request: Request, rows: Iterable[MetricVersion]) -> None:
     What a retired version has published stays known.
     """
     of_app = [(request.app, each.metric, each.version, each) for each in request.registrations]
+    readers: dict[Any, Registration | MetricVersion]
     readers = {(app, metric, version): each for app, metric, version, each in of_app}
     readers |= {(row.app, row.metric, row.version): row for row in rows}
     hidden: dict[Any, str] = {}

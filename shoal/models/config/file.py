@@ -132,9 +132,9 @@ class Config(Section):
         Raises:
             ConfigError: nothing bounds it.
         """
-        unit, relations = parse_unit(self.unit), {"counts_by": self.relation, "relation": metric.relation}
+        unit, relations, apart = parse_unit(self.unit), (self.relation, metric.relation), metric.kind.apart
         try:
-            return charge(unit, metric.privacy_unit, metric.epsilon, metric.delta, apart=metric.kind.apart, **relations)
+            return charge(unit, metric.privacy_unit, metric.epsilon, metric.delta, apart=apart, relations=relations)
         except ValueError as error:
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 

@@ -33,6 +33,8 @@ from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, VALUES
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.section import DAY, positive_span
 
+Relations = tuple[str, str]  # of a ledger and of a metric in it
+SAME: Relations = (VALUES, VALUES)
 PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 
 
@@ -123,31 +125,31 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
     return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
 
 
-def most_steps(ledger: Unit, unit: Unit, *, counts_by: str = VALUES, relation: str = VALUES) -> int | None:
+def most_steps(ledger: Unit, unit: Unit, relations: Relations = SAME) -> int | None:
     """The most neighbours of a metric's, one after another, from one neighbour of the ledger's to the other.
 
-    None if there is no most. `counts_by` is the ledger's relation, `relation` the metric's.
+    None if there is no most.
 
-    >>> most_steps(PERSON, PERSON), most_steps(PERSON, PERSON, relation=ADD_REMOVE)
+    >>> most_steps(PERSON, PERSON), most_steps(PERSON, PERSON, (VALUES, ADD_REMOVE))
     (1, 2)
-    >>> both = {"counts_by": ADD_REMOVE, "relation": ADD_REMOVE}
-    >>> [most_steps(parse_unit("user-day"), parse_unit(name), **both) for name in ("user-day", "user-12h", "user-5h")]
+    >>> both = ADD_REMOVE, ADD_REMOVE
+    >>> [most_steps(parse_unit("user-day"), parse_unit(name), both) for name in ("user-day", "user-12h", "user-5h")]
     [1, 2, 8]
-    >>> [most_steps(parse_unit(name), PERSON, **both) for name in ("user", "user-day", "event")]
+    >>> [most_steps(parse_unit(name), PERSON, both) for name in ("user", "user-day", "event")]
     [1, 2, 2]
 
     Raises:
         ValueError: what the metric publishes has no bound in this ledger.
     """
-    if (counts_by, relation) == (ADD_REMOVE, VALUES):
+    if relations == (ADD_REMOVE, VALUES):
         raise ValueError(
             f"relation {VALUES} in a ledger that counts by {ADD_REMOVE}: it publishes who contributes, and no epsilon "
             "covers that; give it a file, an app and an audit log of its own"
         )
     touched = most_touched(ledger, unit)
-    if touched is None or relation == VALUES:
+    if touched is None or relations == SAME:
         return touched
-    return 2 * touched if counts_by == VALUES else touched + min(_most_cut(ledger, unit), touched)
+    return 2 * touched if relations == (VALUES, ADD_REMOVE) else touched + min(_most_cut(ledger, unit), touched)
 
 
 def _most_cut(ledger: Unit, unit: Unit) -> int:
@@ -165,14 +167,12 @@ def charge(
     delta: Fraction,
     *,
     apart: bool = False,
-    counts_by: str = VALUES,
-    relation: str = VALUES,
+    relations: Relations = SAME,
 ) -> tuple[Fraction, Fraction]:
     """The cost of a metric for a unit of the ledger's: epsilon exactly, delta rounded up to twenty digits.
 
     apart: each of the metric's units has releases of its own, which no other one moves, as slots have. Then losses add
     up (composition), and delta does not grow with epsilon, as it does where the same releases see several (groups).
-    counts_by and relation: those of the ledger and of the metric.
 
     >>> day = parse_unit("user-day")
     >>> [float(cost) for cost in charge(day, parse_unit("user-5h"), Fraction("0.1"), Fraction(0))]
@@ -181,13 +181,13 @@ def charge(
     [2.0, 3.7182818284590454e-09]
     >>> [float(cost) for cost in charge(day, parse_unit("user-12h"), Fraction(1), Fraction("1e-9"), apart=True)]
     [2.0, 2e-09]
-    >>> [float(cost) for cost in charge(PERSON, PERSON, Fraction(1), Fraction("1e-9"), relation=ADD_REMOVE)]
+    >>> [float(cost) for cost in charge(PERSON, PERSON, Fraction(1), Fraction("1e-9"), relations=(VALUES, ADD_REMOVE))]
     [2.0, 3.7182818284590454e-09]
 
     Raises:
         ValueError: there is no bound, or none that says anything.
     """
-    touched = most_steps(ledger, unit, counts_by=counts_by, relation=relation)
+    touched = most_steps(ledger, unit, relations)
     if not epsilon and not delta:
         return epsilon, delta  # nothing, however often: a count is public
     slots = " and max_slots" if unit.name == USER_SLOT else ""

@@ -207,9 +207,9 @@ def test_two_apps_do_not_share_the_noise_of_a_key(ledger: Ledger) -> None:
     assert register(ledger, version(), app="other", key_fingerprint="beef").charged
 
 
-def hidden(metric: str = "presence", steps: int = 1, **parameters: object) -> Registration:
+def hidden(topic: str = "purchases", steps: int = 1) -> Registration:
     """A metric of relation add-remove, charged so many steps."""
-    return replace(version(metric, **parameters), relation="add-remove", charge_epsilon=steps)
+    return replace(version("presence", topic=topic), relation="add-remove", charge_epsilon=steps)
 
 
 def test_a_ledger_counts_by_one_relation(ledger: Ledger) -> None:
