@@ -9,9 +9,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss, exp_above
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.unit import PERSON, Unit, most_touched, parse_unit
+from shoal.models.config.unit import PERSON, Unit, most_steps, parse_unit
 from shoal.models.exact import exact_text
 
 _UP = Context(prec=3, rounding=ROUND_CEILING)
@@ -30,7 +31,8 @@ def guarantee(metric: MetricSection) -> str:
     'a count is exact, public and for free'
     """
     unit = metric.privacy_unit
-    loss = f"{amount(metric.epsilon, metric.delta)} {per(unit)}: {_covered(unit)}, however often it is released"
+    covered = _presence(unit) if metric.protects_presence else _covered(unit)
+    loss = f"{amount(metric.epsilon, metric.delta)} {per(unit)}: {covered}, however often it is released"
     return "; ".join(metric.kind.clauses(metric, loss))
 
 
@@ -62,6 +64,17 @@ def _covered(unit: Unit) -> str:
     return f"all values of one person in this metric in one {unit.span} of event time, and as much again in the next"
 
 
+def _presence(unit: Unit) -> str:
+    if unit.is_event:
+        return "whether one event is there at all, and all that is in it"
+    if unit.period is None:
+        return "whether one person is there at all, and all that is in their records, for ever"
+    return (
+        f"whether one person is there at all in one {unit.span} of event time, and all that is in their records of it, "
+        "and as much again in the next"
+    )
+
+
 # ---------------------------------------------------------------- all metrics together
 
 
@@ -71,17 +84,40 @@ def together(config: Config, charged: Loss) -> str:
     total = sum((Loss(*config.charge_of(metric)) for metric in metrics), NOTHING)
     if not total.epsilon:
         return f"{_public(metrics)} The metrics are counts, which use no values."
-    done = "What an event says" if unit.is_event else "What a person did"
     return " ".join([
-        f"{done} is protected ({_fields(path for metric in metrics for path in metric.value_fields)}).",
-        _public(metrics),
-        *_seen(unit, total, len(metrics)),
+        *(_hidden(config) if config.protects_presence else _told(unit, metrics)),
+        *_seen(unit, total, len(metrics), config.relation),
         *_again(unit, total, metrics),
         *_other_units(unit, metrics),
         f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses twice.",
         f"The ledger then holds {told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
         "To raise the budget is an act of its own, and logged.",
     ])  # fmt: skip
+
+
+def _told(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
+    """The sentences on what relation values protects, and what not."""
+    done = "What an event says" if unit.is_event else "What a person did"
+    yield f"{done} is protected ({_fields(path for metric in metrics for path in metric.value_fields)})."
+    yield _public(metrics)
+
+
+def _hidden(config: Config) -> Iterator[str]:
+    """The sentences on what relation add-remove protects, and what not."""
+    whose = "an event" if parse_unit(config.unit).is_event else "a person"
+    yield (
+        f"Whether {whose} is there at all is protected, with all that is in their records: when, in which group, how "
+        "often, and what. This is what most people mean by differential privacy."
+    )
+    yield (
+        "Public are this configuration, with its start, its end and the groups that it declares; the beats; and what "
+        "is released. That topics grow, and when, is seen by those who may see the brokers."
+    )
+    if config.relation == VALUES:
+        yield (
+            f"The ledger counts by {VALUES}, to which a metric of relation {ADD_REMOVE} is two steps: what follows is "
+            "of a person whose values change, and twice what each metric says above of whether they are there."
+        )
 
 
 def _public(metrics: Sequence[MetricSection]) -> str:
@@ -94,13 +130,13 @@ def _public(metrics: Sequence[MetricSection]) -> str:
     return f"That they were there, {what}, is not protected ({_fields(fields)}{record})."
 
 
-def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
+def _seen(unit: Unit, total: Loss, metrics: int, relation: str) -> Iterator[str]:
     """The sentences on what epsilon and delta mean."""
     released = "the metric releases" if metrics == 1 else f"the {metrics} metrics release together"
     further = f" and a further {_up(total.delta)}" if total.delta else ""
     yield (
-        f"Whatever {released}, for ever: {_whose(unit)} changes the probability of anything that can be seen without "
-        f"the key by at most a factor of {_factor(total)}{further} ({told(total)})."
+        f"Whatever {released}, for ever: {_whose(unit, relation)} changes the probability of anything that can be seen "
+        f"without the key by at most a factor of {_factor(total)}{further} ({told(total)})."
     )
     certain = _belief(total) > _ALMOST
     if certain or not total.delta:
@@ -108,17 +144,18 @@ def _seen(unit: Unit, total: Loss, metrics: int) -> Iterator[str]:
         yield f"Who took something about it for 10 % likely may then take it for {_may_believe(total)}{more}."
 
 
-def weakened(unit: Unit, before: Loss, after: Loss) -> str:
+def weakened(unit: Unit, before: Loss, after: Loss, relation: str = VALUES) -> str:
     """By how much all guarantees under a budget weaken when it is raised, if all of it is used.
 
     >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-52:]
     'may then take it for 45.1 % likely instead of 23.2 %'
     """
+    whose = _whose(unit, relation)
     return (
-        f"the budget rises from {told(before)} to {told(after)} {per(unit)}. If all of it is used, {_whose(unit)} "
-        f"changes the probability of anything that can be seen by a factor of {_factor(after)} instead of "
-        f"{_factor(before)}; who took something about it for 10 % likely may then take it for {_may_believe(after)} "
-        f"instead of {_may_believe(before).removesuffix(' likely')}"
+        f"the budget rises from {told(before)} to {told(after)} {per(unit)}. If all of it is used, {whose} "
+        f"changes the probability of anything that can be seen by a factor of {_factor(after)} "
+        f"instead of {_factor(before)}; who took something about it for 10 % likely may then take it for "
+        f"{_may_believe(after)} instead of {_may_believe(before).removesuffix(' likely')}"
     )
 
 
@@ -126,10 +163,13 @@ def _may_believe(loss: Loss) -> str:
     return "all but certain" if _belief(loss) > _ALMOST else f"{_belief(loss):g} % likely"
 
 
-def _whose(unit: Unit) -> str:
+def _whose(unit: Unit, relation: str) -> str:
+    by_values = relation == VALUES
     if unit.is_event:
-        return "the value of one event"
-    return "what one person did" + ("" if unit.period is None else f" in one {unit.span}")
+        return "the value of one event" if by_values else "whether one event is there"
+    return ("what one person did" if by_values else "whether one person is there") + (
+        "" if unit.period is None else f" in one {unit.span}"
+    )
 
 
 def _again(unit: Unit, total: Loss, metrics: Sequence[MetricSection]) -> Iterator[str]:
@@ -150,7 +190,7 @@ def _other_units(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
     for metric in metrics:
         if not metric.epsilon or metric.privacy_unit == unit:
             continue
-        touched = most_touched(unit, metric.privacy_unit)
+        touched = most_steps(unit, metric.privacy_unit, (metric.relation, metric.relation))
         part = f": one {unit.words()} has a part in up to {touched} of them, and all of these are counted here"
         more = ", which is more and counts once"
         article = "an" if metric.privacy_unit.is_event else "a"

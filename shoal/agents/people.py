@@ -14,10 +14,11 @@ from shoal.agents.guarantee import told
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.privacy.together import Bound, Part, bounds
+from shoal.mechanisms.spec import VALUES
 from shoal.mechanisms.words import many
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.unit import Unit, most_touched, parse_unit
+from shoal.models.config.unit import Unit, most_steps, parse_unit
 
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 
@@ -50,13 +51,13 @@ def add_people(fields: dict[str, Any], config: Config, count: int) -> None:
     def lost(parts: Sequence[Part]) -> dict[str, Any]:
         return Lost(count, unit, bounds(parts, count)).fields()
 
-    parts = [part_of(unit, metric) for metric in config.metric]
+    parts = [part_of(unit, metric, config.relation) for metric in config.metric]
     for metric, part in zip(fields["metrics"], parts, strict=True):
         metric["people"] = lost([part])
     fields["people"] = lost(parts)
 
 
-def part_of(ledger: Unit, metric: MetricSection) -> Part:
+def part_of(ledger: Unit, metric: MetricSection, counts_by: str = VALUES) -> Part:
     """What one metric costs a unit of the ledger's; a metric that is in budget touches a bounded number of units.
 
     A delta that is declared and not used, since a window's noise is not Gaussian, is left out: the metric is pure.
@@ -64,8 +65,9 @@ def part_of(ledger: Unit, metric: MetricSection) -> Part:
     if not metric.epsilon:
         return Part(NOTHING)
     rho, apart = statistic_of(metric).rho, metric.kind.apart
-    loss = Loss(metric.epsilon, metric.delta if apart or rho is not None else Fraction(0))
-    return Part(loss, most_touched(ledger, metric.privacy_unit) or 1, apart, rho)
+    uses_delta = apart or metric.finds_keys or rho is not None
+    loss = Loss(metric.epsilon, metric.delta if uses_delta else Fraction(0))
+    return Part(loss, most_steps(ledger, metric.privacy_unit, (counts_by, metric.relation)) or 1, apart, rho)
 
 
 def whose(unit: Unit, count: int) -> str:

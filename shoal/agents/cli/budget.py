@@ -56,7 +56,7 @@ def _raised(ledger: Ledger, loaded: Config, *, yes: bool) -> BudgetReport:
     """
     wanted, book = (loaded.privacy.epsilon, loaded.privacy.delta), ledger.budget_report()
     if book is not None and _is_more(wanted, (book.epsilon, book.delta)):
-        say(f"shoal: {weakened(parse_unit(book.unit), Loss(book.epsilon, book.delta), Loss(*wanted))}")
+        say(f"shoal: {weakened(parse_unit(book.unit), Loss(book.epsilon, book.delta), Loss(*wanted), book.relation)}")
         if not yes and sys.stdin.isatty():
             typer.confirm("Raise it? It is logged, and never lowered again", abort=True, err=True)
     return ledger.raise_budget(*wanted)

@@ -24,6 +24,10 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.errors import ConfigError, KafkaError
 
 MOST_PEOPLE = 2**20
+BEATS = (
+    "time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released; what may undo this guarantee, "
+    "such as another metric on a copy of the topic, is in docs/known-limits.md"
+)
 
 People = Annotated[
     int | None,
@@ -98,11 +102,12 @@ def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -
             "charge_delta": _charge(new.get((metric.name, metric.version)), "delta"),
             "unit": metric.unit,
             "guarantee": guarantee(metric),
+            **({"relation": metric.relation} if metric.protects_presence else {}),
         }
         for metric in session.config.metric
     ]
-    budget = session.config.privacy
-    unit = parse_unit(session.config.unit)
+    config, budget = session.config, session.config.privacy
+    unit = parse_unit(config.unit)
     return {
         "metrics": metrics,
         "guarantee": together(session.config, _charged(session, agreement)),
@@ -110,6 +115,7 @@ def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -
         "budget": f"{amount(budget.epsilon, budget.delta)} {per(unit)}",
         "partitions": dict(counts),
         "log": session.ledger.log_id,
+        **({"relation": config.relation, "beats": BEATS} if config.protects_presence else {}),
         "internal": [f"{session.config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")],
     }
 
@@ -146,7 +152,10 @@ def _text(fields: dict[str, Any], kafka: _Kafka) -> str:
             f"  {metric['guarantee']}",
             *_of_people(metric),
         ]
-    lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
+    if "beats" in fields:
+        lines.append(f"  {fields['beats']}")
+    else:
+        lines.append("  a missing or non-numeric value is public too: whether a record is accepted depends on its form")
     lines += ["taken together", f"  {fields['guarantee']}", *_of_people(fields)]
     lines.append(
         "internal topics hold exact sums, samples or raw records, protect them like the events: "

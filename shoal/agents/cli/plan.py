@@ -19,6 +19,7 @@ from shoal.agents.plan.planners import PLANNERS
 from shoal.agents.plan.render import rendered
 from shoal.mechanisms.observed import Observed, TooMuch
 from shoal.mechanisms.plan import NOT_PRIVATE, Plan
+from shoal.mechanisms.two_sided.plan import NO_EVENTS
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.durations import parse_duration
 from shoal.models.config.file import Config, load
@@ -81,6 +82,8 @@ def plan(
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
     loaded = load(config)
+    if values is not None and loaded.protects_presence:
+        raise ConfigError(f"{config}: {NO_EVENTS}")
     if values is not None:  # read as what is registered would read them
         loaded = loaded.under(registered_terms(loaded))
     chosen = _metrics(loaded, metric)
@@ -184,9 +187,10 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
     """The workload with the metric's own number of users where none was stated."""
     users = stated.users or section.users
     if users is None:
+        there = "" if section.protects_presence else " here, or users = N there"
         raise typer.BadParameter(
-            f'how many users contribute to metric "{section.name}"? Its configuration does not say: write --users N '
-            "here, or users = N there",
+            f'how many users contribute to metric "{section.name}"? Its configuration does not say: write --users '
+            f"N{there}",
             param_hint="--users",
         )
     return replace(stated, users=users)

@@ -1,13 +1,11 @@
 """What a metric's keys say under relation add-remove, and what is refused."""
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
 from shoal.mechanisms.two_sided.accounts import Once, Rule
-from shoal.mechanisms.words import many
 
 TWO_SIDED = "two-sided"
 STATISTICS = ("mean", "sum", "count")
@@ -101,10 +99,3 @@ def rule_of(spec: Spec) -> Rule:
         weights=() if selection is None else selection.weights,
         once=once,
     )
-
-
-def clauses(spec: Spec, loss: str) -> Iterator[str]:
-    """The guarantee in words."""
-    yield loss
-    unit = spec.privacy_unit
-    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count, over all keys together"

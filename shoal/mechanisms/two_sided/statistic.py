@@ -10,6 +10,7 @@ Sensitivity  L1, exact: a sample adds i to one sum and steps - i to the other, w
              unit moves both sums of all keys by at most m * steps together, and each has all of epsilon
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,7 +25,7 @@ from shoal.mechanisms.statistic import Bounder, Estimate
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.sums import DecayedSum
-from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.two_sided import keys, words
 from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
 from shoal.mechanisms.two_sided.releaser import TwoSums
@@ -49,7 +50,7 @@ class TwoSided(SteppedStatistic):
     algorithms: ClassVar[tuple[str, ...]] = (keys.TWO_SIDED,)
     relation: ClassVar[str] = ADD_REMOVE
 
-    takes, check, clauses = staticmethod(keys.takes), staticmethod(keys.check), staticmethod(keys.clauses)
+    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
 
     @staticmethod
     def is_clamped(spec: Spec) -> bool:
@@ -58,6 +59,10 @@ class TwoSided(SteppedStatistic):
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
         return {"algorithm": keys.TWO_SIDED}
+
+    @classmethod
+    def clauses(cls, spec: Spec, loss: str) -> Iterator[str]:
+        return words.clauses(spec, loss, cls.of(spec))
 
     @staticmethod
     def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:  # type: ignore[override]

@@ -279,6 +279,11 @@ class MetricSection(Section):
         return self.relation == ADD_REMOVE
 
     @property
+    def finds_keys(self) -> bool:
+        """Whether keys that nobody declared are found privately."""
+        return self.protects_presence and self.group is not None and self.groups is None
+
+    @property
     def privacy_unit(self) -> Unit:
         if self.unit == USER_SLOT:
             return Unit(USER_SLOT, self.slot)

@@ -1,0 +1,210 @@
+"""The plan under relation add-remove: the noise of counts and values over time, for stated workloads alone.
+
+Noise is that of the very mechanism; how many samples there will be follows from the workload. Nothing is planned from
+real records: what a plan shows of them would tell who is there.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, varied
+from shoal.mechanisms.stepped.comparison import typical
+from shoal.mechanisms.stepped.workload import Steady
+from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.two_sided.statistic import LEAST_COUNT, TwoSided
+from shoal.mechanisms.two_sided.words import COUNTED, count_sd, people, releases, side_sd
+from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
+from shoal.mechanisms.workload import Stated, bias
+
+PARTS = (1 / 16, 1 / 4, 1)  # of the time
+FACTORS = (1 / 4, 1 / 2, 1, 2, 4)  # of max_contributions
+NO_EVENTS = (
+    "a plan from events would tell who is there, which relation add-remove hides; state the workload instead: --users, "
+    "--samples, --over"
+)
+MEANS = ("mean", "mean-variance")
+MIDDLE = math.sqrt(0.5)  # of a mean in the middle of its range, beside one at an end
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A release to come, of a key with all the users of the workload that are in one."""
+
+    at: int  # microseconds since start
+    samples: float  # that count
+    there: float  # of all users
+    count_sd: float | None
+    noise_sd: float | None  # None: too few samples to release a mean
+    bias: float  # that what is left out may be expected to cause
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "seconds": self.at / 1e6,
+            "samples": self.samples,
+            "left_out": self.left_out,
+            "count_sd": self.count_sd,
+            "noise_sd": self.noise_sd,
+            "error": None if self.noise_sd is None else self.error,
+        }
+
+    @property
+    def error(self) -> float:
+        """Noise and bias together; infinite where nothing is released."""
+        return math.inf if self.noise_sd is None else math.hypot(self.noise_sd, self.bias)
+
+    @property
+    def left_out(self) -> float:
+        return max(0.0, 1 - self.samples / self.there) if self.there else 0.0
+
+
+def look(spec: Spec, steady: Steady, t: int) -> Look:
+    """Release t under these settings."""
+    statistic = TwoSided.of(spec)
+    counted, there = steady.flow(spec).samples(statistic.decayed[0], statistic.decay, t)
+    noise_sd = _noise_sd(spec, side_sd(spec, statistic, t), counted)
+    left_out = max(0.0, there - counted)
+    if spec.statistic in MEANS:
+        low, high = map(float, spec.ranges[0])
+        missing = bias(left_out / there if there else 0.0, high - low)
+    else:
+        missing = left_out * _size(spec)
+    return Look(t * spec.cadence, counted, there, count_sd(spec, statistic, t), noise_sd, missing)
+
+
+def _noise_sd(spec: Spec, side: float, counted: float) -> float | None:
+    if spec.statistic in COUNTED:
+        return side
+    low, high = map(float, spec.ranges[0])
+    if spec.statistic == "sum":
+        return side * max(abs(low), abs(high))
+    is_enough = counted >= LEAST_COUNT * side * 2**0.5
+    return (high - low) * MIDDLE * side / counted if is_enough else None
+
+
+def final_noise(spec: Spec, users: int) -> Noise:
+    """The noise of the last release, if this many users contribute.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    steady = Steady.of(spec, Stated(users, None, None))
+    last = look(spec, steady, releases(spec))
+    if spec.statistic in MEANS:
+        low, high = map(float, spec.ranges[0])
+        return Noise(math.inf if last.noise_sd is None else last.noise_sd, high - low)
+    return Noise(last.noise_sd, max(1.0, last.samples * _size(spec)), f"{spec.statistic} itself")
+
+
+def _size(spec: Spec) -> float:
+    """The expected size of what a sample adds to a count or a sum."""
+    return 1.0 if spec.statistic in COUNTED else typical(spec, Fraction(1))
+
+
+def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+    """The plan of a metric.
+
+    Raises:
+        ValueError: the mechanism refuses the settings, or the workload is a file.
+    """
+    if isinstance(workload, Observed):
+        raise ValueError(NO_EVENTS)
+    steady = Steady.of(spec, workload)
+    looks = [look(spec, steady, max(1, round(part * steady.work.steps))) for part in PARTS]
+    by_cap = list(_by_cap(spec, steady))
+    return [
+        Plan(
+            spec, _title(spec), _workload(spec, steady), steady.work.users, [*_tables(spec, looks, by_cap)],
+            f"max_contributions {_best(by_cap)}", list(_advice(spec, looks[-1])), _fields(spec, steady, looks, by_cap),
+            final_noise(spec, steady.work.users),
+        )
+    ]  # fmt: skip
+
+
+def _by_cap(spec: Spec, steady: Steady) -> Iterator[tuple[int, Look]]:
+    caps = sorted({max(1, round(spec.contribution_limit * factor)) for factor in FACTORS})
+    for cap in caps:
+        yield cap, look(varied(spec, max_contributions=cap), steady, steady.work.steps)
+
+
+def _best(by_cap: list[tuple[int, Look]]) -> int:
+    """The cap of the least error; of equal ones the largest, which leaves out least."""
+    return min(reversed(by_cap), key=lambda pair: pair[1].error)[0]
+
+
+def _title(spec: Spec) -> str:
+    what = f" of {spec.values[0]}" if spec.values else ""
+    delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
+    return (
+        f"{spec.name}: {spec.statistic}{what}, every {duration(spec.cadence)}, relation add-remove, epsilon "
+        f"{exact_text(spec.epsilon)}{delta} of each {spec.privacy_unit.words()}, max_contributions "
+        f"{spec.contribution_limit}"
+    )
+
+
+def _workload(spec: Spec, steady: Steady) -> str:
+    work = steady.work
+    key = " in one key" if spec.group is not None else ""
+    over = duration(work.steps * spec.cadence)
+    return f"{work.users:,} users{key} with {samples(work.samples)} each over {over}, at constant rates"
+
+
+def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> Iterator[Table]:
+    what = [Column("samples"), Column("noise of count"), Column("noise of value")]
+    lines = [Line([duration(each.at), *_cells(each)]) for each in looks]
+    remarks = [
+        "Noise is its standard deviation. The number of samples is not public: the count is released with noise."
+    ]
+    if spec.statistic in MEANS:
+        remarks.append(
+            "A mean in the middle of its range has this noise, one at an end of it 1.41 times as much. It is released "
+            f"from where the count is {LEAST_COUNT} times its noise; - stands for none."
+        )
+    yield Table("releases", [Column("after", is_text=True), *what], lines, remarks)
+    columns = [Column("cap"), *what, Column("left out"), Column("error")]
+    rows = [
+        Line([str(cap), *_cells(at), percent(at.left_out), number(at.error)], cap == spec.contribution_limit)
+        for cap, at in by_cap
+    ]
+    remarks = ["Error: noise of the value, and what may be expected of the samples that are left out."]
+    yield Table("max_contributions, at the end; bold: as configured", columns, rows, remarks)
+
+
+def _cells(look: Look) -> list[str]:
+    return [number(look.samples), number(look.count_sd), number(look.noise_sd)]
+
+
+def _advice(spec: Spec, last: Look) -> Iterator[str]:
+    selection = keys.selection_of(spec)
+    if selection is not None:
+        yield (
+            f"a key is shown once about {people(selection, 1)} units have come to it: keys that are known should be "
+            "declared, groups = [...], which needs neither delta nor any share of epsilon"
+        )
+    if last.noise_sd is None:
+        yield "at the end there are too few samples to release a mean: it needs more users, or more epsilon"
+    if spec.statistic == "sum" and len(TwoSided.of(spec).decayed) == 1 and float(spec.ranges[0][0]) > 0:
+        yield "let the range of a sum begin at 0: that somebody comes moves it by all of the range's larger end anyway"
+
+
+def _fields(spec: Spec, steady: Steady, looks: list[Look], by_cap: list[tuple[int, Look]]) -> dict[str, Any]:
+    selection, work = keys.selection_of(spec), steady.work
+    return {
+        **head(spec, 0, private=True),
+        "delta": float(spec.delta),
+        "unit": spec.unit,
+        "relation": spec.relation,
+        "max_contributions": spec.max_contributions,
+        "step": exact_duration(spec.cadence),
+        "workload": {
+            "users": work.users, "samples_per_user": work.samples, "over": work.steps * spec.cadence / 1e6,
+            "steps": work.steps,
+        },
+        "over_time": [each.fields() for each in looks],
+        "recommended": {"max_contributions": _best(by_cap)},
+        "by_max_contributions": [{"max_contributions": cap, **each.fields()} for cap, each in by_cap],
+        "units_to_show_a_key": None if selection is None else people(selection, 1),
+    }  # fmt: skip

@@ -1,0 +1,74 @@
+"""The guarantee of relation add-remove in words: whose, which keys are shown and when, and how exact a count is."""
+
+import math
+from collections.abc import Iterator
+
+from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.selection.first_crossing import FirstCrossing
+from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.words import exact_text, many, number
+from shoal.mechanisms.workload import YEAR
+
+COUNTED = ("count", "users")  # statistics whose value is itself the count
+
+
+def clauses(spec: Spec, loss: str, statistic: SteppedStatistic) -> Iterator[str]:
+    """What is protected, which keys are released, and how exact the count is."""
+    unit = spec.privacy_unit
+    yield loss
+    over = "" if spec.group is None else ", over all keys together"
+    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count{over}"
+    selection = keys.selection_of(spec)
+    if selection is not None:
+        yield from _found(spec, selection)
+    elif spec.groups is not None:
+        yield (
+            f"the {many(len(spec.groups), 'key')} of groups are public, and released from start on whether anybody has "
+            "them or not; records of other keys do not count"
+        )
+    if (sd := count_sd(spec, statistic, releases(spec))) is not None:
+        what = (
+            "the value" if spec.statistic in COUNTED else "the number of samples, which is released beside the value,"
+        )
+        yield f"{what} has noise of standard deviation {number(six_digits(sd))} after {releases(spec):,} releases"
+
+
+def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
+    unit = spec.privacy_unit
+    article = "an" if unit.is_event else "a"
+    first, later = people(selection, 1), people(selection, selection.horizon * 8)
+    yield (
+        f"keys that nobody declared are found with epsilon = {exact_text(selection.epsilon)} of that and its delta: "
+        f"one is shown, for ever, once about {first} have come to it, each {article} {unit.words()} ({later} at 8 "
+        "times the horizon)"
+    )
+    own = "its first key" if len(selection.weights) == 1 else f"its first {len(selection.weights)} keys"
+    yield f"{article} {unit.words()} counts so for {own}, and with its samples in every key that is shown"
+
+
+def people(selection: FirstCrossing, tick: int) -> int:
+    """About how many units, with their first key there, a key needs to be shown: the threshold, rounded up."""
+    return -(-selection.threshold(tick) // selection.unit)
+
+
+def releases(spec: Spec) -> int:
+    """The releases of a key that are expected; of a stream without an end those of a year of ticks."""
+    return int(spec.expected_releases or YEAR)
+
+
+def side_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float:
+    """The standard deviation of the noise in each side's sum of release t; a sample adds 1 to all sides together."""
+    sums, most = statistic.decayed[0], spec.contribution_limit
+    if spec.statistic == "users" and spec.decay is None:
+        most = min(most, spec.max_groups_per_user)
+    return float(sums.noise_sd(t) * most / sums.width)
+
+
+def count_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float | None:
+    """The standard deviation of the noise in the number of samples, of release t; None where none is released."""
+    sides = len(statistic.decayed)
+    if spec.statistic == "sum" and sides == 1:
+        return None
+    return side_sd(spec, statistic, t) * math.sqrt(sides)
