@@ -18,6 +18,7 @@ from shoal.models.times import iso
 
 MAX_DEAD_LETTER_BYTES = 64 * 1024
 CLOCK_HEADER = "shoal-clock"  # on a source record with null value: moves its partition's clock to this ISO time
+BEAT_HEADER = "shoal-beat"  # likewise; and nothing else moves the clocks of metrics that protect presence
 
 # [effective, pseudonym, number, level, samples, total]. Of a value with several coordinates the total is a list with
 # one for each; of what is released per slot an object with a list of samples for each cell.

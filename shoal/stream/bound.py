@@ -16,8 +16,8 @@ from shoal.mechanisms.accounts import COUNTED, Accounts, Changes, Site
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
-from shoal.models.records import CLOCK_HEADER, Message, dead_letter_bytes
-from shoal.models.times import time_of_text, valid
+from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
+from shoal.models.times import iso, time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlet
 from shoal.stream.event_time import EventClock
 from shoal.stream.machine import Record
@@ -85,12 +85,13 @@ class BoundPartition:
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
-        self._starts: dict[str, int] = {}
+        self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
         self._outgoing = Outgoing(plan, partition)
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         outlets = zip(plan.metrics, self._outgoing.outlets, strict=True)
-        self._intakes = [Intake(metric, self._accounts(metric, outlet)) for metric, outlet in outlets]
+        self._all_intakes = [Intake(metric, self._accounts(metric, outlet)) for metric, outlet in outlets]
+        self._intakes = self._all_intakes  # of metrics that have begun
         self._idle_wall: int | None = None
         self._ended = False
         self._dead: list[bytes] = []
@@ -128,9 +129,11 @@ class BoundPartition:
         self._check_mark(mark)
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
-        self._starts = {metric.label: mark["starts"].get(metric.label, mark["offset"]) for metric in self.plan.metrics}
+        self._starts = {metric.label: self._start_of(metric, mark) for metric in self.plan.metrics}
+        self._find_begun()
         for event_clock in self._event_clocks:
-            event_clock.latest = mark["watermarks"].get(event_clock.clock.label)
+            latest = mark.get("beat") if event_clock.clock.beats else None
+            event_clock.latest = mark["watermarks"].get(event_clock.clock.label, latest)
         self._restore_accounts(items)
         self._check_accounts(mark.get("accounts", {}))
 
@@ -147,8 +150,28 @@ class BoundPartition:
             if label not in known:
                 raise FailStop(lacks(self._where(), f"metric {label}"))
 
+    def _start_of(self, metric: Metric, mark: dict[str, Any]) -> int | None:
+        """Where a metric begins: one that is new to the state here; but where presence is protected, at a beat.
+
+        How far a partition was read when a worker first knew the metric depends on load, and so on who is there.
+        """
+        section = metric.section
+        if metric.label in mark["starts"] or section.start is None:
+            found: int | None = mark["starts"].get(metric.label, mark["offset"])
+            return found
+        if (beat := mark.get("beat")) is not None and beat >= section.start:
+            raise FailStop(
+                f"{self._where()}: metric {metric.label} is new here and starts at {iso(section.start)}, and there was "
+                f"a beat of {iso(beat)} already; which records count would depend on when workers came to know the "
+                "metric: give it a later `start`, and raise its version"
+            )
+        return None
+
+    def _find_begun(self) -> None:
+        self._intakes = [intake for intake in self._all_intakes if self._starts.get(intake.metric.label) is not None]
+
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
-        takers = {tag: take for intake in self._intakes for tag, take in intake.accounts.takers().items()}
+        takers = {tag: take for intake in self._all_intakes for tag, take in intake.accounts.takers().items()}
         tag, take = MARK, None
         for key, value in items.items():
             if not key.startswith(tag):  # keys with one tag follow one another
@@ -156,11 +179,11 @@ class BoundPartition:
                 take = takers.get(tag)
             if take is not None:  # else: the mark, or of a retired metric
                 take(key[len(tag) :], value)
-        for intake in self._intakes:
+        for intake in self._all_intakes:
             intake.accounts.restored()
 
     def _check_accounts(self, expected: dict[str, list[int]]) -> None:
-        for intake in self._intakes:
+        for intake in self._all_intakes:
             found, due = intake.accounts.sizes, expected.get(intake.metric.label)
             if due is not None and found != due:
                 raise FailStop(
@@ -195,7 +218,7 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
-        everyone = [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._event_clocks]
+        everyone = self._readers()
         oldest = min(event_clock.clock.reading for event_clock in self._event_clocks)
         count = 0
         for record in records:
@@ -203,6 +226,7 @@ class BoundPartition:
             raw = record.value
             if raw is None:
                 self._accept_clock(record)
+                everyone = self._readers()  # metrics may have begun
                 continue
             readers = everyone
             event: dict[str, Any] | None
@@ -231,6 +255,10 @@ class BoundPartition:
         self._idle_wall = None
         self.next_offset = end
 
+    def _readers(self) -> list[tuple[EventClock, list[Intake]]]:
+        """The clocks, each with the intakes that go by it."""
+        return [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._event_clocks]
+
     def _parse_newer(self, raw: bytes, record: Record, reason: str, oldest: int) -> dict[str, Any] | None:
         """The event of a record that the oldest reading refuses, where metrics of a newer one can read it."""
         self._refuse([intake for intake in self._intakes if intake.metric.section.reading == oldest], reason, record)
@@ -242,15 +270,35 @@ class BoundPartition:
             return None
 
     def _accept_clock(self, record: Record) -> None:
-        """A record with header `shoal-clock` and null value moves this partition's clocks and is nothing else."""
+        """A record with null value and header `shoal-clock` or `shoal-beat` moves this partition's clocks, no more."""
         for name, value in record.headers or ():
-            if name == CLOCK_HEADER:
+            if name in (CLOCK_HEADER, BEAT_HEADER):
                 time = time_of_text(value.decode("ascii", "replace"))
-                if time is not None and valid(time) is not None:
+                if time is None or valid(time) is None:
+                    continue
+                if name == BEAT_HEADER:
+                    self._beat(time, record)
+                else:
                     for event_clock in self._event_clocks:
                         event_clock.advance(time)
-                    return
+                return
         self._refuse(self._intakes, "not-json", record)
+
+    def _beat(self, time: int, record: Record) -> None:
+        """Take in a beat; clocks that go by beats take the same, so that the ticks of all metrics have one order."""
+        ahead = max((clock.max_ahead for clock in self.plan.clocks if clock.beats), default=0)
+        for event_clock in self._event_clocks:
+            try:
+                most = ahead if event_clock.clock.beats else event_clock.clock.max_ahead
+                event_clock.beat(time, record.timestamp, most)
+            except Refused as refused:
+                of_clock = (one for one in self._intakes if one.metric.clock == event_clock.clock.index)
+                self._refuse(of_clock, refused.reason, record)
+        for metric in self.plan.metrics:
+            latest, start = self._event_clocks[metric.clock].latest, metric.section.start
+            if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
+                self._starts[metric.label] = record.offset
+                self._find_begun()
 
     def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:
         for intake in intakes:
@@ -262,7 +310,7 @@ class BoundPartition:
 
     def idle(self, wall: int) -> None:
         """The source partition had nothing more at wall time `wall` (milliseconds)."""
-        if self.plan.has_ticks:
+        if self.plan.heeds_idleness:
             self._idle_wall = wall
 
     def finish(self) -> None:
@@ -299,6 +347,7 @@ class BoundPartition:
         return entries
 
     def _mark(self) -> bytes:
+        beats = [clock.latest for clock in self._event_clocks if clock.clock.beats and clock.latest is not None]
         return orjson.dumps(
             {
                 "format": FORMAT,
@@ -306,8 +355,9 @@ class BoundPartition:
                 "log": self.log_id,
                 "numbers": self._outgoing.numbers,
                 "starts": self._starts,
-                "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._intakes},
+                "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
                 "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
+                **({"beat": max(beats)} if beats else {}),
             }
         )
 

@@ -9,6 +9,8 @@ nothing more at that wall time (idle). A tick closes once the topic's clock has 
 
 An idle partition thus lets older clocks pass and nothing newer than its own word; once all are idle, and have repeated
 it for `idle_after`, the clock is the maximum watermark.
+
+A clock that goes by beats is the minimum alone: whether a partition is idle says whether somebody is there.
 """
 
 from dataclasses import dataclass, field
@@ -128,12 +130,12 @@ class TopicClocks:
         """Take in a message's clock."""
         self.sources[message.partition].hear(message, self.idle_after_ms)
 
-    def clock(self, name: str) -> int | None:
+    def clock(self, name: str, *, beats: bool = False) -> int | None:
         """The topic's clock; None while a partition has never spoken."""
         lowest: int | None = None
         for source in self.sources:
             reach = source.watermarks.get(name)
-            if source.idle_wall is not None:
+            if source.idle_wall is not None and not beats:
                 reach = self._passed(name, source.idle_wall - self.idle_after_ms, reach)
             if reach is None:
                 return None

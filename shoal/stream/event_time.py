@@ -3,6 +3,10 @@
 The horizon is the largest event time before the record, less the lateness. An event earlier than that is late: its
 effective time is the horizon (it is folded), or it is refused under `late = "drop"`. Every other event's effective time
 is its own.
+
+Where presence is protected, no event moves the clock: a record that is there in one of two streams would move the times
+of all others. It goes by the largest beat before the record, so that a record's effective time is a function of itself,
+of its place and of beats.
 """
 
 from typing import Any
@@ -15,16 +19,19 @@ TEXTS_KEPT = 100_000
 
 
 class EventClock:
-    """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record."""
+    """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record.
 
-    __slots__ = ("_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")
+    Unless it goes by beats: then they alone do.
+    """
+
+    __slots__ = ("_beats", "_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.latest: int | None = None  # the largest event time so far
+        self.latest: int | None = None  # the largest event time so far, or the largest beat
         self.time = 0  # the last event's own, whatever its effective time
         self._get, self._path, self._reading = clock.get, clock.path or "", clock.reading
-        self._lateness, self._max_ahead = clock.lateness, clock.max_ahead
+        self._lateness, self._max_ahead, self._beats = clock.lateness, clock.max_ahead, clock.beats
         self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
 
     def effective(self, event: dict[str, Any], raw: bytes, stamp: int) -> int:
@@ -43,8 +50,9 @@ class EventClock:
         latest = self.latest
         if latest is None or time > latest:
             if latest is None or time - latest > self._max_ahead:
-                self._check_ahead(time, stamp)
-            self.latest = time
+                self._check_ahead(time, stamp, self._max_ahead)
+            if not self._beats:
+                self.latest = time
             return time
         horizon = latest - self._lateness
         if time >= horizon:
@@ -52,6 +60,18 @@ class EventClock:
         if self.clock.drops_late:
             raise Refused("late")
         return horizon
+
+    def beat(self, time: int, stamp: int, max_ahead: int) -> None:
+        """Take in a beat; to a clock that goes by records it is a record of that time.
+
+        Raises:
+            Refused: it is too far ahead.
+        """
+        latest = self.latest
+        if latest is None or time > latest:
+            if latest is None or time - latest > max_ahead:
+                self._check_ahead(time, stamp, max_ahead)
+            self.latest = time
 
     def _time(self, found: Any, raw: bytes) -> int:
         if found.__class__ is not str:
@@ -64,8 +84,8 @@ class EventClock:
             self._texts[found] = time
         return time
 
-    def _check_ahead(self, time: int, stamp: int) -> None:
-        if time - stamp * 1000 > self._max_ahead and stamp >= 0:  # a file's lines have no stamp
+    def _check_ahead(self, time: int, stamp: int, max_ahead: int) -> None:
+        if time - stamp * 1000 > max_ahead and stamp >= 0:  # a file's lines have no stamp
             raise Refused("too-far-ahead")
 
     @property
@@ -74,7 +94,9 @@ class EventClock:
         return None if self.latest is None else self.latest - self._lateness
 
     def advance(self, time: int) -> None:
-        """Promise this time, as if an event that late had come."""
+        """Promise this time, as if an event that late had come; no beat, it does not move a clock that goes by them."""
+        if self._beats:
+            return
         latest = time + self._lateness
         self.latest = latest if self.latest is None else max(latest, self.latest)
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from shoal.models.times import end_of_tick
+import orjson
+
+from shoal.models.records import BEAT_HEADER
+from shoal.models.times import end_of_tick, iso, time_of_text
 from shoal.stream.bound import BoundPartition
 from shoal.stream.group import Release
 from shoal.stream.machine import Record
@@ -29,6 +32,27 @@ class Line(NamedTuple):
     key: None = None
     timestamp: int = -1
     headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def beat_line(offset: int, time: int) -> Line:
+    """A beat as a record."""
+    return Line(offset, None, headers=((BEAT_HEADER, iso(time).encode()),))
+
+
+def beat_of(raw: bytes) -> int | None:
+    """The time of a line that is a beat; None: it is an event.
+
+    >>> beat_of(b'{"shoal-beat": "1970-01-01T00:00:01Z"}'), beat_of(b'{"shoal-beat": "now"}'), beat_of(b'{"u": 1}')
+    (1000000, None, None)
+    """
+    if BEAT_HEADER.encode() not in raw:
+        return None
+    try:
+        event = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    is_beat = isinstance(event, dict) and list(event) == [BEAT_HEADER] and isinstance(event[BEAT_HEADER], str)
+    return time_of_text(event[BEAT_HEADER]) if is_beat else None
 
 
 @dataclass(slots=True)
@@ -71,7 +95,13 @@ class FileRun:
         yield self._drain(last=True)
 
     def _finish(self) -> None:
-        """All metrics' last ticks close, as clock records in all partitions would close them."""
+        """All metrics' last ticks close, as clock records in all partitions would close them.
+
+        Where presence is protected those are the last before `end`, whatever came.
+        """
+        if self.plan.protects_presence:
+            self.release.finish(max(metric.section.end or 0 for metric in self.plan.metrics))
+            return
         times = [(self.bound.watermark(metric.clock), metric.every or 1) for metric in self.plan.metrics]
         ends = [end_of_tick(time, every) for time, every in times if time is not None]
         if ends:
@@ -86,8 +116,7 @@ class FileRun:
                 self.release.receive(message)
         while True:
             self.release.work()
-            released = self.release.take()
-            if released is not None:
+            while (released := self.release.take()) is not None:
                 output.made += [release.value for release in released.releases]
                 for release in released.releases:
                     heapq.heappush(self._held, release)

@@ -64,6 +64,9 @@ class Outbox:
     events: int = 0
     """Source records covered, for statistics."""
 
+    stamp: int | None = None
+    """Milliseconds that `records` bear as their timestamp; None: the time of writing."""
+
 
 class Machine(Protocol):
     """The rules of one stage for one partition."""
@@ -79,6 +82,10 @@ class Machine(Protocol):
     @property
     def backlog(self) -> int:
         """Source records and own outputs that were processed and not yet taken; the host waits when it is large."""
+
+    @property
+    def has_complete(self) -> bool:
+        """Whether an outbox is waiting that will not grow, so that nobody should wait for more."""
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Take the changelog: the last value of each key, tombstones left out. Called once, before all else."""

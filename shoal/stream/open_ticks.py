@@ -18,6 +18,7 @@ class OpenTick(NamedTuple):
     reached: int | None  # no later release will be `at` or before this time, in microseconds
     step: int | None  # number of the tick that is open
     waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
+    without_beats: tuple[int, ...]  # those that had none, where its clock goes by them
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
@@ -28,8 +29,12 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
         reached = release.clock_of(label)
         step = None if reached is None else reached // metric.every
         end = None if step is None else (step + 1) * metric.every
-        behind = held_up_by(release._clocks[plan.topic], plan.clocks[metric.clock].label, end)
-        yield OpenTick(metric.section.name, plan.topic, reached, step, behind)
+        clock, clocks = plan.clocks[metric.clock], release._clocks[plan.topic]
+        unheard = tuple(
+            index for index, source in enumerate(clocks.sources) if source.watermarks.get(clock.label) is None
+        )
+        behind = held_up_by(clocks, clock.label, end)
+        yield OpenTick(metric.section.name, plan.topic, reached, step, behind, unheard if clock.beats else ())
 
 
 def held_up_by(clocks: TopicClocks, name: str, end: int | None) -> tuple[int, ...]:

@@ -25,15 +25,15 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.foreign_records import Strays, read_message
-from shoal.stream.group import Activated, GroupState, Release, Released
+from shoal.stream.group import GroupState, Release, Released
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
+from shoal.stream.pieces import Made, Pieces
 from shoal.stream.release_state import Entry, ReleaseChangelog, Rereading, Restored, kept_name, reached_entry
-from shoal.stream.state_mark import lacks
+from shoal.stream.state_mark import closed_tick, lacks
 from shoal.stream.tick_queue import Closing, Waiting
 from shoal.stream.topic import Metric, TopicPlan
 
-GROUPS_PER_TRANSACTION = 50_000  # that are closed, whether they are released or not
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 
 
@@ -75,7 +75,7 @@ class ReleasePartition:
             for label, (plan, metric) in self._metrics.items()
         }
         self._closings = {
-            label: Closing(label, metric.every or 1, self._groups_of[label], self._waiting)
+            label: Closing(label, metric.every or 1, self._groups_of[label], self._waiting, alone=metric.alone)
             for label, (_, metric) in self._metrics.items()
         }
         self._changelog = ReleaseChangelog(self._where(), log_id)
@@ -83,14 +83,8 @@ class ReleasePartition:
         self._inbox_end: int | None = None
         self._rereading = Rereading()
         self._due: set[str] = set()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._changed: dict[str, GroupState] = {}
-        self._closed = 0  # groups, released or not; more than once those of several ticks
-        self._releases: list[Release] = []
-        self._activations: list[Activated] = []
-        self._events = 0
+        self.protects_presence = any(plan.protects_presence for plan in plans)
+        self._pieces = Pieces(self._write, alone=self.protects_presence)
 
     # ---------------------------------------------------------------- state
 
@@ -137,14 +131,13 @@ class ReleasePartition:
     def held(self, metric: str, group: str | None = None, level: int | None = None) -> dict[str, Any] | None:
         """What a group has released last and what its releaser holds, or one level of it; None: there is no such."""
         label = next((label for label, (_, one) in self._metrics.items() if one.name == metric), None)
-        state = self._groups.get(f"{label}|{group or ''}")
-        if state is None:
+        if (state := self._groups.get(f"{label}|{group or ''}")) is None:
             return None
         return state.head() if level is None else state.level(level)
 
     @property
     def counted(self) -> bool:
-        """Whether the state was restored from one whose mark counts what it holds."""
+        """Whether the restored state's mark counts what it holds."""
         return self._changelog.counted
 
     def _group(self, key: str) -> GroupState | None:
@@ -179,8 +172,8 @@ class ReleasePartition:
 
     @property
     def backlog(self) -> int:
-        """Messages and closed groups since the last `take`: none while nobody can take them, all once it must wait."""
-        made = self._events + self._closed
+        """Messages and closed groups to `take`: none while nobody can take them, all once it must wait."""
+        made = self._pieces.size
         if not self.withheld:
             return made
         return 0 if self._has_room() else made + len(self._inbox)
@@ -218,20 +211,18 @@ class ReleasePartition:
 
     def _has_room(self) -> bool:
         """Whether a transaction may grow. What is withheld may, for what it waits for can be behind it."""
-        if self.withheld:
-            return self._guard.goes_on(self._closed)
-        return self._closed < GROUPS_PER_TRANSACTION
+        return self._guard.goes_on(self._pieces.closed) if self.withheld else self._pieces.has_room
 
     def work(self, enough: Callable[[], bool] = lambda: False) -> None:
         """Close what is due, then read on, until there is `enough` or a transaction is full."""
         while self._has_room() and not enough():
             if self._due:
-                self._close_one(min(self._due))
+                self._close_one(min(self._due, key=lambda label: (self._closings[label].rank, label)))
             elif self._inbox:
                 record = self._inbox.popleft()
                 if message := read_message(record, self._where(), self.strays):
                     self.receive(message, record.offset)
-                self._events += 1
+                self._pieces.made.events += 1
                 self.next_offset = record.offset + 1
             else:
                 if self._inbox_end is not None:
@@ -280,8 +271,7 @@ class ReleasePartition:
                 self._waiting.add(state.metric.label, key, opened, run)
 
     def _add_partials(self, key: str, partials: list[Partial]) -> None:
-        state = self._group(key)
-        if state is None:
+        if (state := self._group(key)) is None:
             return
         for start, flat in partials:
             opened = self._open_tick(state.metric, start // (state.metric.every or 1), flat[1::3])
@@ -292,10 +282,15 @@ class ReleasePartition:
         """The tick; if it is past, as its partition was held to be idle, the one that is open now.
 
         None where each unit has releases of its own: there it would move those of two units.
+
+        Raises:
+            FailStop: it is past, and its clock goes by beats, which let no partition pass.
         """
         acted, every = self._clock_of.get(metric.label), metric.every or 1
         if acted is None or tick >= acted // every:
             return tick
+        if metric.section.protects_presence:
+            raise FailStop(closed_tick(self._where(), metric.label))
         # Samples, not rows: how many parts a tick has may depend on values.
         self.counters["woke_late"] += sum(samples)
         return None if metric.section.kind.apart else acted // every
@@ -305,7 +300,8 @@ class ReleasePartition:
         for label, (plan, metric) in self._metrics.items():
             if plan.topic != topic or metric.every is None:
                 continue
-            clock = self._clocks[topic].clock(plan.clocks[metric.clock].label)
+            said = plan.clocks[metric.clock]
+            clock = self._clocks[topic].clock(said.label, beats=said.beats)
             if clock is not None and clock > self._clock_of.get(label, clock - 1):
                 self._clock_of[label] = clock
                 self._due.add(label)
@@ -325,47 +321,56 @@ class ReleasePartition:
 
     def _close_one(self, label: str) -> None:
         """Close one group of the metric's earliest due tick, or find that none is due."""
-        going_on = self._closings[label].go_on(self._clock_of.get(label))
+        closing, clock = self._closings[label], self._clock_of.get(label)
+        if not closing.is_open and closing.is_due(clock):
+            self._pieces.before_closing()
+        going_on = closing.go_on(clock)
         if going_on is None:
             self._due.discard(label)
             return
         at, closed = going_on
         if closed is not None:
             self._complete(f"{label}|{closed.group}", closed, at)
+        self._pieces.after_closing(is_open=closing.is_open)
 
     def _complete(self, key: str, closed: Closed, at: int) -> None:
         """Note that a group of a tick is complete, and publish what it releases."""
         state = self._group(key)
         if state is None:
             return
-        self._closed += 1
-        self._changed[key] = state
+        self._pieces.made.closed += 1
+        self._pieces.made.changed[key] = state
         if closed.is_published:
             self._publish(state, closed, at)
 
     def _publish(self, state: GroupState, closed: Closed, at: int) -> None:
         """The group's next release, and what its tick activated."""
         activations = state.activated(closed.activations, at)
-        self._activations += activations
+        self._pieces.made.activations += activations
         release = state.next_release(closed.estimate, at)
         self._guard.check(state, release, activations)
         self.published_count += 1
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
         headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
-        self._releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
+        self._pieces.made.releases.append(
+            Release(at, state.metric.name, state.group or "", state.seq, release, headers)
+        )
 
     # ---------------------------------------------------------------- a transaction out
 
     def take(self) -> Released | None:
-        """Everything since the last call, or None."""
-        if self.next_offset is None or not (self._events or self._closed or self._waiting.dropped) or self.withheld:
-            return None
-        self._guard.taken()
-        released = Released(self._releases, self._activations, self._entries(), self.next_offset, self._events)
-        self._clear()
+        """Everything since the last call, or the next complete piece of it; None if there is none."""
+        released = None if self.withheld else self._pieces.take()
+        if released is not None:
+            self._guard.taken()
         return released
 
-    def _entries(self) -> list[Entry]:
+    def _write(self, made: Made) -> Released | None:
+        if self.next_offset is None or not (made.events or made.closed or self._waiting.dropped):
+            return None
+        return Released(made.releases, made.activations, self._entries(made), self.next_offset, made.events)
+
+    def _entries(self, made: Made) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
         changes = {
             f"{label}|{change.group}": change
@@ -376,13 +381,13 @@ class ReleasePartition:
             self._waiting.dropped.clear()
             return []
         entries = self._waiting.take_changes()
-        for key in self._changed:
+        for key in made.changed:
             _, written, dropped = changes[key]
             entries += [(kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
             entries += [(kept_name(key, level, pseudonym), None) for level, pseudonym in dropped]
         open_ones = [(label, closing.reached) for label, closing in self._closings.items() if closing.is_open]
         entries += [reached_entry(label, reached) for label, reached in open_ones if reached is not None]
-        return self._changelog.write(entries, self._changed.items(), self._mark())
+        return self._changelog.write(entries, made.changed.items(), self._mark())
 
     def _mark(self) -> dict[str, Any]:
         return {

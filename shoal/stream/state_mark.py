@@ -46,3 +46,11 @@ def lacks(where: str, what: str) -> str:
         f"{where}: {what} is in use, this configuration lacks it; start this worker with the newer configuration that "
         "has it, or retire the metric"
     )
+
+
+def closed_tick(where: str, label: str) -> str:
+    """What to say where contributions come for a tick that beats have closed."""
+    return (
+        f"{where}: contributions of metric {label} came for a tick that is closed; this is a bug, or somebody else "
+        f"wrote there: {REMEDY}"
+    )

@@ -207,9 +207,11 @@ class Closing:
     two groups; what several groups are made of waits until the last one is, and the state says which was made so far.
     """
 
-    def __init__(self, label: str, every: int, groups: Groups, waiting: Waiting) -> None:
+    def __init__(self, label: str, every: int, groups: Groups, waiting: Waiting, *, alone: int | None = None) -> None:
+        """`alone`: the lateness of a clock that goes by beats, where each tick has transactions of its own."""
         self.reached: tuple[int, str] | None = None  # tick and group that was made of what others are made of, too
         self._label, self._every, self._groups, self._waiting = label, every, groups, waiting
+        self._alone = alone
         self._open: tuple[int, Iterator[Closed | None]] | None = None
 
     @property
@@ -232,13 +234,30 @@ class Closing:
                     self._use(tick, closed)
                 return end, closed
             self._open = None
-            if self._waiting.drop(self._label, tick):
+            if self._waiting.drop(self._label, tick) or self._alone is not None:
                 return end, None
         return None
 
-    def _begin(self, clock: int | None) -> tuple[int, Iterator[Closed | None]] | None:
+    @property
+    def rank(self) -> int:
+        """The beat that makes its tick due, where ticks stand alone: several metrics' are closed in this order.
+
+        How many are due at once depends on load; in this order they are closed however many that are.
+        """
+        tick = self.due() if self._open is None else self._open[0]
+        return 0 if self._alone is None or tick is None else (tick + 1) * self._every + self._alone
+
+    def is_due(self, clock: int | None) -> bool:
+        """Whether a tick is being closed, or has ended by the clock."""
+        return self.is_open or self._ended(clock) is not None
+
+    def _ended(self, clock: int | None) -> int | None:
         tick = self.due()
-        if tick is None or clock is None or (tick + 1) * self._every > clock:
+        return None if tick is None or clock is None or (tick + 1) * self._every > clock else tick
+
+    def _begin(self, clock: int | None) -> tuple[int, Iterator[Closed | None]] | None:
+        tick = self._ended(clock)
+        if tick is None:
             return None
         before, group = self.reached or (None, None)
         rows = self._waiting.rows(self._label, tick, self._every)

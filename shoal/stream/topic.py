@@ -2,6 +2,7 @@
 
 A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan` the metrics and clocks of one topic.
 A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
+The clocks of metrics that protect presence go by beats alone, for whoever is there may not move them.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,8 @@ from shoal.models.events import getter, read_value, value_getters
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
-ClockIdentity = tuple[str | None, int, bool, int, int]
+BEATS = "|beats"  # ends the labels of clocks that go by beats
+ClockIdentity = tuple[str | None, int, bool, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class Clock:
     cadences: tuple[int, ...]
     get: Callable[[dict[str, Any]], Any] | None
     reading: int = FIRST
+    beats: bool = False  # whether it goes by beats, and by no record
 
     @property
     def label(self) -> str:
         """Names the clock in the state."""
         said = f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
-        return said if self.reading == FIRST else f"{said}|{self.reading}"
+        said = said if self.reading == FIRST else f"{said}|{self.reading}"
+        return said + BEATS if self.beats else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,11 @@ class Metric:
         """Name and version: what the state calls it."""
         return f"{self.section.name}/{self.section.version}"
 
+    @property
+    def alone(self) -> int | None:
+        """The lateness, if each tick has transactions of its own."""
+        return self.section.lateness if self.section.protects_presence else None
+
     def groups(self, is_home: IsHome = everywhere) -> Groups:
         """Fresh groups, for the contributions partition that `is_home` tells which groups it has."""
         return self.parameters.in_groups(self.key, is_home)
@@ -92,6 +101,16 @@ class TopicPlan:
         """Whether any metric waits for a clock."""
         return any(metric.every is not None for metric in self.metrics)
 
+    @property
+    def heeds_idleness(self) -> bool:
+        """Whether any metric waits for a clock that an idle partition lets pass: one that goes by records."""
+        return any(clock.cadences and not clock.beats for clock in self.clocks)
+
+    @property
+    def protects_presence(self) -> bool:
+        """Whether its metrics do, which have one relation."""
+        return any(metric.section.protects_presence for metric in self.metrics)
+
     def partition_of(self, key: bytes, partitions: int) -> int:
         """The partition of a record key."""
         return PARTITIONERS[self.partitioner](key, partitions)
@@ -113,11 +132,9 @@ def plan_topic(
     """Compile one topic's metrics."""
     sections = config.metrics_of(topic)
     clocks = clocks_of(sections)
-    by_identity = {
-        (clock.path, clock.lateness, clock.drops_late, clock.max_ahead, clock.reading): clock.index for clock in clocks
-    }
+    indices = {identity: index for index, identity in enumerate(_identities(sections))}
     metrics = tuple(
-        _metric(config, section, index, by_identity[_clock_identity(section)], secret)
+        _metric(config, section, index, indices[_clock_identity(section)], secret)
         for index, section in enumerate(sections)
     )
     return TopicPlan(
@@ -133,22 +150,29 @@ def plan_topic(
 
 
 def _clock_identity(section: MetricSection) -> ClockIdentity:
-    return section.time, section.lateness, section.late == "drop", section.max_ahead, section.reading
+    drops = section.late == "drop"
+    return section.time, section.lateness, drops, section.max_ahead, section.reading, section.protects_presence
 
 
-def clocks_of(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
-    """The clocks of metrics: those that agree share one."""
+def _identities(sections: tuple[MetricSection, ...]) -> dict[ClockIdentity, set[int]]:
+    """Each clock, and its metrics' cadences."""
     cadences: dict[ClockIdentity, set[int]] = {}
     for section in sections:
         found = cadences.setdefault(_clock_identity(section), set())
         if section.cadence is not None:
             found.add(section.cadence)
+    return cadences
+
+
+def clocks_of(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+    """The clocks of metrics: those that agree share one."""
     return tuple(
         Clock(
-            index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path), reading
+            index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path), reading,
+            beats,
         )
-        for index, ((path, lateness, drops, ahead, reading), every) in enumerate(cadences.items())
-    )
+        for index, ((path, lateness, drops, ahead, reading, beats), every) in enumerate(_identities(sections).items())
+    )  # fmt: skip
 
 
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:

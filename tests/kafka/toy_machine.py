@@ -20,6 +20,7 @@ class ToyBound:
     """Count and sum per key; one output at each power of two."""
 
     counted = False
+    has_complete = False
 
     def __init__(self, partition: StagePartition, contributions: str, partitions: int) -> None:
         self.partition, self.contributions, self.partitions = partition, contributions, partitions
@@ -89,6 +90,7 @@ class ToyRelease:
     """Number what arrives, one release each; some of it later, as pending work."""
 
     counted = False
+    has_complete = False
 
     def __init__(self, partition: StagePartition, releases: str) -> None:
         self.partition, self.releases = partition, releases

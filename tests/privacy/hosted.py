@@ -53,6 +53,7 @@ class Hosted:
         self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
         self.health = Health()
         self.health.running = True
+        self.discreet = plan.protects_presence
         self.machines: dict[StagePartition, Any] = {}
         self.seen: list[Any] = []
         self.logs: list[list[Line]] = [[] for _ in range(homes)]  # of contributions

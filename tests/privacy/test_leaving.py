@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from shoal.mechanisms.selection import clip_range
 from shoal.models.config.file import Config
 from shoal.models.records import Message
-from shoal.stream import contributions, release
+from shoal.stream import contributions, pieces, release
 from shoal.stream.bound import BoundPartition
 from shoal.stream.contributions import MESSAGE_BYTES, Outgoing
 from shoal.stream.file_run import Line
@@ -38,7 +38,7 @@ def small_limits():
     with (
         patch.object(contributions, "MESSAGE_BYTES", 900),
         patch.object(release, "MAX_LEAD", 6),
-        patch.object(release, "GROUPS_PER_TRANSACTION", 7),
+        patch.object(pieces, "GROUPS", 7),
     ):
         yield
 

@@ -156,13 +156,11 @@ class Cluster:
         return home.machine
 
     def _commit_release(self, home: Home, machine: ReleasePartition) -> None:
-        released = machine.take()
-        if released is None:
-            return
-        apply(home.changelog, released.changelog)
-        for release in released.releases:
-            home.releases.append(release.value)
-            home.last_headers = dict(release.headers)
+        while (released := machine.take()) is not None:
+            apply(home.changelog, released.changelog)
+            for release in released.releases:
+                home.releases.append(release.value)
+                home.last_headers = dict(release.headers)
 
     def crash_bound(self, index: int) -> None:
         """Its state is gone, processed but uncommitted events with it."""

@@ -124,7 +124,7 @@ def test_another_group_is_withheld_while_one_that_is_published_is_missing(monkey
     monkeypatch.setattr(guard, "MAX_WITHHELD", 3)
     bounded = log.machine(cluster)
     feed(bounded, cluster)
-    assert (len(bounded._releases), bounded.pending(), bounded.take()) == (3, False, None)
+    assert (len(bounded._pieces.made.releases), bounded.pending(), bounded.take()) == (3, False, None)
     assert bounded.backlog > 3
 
 

@@ -107,7 +107,7 @@ def test_what_is_not_released_survives_any_interleaving_and_any_crash(cfg, rows,
 
 
 def test_a_transaction_may_end_between_groups_that_release_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.stream.release.GROUPS_PER_TRANSACTION", 2)
+    monkeypatch.setattr("shoal.stream.pieces.GROUPS", 2)
     # given five groups, and a tick in which none of them has enough samples
     events = [event(f"u{n}", 1, 100 + tick, g=f"g{n}") for tick in (0, 10, 20) for n in range(5)]
     cluster = cluster_of(CONFIGS[0], events, 1, 1)

@@ -16,6 +16,7 @@ from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.cli.stopping import leave
+from shoal.agents.kafka.fail_stop import be_discreet
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.app import ShoalApp
@@ -46,6 +47,8 @@ def worker(
     log_json_lines()
     with _patient_session(config) as session:
         settings = needed_settings(session.config, config, instance=instance)
+        if session.config.is_discreet:
+            be_discreet()
         health = Health()
         domain = Stages(session, settings, health)
 

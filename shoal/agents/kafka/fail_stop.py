@@ -2,10 +2,12 @@
 
 It writes a line of JSON and a line for people to stderr, and ends the process with status 1. No handler runs and
 nothing is flushed: what is not committed must not be. Only the first call writes anything. Unexpected exceptions are
-named by type and place alone, because their texts can hold values and their tracebacks can hold locals.
+named by type and place alone, because their texts can hold values and their tracebacks can hold locals. Where presence
+is protected, offsets and counts are left out: they tell how many events there are.
 """
 
 import os
+import re
 import sys
 import threading
 import time
@@ -21,10 +23,33 @@ from shoal.agents.kafka.client_errors import explain
 from shoal.models.errors import ShoalError
 
 _ending = threading.Lock()  # held for good by who ends the process
+# Numbers that may count events: not those of names, versions, times or partitions.
+_COUNTED = re.compile(r"(?<![\w.:/\[-])(?<!partition )(?<!version )(?<!format )\d+(?![\w:\]-]|\.\d)")
+_discretion = False
+
+
+def be_discreet() -> None:
+    """From now on, leave out numbers that may count events."""
+    global _discretion
+    _discretion = True
+
+
+def without_counts(text: str) -> str:
+    """A message without the numbers that may count events.
+
+    >>> without_counts("topic events, partition 3: message 17 of metric m/2 at offset 99, 4 accounts; b[5] is away")
+    'topic events, partition 3: message ... of metric m/2 at offset ..., ... accounts; b[5] is away'
+    """
+    return _COUNTED.sub("...", text)
 
 
 def describe(error: BaseException, where: str) -> str:
     """One line about an exception that holds no value, user id or key."""
+    said = _describe(error, where)
+    return without_counts(said) if _discretion else said
+
+
+def _describe(error: BaseException, where: str) -> str:
     if isinstance(error, ShoalError):
         return str(error)
     if isinstance(error, ProducerFenced):

@@ -112,12 +112,15 @@ def _check_size(record: AnyRecord, limit: int) -> None:
         raise FailStop(f"a record is above the limit of {limit} bytes per record")
 
 
-def build_batches(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int) -> list[Any]:
+def build_batches(
+    producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, stamp: int | None = None
+) -> list[Any]:
     """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop.
 
-    Without BatchBuilder.append, which costs more than what it wraps.
+    They bear a timestamp, in milliseconds: that of now, if no other is given. Without BatchBuilder.append, which costs
+    more than what it wraps.
     """
-    now, batches, count = int(time.time() * 1000), [], 0
+    now, batches, count = int(time.time() * 1000) if stamp is None else stamp, [], 0
     batch = append = None
     for key, value, headers in records:
         if append is not None and append(count, now, key, value, headers) is not None:

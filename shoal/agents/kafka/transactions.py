@@ -182,7 +182,8 @@ class Writer:
         rounds: list[list[tuple[Any, Target]]] = []
         for target, records in contents.items():
             try:
-                batches = fast_records.build_batches(self._started, records, MAX_REQUEST)
+                stamp = None if target == self.changelog else outbox.stamp
+                batches = fast_records.build_batches(self._started, records, MAX_REQUEST, stamp)
             except FailStop as error:
                 raise FailStop(f"{self.partition}: to {target[0]}[{target[1]}]: {error}") from None
             for number, batch in enumerate(batches):

@@ -14,21 +14,24 @@ from shoal.agents.worker.readiness import Readiness
 def gauges(readiness: Readiness) -> Iterator[Metric]:
     """Yield all gauges, from one look at the worker."""
     readiness.look()
-    reached = "event time up to which the releases are complete here"
-    yield _by_metric("event_time_seconds", reached, readiness.event_times())
+    complete = "event time up to which the releases are complete here"
+    yield _by_metric("event_time_seconds", complete, readiness.event_times())
     yield _by_metric("seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
     text = "source partitions that hold up an open tick whose end others have passed"
     waits = GaugeMetricFamily("shoal_waits_for", text, labels=["metric", "partition"])
     for metric, partition in sorted(readiness.waits_for()):
         waits.add_metric([metric, str(partition)], 1)
     yield waits
-    for name, text, value in (
+    behind = (
         ("lag_events", "records of source topics that are not committed yet", readiness.lag(BOUND)),
         ("lag_messages", "records of the contributions that are not committed yet", readiness.lag(RELEASE)),
         ("audit_log_behind", "records that the audit log has not taken yet", readiness.audit_behind()),
+    )
+    reached = (
         ("audit_log_away", "whether the audit log could not be reached", readiness.host.sink.away),
         ("brokers_away", "whether no broker could be reached", readiness.host.reach.away),
-    ):
+    )
+    for name, text, value in reached if readiness.domain.discreet else (*behind, *reached):
         yield GaugeMetricFamily(f"shoal_{name}", text, value=value)
 
 

@@ -38,6 +38,11 @@ class BoundMachine(BoundPartition):
         """The finest cadence in microseconds; None without ticks, which no idle partition can hold up."""
         return min((every for clock in self.plan.clocks for every in clock.cadences), default=None)
 
+    @property
+    def has_complete(self) -> bool:
+        """A transaction may always have more events."""
+        return False
+
     def pending(self) -> bool:
         """An event's work is done when it is processed."""
         return False
@@ -79,12 +84,28 @@ class BoundMachine(BoundPartition):
         return self.count(*key)
 
 
+def stamp_of(at: int, now: int) -> int:
+    """The timestamp of what releases of this time are written with: theirs, for that of writing depends on load.
+
+    Unless it is still to come, which brokers may refuse; then that of now. In milliseconds.
+
+    >>> stamp_of(5_000_000, now=7_000), stamp_of(9_000_000, now=7_000), stamp_of(-1, now=7_000)
+    (5000, 7000, 0)
+    """
+    return min(max(0, at // 1000), now)
+
+
 class ReleaseMachine(ReleasePartition):
     """The release stage of one contributions partition."""
 
     def __init__(self, settings: KafkaSettings, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._settings = settings
+
+    @property
+    def has_complete(self) -> bool:
+        """Whether a transaction waits that is of one tick, or must come before one."""
+        return self._pieces.has_complete and not self.withheld
 
     def idle(self, wall_ms: int) -> None:
         """Clocks come with the messages; silence means nothing."""
@@ -103,6 +124,8 @@ class ReleaseMachine(ReleasePartition):
             outbox.records[self._settings.activations, self.partition] = [
                 (activated.record_key, activated.value, []) for activated in released.activations
             ]
+        if self.protects_presence and released.releases:
+            outbox.stamp = stamp_of(released.releases[0].at, int(time.time() * 1000))
         return outbox
 
     def look_up(self, key: tuple[Any, ...]) -> dict[str, Any] | None:

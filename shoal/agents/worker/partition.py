@@ -181,7 +181,8 @@ class Partition:
         while (outbox := self.machine.outbox()) is not None:
             self._room.set()
             await self._commit(outbox)
-            if not self._closing and self.machine.backlog < self.settings.max_records:
+            more = self.machine.has_complete or self.machine.backlog >= self.settings.max_records
+            if not self._closing and not more:
                 break
         else:
             return

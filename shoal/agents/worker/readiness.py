@@ -1,6 +1,7 @@
 """Whether a worker does its work, and if not, why: for `/ready`, the gauges, and log lines that are written once.
 
-All of it is a function of configuration and pattern: positions, clocks, and who answers. Nothing here can fail or wait.
+All of it is a function of configuration and pattern: positions, clocks, and who answers. Of a discreet worker it is one
+of clocks and of who answers. Nothing here can fail or wait.
 """
 
 import time
@@ -41,7 +42,7 @@ class Readiness:
         if self.host.sink.away:
             reasons.append("the audit log cannot be reached; releases go on, and it catches up later")
         reasons += [self.why_nothing] if self.why_nothing else []
-        return [*reasons, *self.stuck()]
+        return [*reasons, *self.without_beats(), *self.stuck()]
 
     @property
     def why_nothing(self) -> str | None:
@@ -70,6 +71,12 @@ class Readiness:
 
     def _source_counts(self) -> Iterator[int]:
         return (plan.source_partitions for plan in self.domain.plans.values())
+
+    def without_beats(self) -> list[str]:
+        """Source partitions that have had no beat, though the clocks of metrics here go by beats."""
+        silent = {(tick.topic, number): None for _, tick in self.ticks() for number in tick.without_beats}
+        names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(silent))
+        return [f"{names} had no beat yet, and no tick closes before: run `shoal beat`"] if names else []
 
     def stuck(self) -> list[str]:
         """Ticks whose end some partition passed long ago, and which wait for others."""
@@ -105,8 +112,9 @@ class Readiness:
             before = self._closed.get(name)
             closed[name] = before if before and before[0] == tick.step else (tick.step, now)
         self._since, self._closed = since, closed
-        for partition, machine in self._releases():
-            self._judge(partition, machine)
+        if not self.domain.discreet:  # how many messages there are to come twice depends on how many events there are
+            for partition, machine in self._releases():
+                self._judge(partition, machine)
 
     def _judge(self, partition: StagePartition, machine: ReleaseMachine) -> None:
         """Raise an alarm for repeats and strays among the contributions."""

@@ -40,6 +40,7 @@ class Stages:
     def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:
         self.sources: Sequence[str] = session.config.topics
         self.health = health
+        self.discreet = session.config.is_discreet  # shows nothing that tells how many events there are
         self.plans: dict[str, TopicPlan] = {}
         # Weak: a partition that is given up takes its state with it.
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()

@@ -6,7 +6,9 @@
     /metrics    in the format of Prometheus
 
 All answers are functions of configuration and pattern: they count records, releases and refusals, and never depend on a
-value, on who a user is, or on how many values were clipped. Fails if the port is taken.
+value, on who a user is, or on how many values were clipped. Where presence is protected, pattern is too: then answers
+are functions of beats, of what is published and of who answers, unless `[web] counters` says otherwise. Fails if the
+port is taken.
 """
 
 import asyncio
@@ -98,6 +100,21 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counts = self.totals.counts()
+        if not self._domain.discreet:
+            yield from self._counters(counts)
+        yield self._releases()
+        partitions = list(self._host.partitions.values())
+        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
+        if not self._domain.discreet:
+            backlog = sum(part.machine.backlog for part in partitions)
+            yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        waiting = "metrics whose new releases wait until what is published is made again"
+        yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
+        ready = is_ready(self._domain, counts) and not self.readiness.reasons()
+        yield GaugeMetricFamily("shoal_ready", "whether this worker does its work", value=ready)
+        yield from gauges(self.readiness)
+
+    def _counters(self, counts: Counter[str]) -> Iterator[Metric]:
         for name, text in COUNTERS.items():
             yield CounterMetricFamily(f"shoal_{name}", text, value=counts[name])
         refused = CounterMetricFamily("shoal_dead_letters", "refused events", labels=["metric", "reason"])
@@ -105,16 +122,6 @@ class Metrics(Collector):
             if name.startswith(DEAD_LETTERS):
                 refused.add_metric(name.removeprefix(DEAD_LETTERS).split(".", 1), count)
         yield refused
-        yield self._releases()
-        partitions = list(self._host.partitions.values())
-        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
-        backlog = sum(part.machine.backlog for part in partitions)
-        yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
-        waiting = "metrics whose new releases wait until what is published is made again"
-        yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
-        ready = is_ready(self._domain, counts) and not self.readiness.reasons()
-        yield GaugeMetricFamily("shoal_ready", "whether this worker does its work", value=ready)
-        yield from gauges(self.readiness)
 
     def _releases(self) -> Metric:
         """Releases of a partition since its first, so that a takeover neither loses nor repeats any."""
@@ -127,7 +134,7 @@ class Metrics(Collector):
 
 def is_ready(domain: Stages, counts: Counter[str]) -> bool:
     """Whether no alarm is up; a repeated message is skipped, and raises one."""
-    if counts["repeated_messages"]:
+    if counts["repeated_messages"] and not domain.discreet:
         domain.health.alarm("repeated_messages", REPEATED)
     return domain.health.ready
 

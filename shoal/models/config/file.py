@@ -94,6 +94,11 @@ class WebSection(Section):
 
     port: int | None = Field(None, ge=1, le=65535, description="port of /ready, /health and /metrics; none: no server")
     host: str = Field("127.0.0.1", description="address to listen on")
+    counters: bool = Field(
+        False,
+        description="with relation add-remove: true shows counts of events, refusals, backlogs and offsets, for those "
+        "who may see the events; metrics of relation values always have them",
+    )
 
 
 class Config(Section):
@@ -142,6 +147,11 @@ class Config(Section):
     def protects_presence(self) -> bool:
         """Whether its metrics, which have one relation, protect that somebody is there."""
         return self.metric[0].protects_presence
+
+    @property
+    def is_discreet(self) -> bool:
+        """Whether a worker or a file run shows no more than what it publishes tells: not how many events there are."""
+        return self.protects_presence and not self.web.counters
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Stage:
             settings=settings, partitions={}, accepting=True, stopping=False, reach=SimpleNamespace(away=False),
             sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(_consumer=SimpleNamespace(_thread=thread)),
         )  # fmt: skip
-        domain = SimpleNamespace(health=Health(), plans={})
+        domain = SimpleNamespace(health=Health(), plans={}, discreet=False)
         self.host, self.domain = cast("Any", host), cast("Any", domain)
         self.domain.health.running = True
         self.readiness = Readiness(self.host, self.domain)

@@ -179,7 +179,7 @@ def test_counts_never_go_back_when_partitions_come_and_go() -> None:
 def test_a_repeated_message_is_an_alarm() -> None:
     health = Health()
     health.running = True
-    domain: Stages = SimpleNamespace(health=health)  # type: ignore[assignment]
+    domain: Stages = SimpleNamespace(health=health, discreet=False)  # type: ignore[assignment]
     assert is_ready(domain, Counter())
     assert not is_ready(domain, Counter(repeated_messages=1))
     assert list(health.alarms) == ["repeated_messages"]

@@ -11,7 +11,7 @@ from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import MARK
-from shoal.stream.topic import TopicPlan
+from shoal.stream.topic import BEATS, TopicPlan
 
 EVENTS = 5_000  # between two takes of what is sent: bounds the memory
 
@@ -48,9 +48,12 @@ class BoundAgain:
         """Start the next metrics; clocks that they share with earlier ones have advanced already."""
         start, plan = self._later.pop()
         bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False)
+        reached = self._reached()
+        beats = [latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None]
         mark = {
             "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
-            "numbers": [0] * plan.contributions_partitions, "watermarks": self._reached(),
+            "numbers": [0] * plan.contributions_partitions, "watermarks": reached,
+            "beat": max(beats, default=None),
         }  # fmt: skip
         bound.restore({MARK: orjson.dumps(mark)})
         self._running.append(bound)

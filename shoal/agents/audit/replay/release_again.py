@@ -47,8 +47,7 @@ class ReleaseAgain:
 
     async def compare(self) -> None:
         """Compare what was made since the last call."""
-        made = self.machine.take()
-        if made is not None:
+        while (made := self.machine.take()) is not None:
             self.releases.expect(
                 matching.ExpectedRecord(
                     (Group(release.metric, self._versions[release.metric], release.group), release.seq),

@@ -1,0 +1,161 @@
+"""A worker whose metrics protect presence, as it is seen from outside with one unit's records and without them.
+
+Noise is scripted. A node's noise z in the one stream and z + R d in the other, where d is what the unit sent, make the
+same noisy sums of both; so here every noisy sum is a number that its key, side and step decide, whatever came in. All
+that is published or shown must then be the same bytes, for only noisy sums, and what finds keys, may depend on records.
+
+Both streams are cut, interleaved and crashed in ways of their own: load depends on how many records there are.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+
+from shoal.mechanisms.sums.decayed import DecayedSteps
+from shoal.mechanisms.sums.forward import ForwardSum
+from shoal.mechanisms.sums.running import RunningSum
+from shoal.mechanisms.sums.table import TableSum
+from shoal.mechanisms.sums.window import WindowSum
+from shoal.models.config.file import Config
+from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
+from shoal.models.times import iso
+from shoal.stream.file_run import Line
+from shoal.stream.machine import Outbox, StagePartition
+from tests.privacy.hosted import Hosted, compiled
+
+SECOND = 10**6
+SUMS: tuple[Any, ...] = (RunningSum, WindowSum, DecayedSteps, ForwardSum, TableSum)
+USUAL = {
+    "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "relation": "add-remove",
+    "range": (0, 1), "epsilon": 1, "max_contributions": 3, "grid": 16, "step": "10s",
+    "start": "1970-01-01T00:01:40Z", "end": "1970-01-01T00:03:20Z",
+}  # fmt: skip
+
+
+def present(*metrics: dict[str, Any], **web: Any) -> Config:
+    """A configuration of metrics that protect presence."""
+    named = [USUAL | {"name": f"m{index}"} | metric for index, metric in enumerate(metrics)]
+    said = [{key: value for key, value in one.items() if value is not None} for one in named]
+    return Config.model_validate({"privacy": {"epsilon": 100}, "metric": said, "web": web})
+
+
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """A record of a source partition: an event's bytes, or None and a header."""
+
+    partition: int
+    raw: bytes | None
+    unit: str = ""  # "" of beats and clock records
+    stamp: int = 0
+    header: tuple[str, int] | None = None  # name, and a time in seconds
+
+    def line(self, offset: int) -> Line:
+        headers = () if self.header is None else ((self.header[0], iso(self.header[1] * SECOND).encode()),)
+        return Line(offset, self.raw, timestamp=self.stamp, headers=headers)
+
+
+def beat(partition: int, seconds: int, stamp: int = 0) -> Sent:
+    return Sent(partition, None, header=(BEAT_HEADER, seconds), stamp=stamp)
+
+
+def clock_record(partition: int, seconds: int, unit: str) -> Sent:
+    """What no beater writes: one unit's client did."""
+    return Sent(partition, None, unit, header=(CLOCK_HEADER, seconds))
+
+
+def sample(partition: int, unit: str, seconds: float, value: float = 0.5, stamp: int = 0, **more: Any) -> Sent:
+    return Sent(partition, orjson.dumps({"u": unit, "x": value, "t": seconds, **more}), unit, stamp)
+
+
+class Attended(Hosted):
+    """A hosted worker that keeps what leaves it, as readers of topics see it."""
+
+    def __init__(self, cfg: Config, sources: int = 1, homes: int = 1) -> None:
+        self.published: dict[tuple[str, int], list[Any]] = {}
+        super().__init__(compiled(cfg, sources, homes), looks=False)
+        self._wall = 10**12  # after all that is released
+
+    def send(self, records: Iterable[Sent]) -> None:
+        for one in records:
+            log = self._events[one.partition]
+            log.append(one.line(len(log)))
+
+    async def _write(self, partition: StagePartition, outbox: Outbox) -> None:
+        await super()._write(partition, outbox)
+        for target, records in outbox.records.items():
+            if target[0] in (self.settings.releases, self.settings.activations):
+                self.published.setdefault(target, []).append((outbox.stamp, records))
+
+    def shown(self) -> list[Any]:
+        """/metrics, /health and /ready, now."""
+        self._looks, before = True, self.seen
+        self.seen = []
+        self.look()
+        self._looks, self.seen, seen = False, before, self.seen
+        return [*seen[:3], seen[4]]  # not who is held back: only the host knows
+
+    def told(self) -> dict[str, Any]:
+        """All that left this worker."""
+        return {"published": self.published, "shown": self.shown()}
+
+
+class Scripted:
+    """A summer of which each noisy sum is a number that its subkey and its step decide."""
+
+    def __init__(self, summer: Any, name: bytes) -> None:
+        self._summer, self._name = summer, name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._summer, attribute)
+
+    def add(self, total: int) -> int:
+        self._summer.add(total)
+        draw = hashlib.sha256(b"%s %d" % (self._name, self._summer.t)).digest()
+        return int.from_bytes(draw[:2], "big")
+
+
+@contextmanager
+def scripted() -> Iterator[None]:
+    """All noisy sums are scripted."""
+    with ExitStack() as patches:
+        for each in SUMS:
+            patches.enter_context(patch.object(each, "summer", _scripted(each)))
+        yield
+
+
+def _scripted(sums: Any) -> Any:
+    make = sums.summer
+
+    def summer(self: Any, subkey: Any) -> Any:
+        made = make(self, subkey)
+        return made if isinstance(made, Scripted) else Scripted(made, subkey(0))
+
+    return summer
+
+
+Schedule = list[tuple[str, int, int]]
+
+
+def told(
+    cfg: Config, phases: Iterable[Iterable[Sent]], schedules: Iterable[Schedule], sources: int = 2, homes: int = 2
+) -> list[Any]:
+    """What a worker tells after each phase of a stream, of which each is cut as its schedule says."""
+    with scripted():
+        worker, found = Attended(cfg, sources, homes), []
+        for phase, schedule in zip(phases, schedules, strict=True):
+            worker.send(phase)
+            for action, where, amount in schedule:
+                worker.act(action, where, amount)
+            worker.drain()
+            found.append(worker.told())
+    return found
+
+
+def without(phases: Iterable[Iterable[Sent]], unit: str) -> list[list[Sent]]:
+    """The neighbouring stream: none of a unit's records."""
+    return [[one for one in phase if one.unit != unit] for phase in phases]
