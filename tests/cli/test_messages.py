@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(mistake: dict[str, Any]) -> str:
-    text = BASE
+    text: str = SAID[mistake.get("of", "base")]
     for old, new in mistake["replace"]:
         assert old == "*" or old in text
         text = new if old == "*" else text.replace(old, new, 1)

@@ -60,6 +60,10 @@ def _check_groups(spec: Spec) -> None:
             "delta must be above 0, for keys that nobody declared are shown once enough units have them; or declare "
             "them: groups = [...]"
         )
+    elif selection_epsilon(spec) >= spec.epsilon:
+        raise ValueError(
+            "selection takes all of epsilon, and leaves nothing for what is released; give it a smaller one"
+        )
     elif spec.expected_releases is None:
         raise ValueError("horizon is missing; add it, or end: keys that nobody declared need it")
 

@@ -267,6 +267,8 @@ class MetricSection(Section):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> "MetricSection":
+        if self.protects_presence and "max_gap" in self.model_fields_set:
+            raise ValueError("max_gap is for relation values: under add-remove no group rests; remove it")
         self.kind.check(self)
         return self
 
