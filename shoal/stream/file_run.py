@@ -39,6 +39,12 @@ def beat_line(offset: int, time: int) -> Line:
     return Line(offset, None, headers=((BEAT_HEADER, iso(time).encode()),))
 
 
+def line_of(offset: int, raw: bytes) -> Line:
+    """A line of a file: an event, or a beat."""
+    time = beat_of(raw)
+    return Line(offset, raw) if time is None else beat_line(offset, time)
+
+
 def beat_of(raw: bytes) -> int | None:
     """The time of a line that is a beat; None: it is an event.
 

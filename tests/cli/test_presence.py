@@ -1,212 +1,164 @@
-"""What the commands say of relation add-remove: whose presence is hidden, what keys need, and what a count is worth."""
+"""What `shoal run` tells where presence is protected, and what `shoal beat` and `shoal produce` refuse."""
 
-import json
-import math
-from fractions import Fraction
+import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from shoal.agents.cli import budget, check, plan
-from shoal.mechanisms.privacy.accounting import Loss
-from shoal.mechanisms.selection.first_crossing import FirstCrossing
-from shoal.models.errors import ConfigError, LedgerError
-from tests.cli.test_units import folder
+from shoal.agents.cli.main import app
+from tests.privacy.attended import scripted
+from tests.support.desk import Desk, lines
 
-__all__ = ["folder"]
-HEAD = '[audit]\nurl = "sqlite:///log.db"\n[privacy]\nepsilon = 10\ndelta = 0.001\n'
-METRIC = """
+CONFIG = """
+[audit]
+url = "sqlite:///log.db"
+[privacy]
+key_file = "shoal.key"
+epsilon = 4
 [[metric]]
-name = "basket"
-topic = "purchases"
-user = "customer"
-value = "amount"
+name = "level"
+topic = "readings"
+user = "who"
+value = "x"
 time = "at"
-relation = "add-remove"
+group = "room"
+groups = ["a", "b"]
 statistic = "mean"
-range = [0, 200]
-step = "1d"
-start = 2026-01-01
-horizon = "365d"
+relation = "add-remove"
+range = [0, 100]
 epsilon = 1
-max_contributions = 8
+max_contributions = 4
+step = "1h"
+start = "2024-01-01"
+end = "2024-01-02"
 """
-FOUND = 'group = "country"\ndelta = 1e-6\n'
-DECLARED = 'group = "country"\ngroups = ["BE", "NL"]\n'
-VALUES = METRIC.replace('relation = "add-remove"\n', "").replace("start = 2026-01-01\n", "")
+EVENTS: list[dict[str, Any]] = [
+    {"who": f"u{n % 20}", "at": f"2024-01-01T{n // 20:02d}:{n % 20:02d}:00Z", "x": n % 100, "room": "abc"[n % 3]}
+    for n in range(200)
+]
+OTHERS = [event for event in EVENTS if event["who"] != "u0"]
+OF_ONE = [
+    *(event for event in EVENTS if event["who"] == "u0"),
+    {"who": "u0", "at": "2030-01-01", "x": 5, "room": "a"},
+    {"who": "u0", "at": "never", "x": 5, "room": "a"},
+]
+RANDOM = {"log_id", "input_digest", "run"}
 
 
-def said(*arguments: object) -> Result:
-    app = typer.Typer()
-    app.command("check")(check.check)
-    app.command("budget")(budget.budget)
-    app.command("plan")(plan.plan)
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
-    if isinstance(result.exception, ConfigError | LedgerError):
-        raise result.exception
-    return result
+def told(desk: Desk, folder: Path, content: bytes, *options: str) -> dict[str, Any]:
+    """All that a run tells, with scripted noise."""
+    desk.forget()
+    desk.put("in.jsonl", content)
+    with scripted():
+        result = desk.call("--input", "in.jsonl", "--output", "out.jsonl", *options)
+    releases = (folder / "out.jsonl").read_bytes() if (folder / "out.jsonl").exists() else None
+    said = f"{result.output}{result.exception or ''}"
+    return {"status": result.exit_code, "said": said, "releases": releases, "log": rows(folder / "log.db")}
 
 
-def checked(metric: str, *, privacy: str = "", people: int | None = None) -> tuple[str, dict[str, Any]]:
-    """The text and the JSON of a check."""
-    Path("shoal.toml").write_text(HEAD + privacy + metric)
-    more = () if people is None else ("--people", people)
-    return said("check", "shoal.toml", *more).stdout, json.loads(said("check", "shoal.toml", *more, "--json").stdout)
+def rows(path: Path) -> dict[str, list[Any]]:
+    """The audit log, but for wall times, ids that are drawn at random and the keyed digest of the whole input."""
+    found: dict[str, list[Any]] = {}
+    with sqlite3.connect(path) as log:
+        log.row_factory = sqlite3.Row
+        for (table,) in log.execute("select name from sqlite_master where type = 'table'").fetchall():
+            each = [dict(row) for row in log.execute(f"select * from {table}")]
+            found[table] = [
+                {key: value for key, value in row.items() if not _is_drawn(table, key, value)} for row in each
+            ]
+    return found
 
 
-def test_it_says_first_that_being_there_is_hidden_and_then_what_is_public(folder):
-    text, fields = checked(METRIC)
-    assert (
-        "  epsilon = 1 per person: whether one person is there at all, and all that is in their records, for ever, "
-        "however often it is released; at most 8 samples of a person count; the number of samples, "
-    ) in text
-    paragraph = fields["guarantee"]
-    assert paragraph.startswith(
-        "Whether a person is there at all is protected, with all that is in their records: when, in which group, how "
-        "often, and what. This is what most people mean by differential privacy. Public are this configuration, with "
-        "its start, its end and the groups that it declares; the beats; and what is released."
-    )
-    assert "whether one person is there changes the probability of anything that can be seen" in paragraph
-    assert "may then take it for 23.2 % likely" in paragraph
-    assert "depends on its form" not in text
-    assert "time goes by beats alone: keep `shoal beat CONFIG` running" in text
-    assert (fields["relation"], fields["metrics"][0]["relation"]) == ("add-remove", "add-remove")
+def _is_drawn(table: str, key: str, value: Any) -> bool:
+    is_wall_time = isinstance(value, str) and value.startswith(str(datetime.now(UTC).year))
+    return is_wall_time or (table, key) == ("log", "id") or key in RANDOM
 
 
-def test_a_metric_of_values_says_what_it_said(folder):
-    text, fields = checked(VALUES)
-    assert "That they were there, when and how often, is not protected" in fields["guarantee"]
-    assert "beats" not in text
-    assert "relation" not in fields
-    assert "relation" not in fields["metrics"][0]
+@pytest.fixture
+def quiet(tmp_path: Path) -> Desk:
+    desk = Desk(tmp_path)
+    desk.say(CONFIG)
+    return desk
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_run_tells_nothing_of_a_unit_that_is_there(quiet: Desk, tmp_path: Path, options: tuple[str, ...]):
+    there = told(quiet, tmp_path, lines([*OTHERS, *OF_ONE]), *options)
+    assert there == told(quiet, tmp_path, lines(OTHERS), *options)
+    assert there == told(quiet, tmp_path, lines([]), *options)
+    assert (there["status"], there["releases"].count(b"\n")) == (0, 48)
+    assert "2024-01-02T00:00:00Z" in str(there["log"])
+
+
+def test_no_input_is_refused_for_its_records(quiet: Desk, tmp_path: Path):
+    assert told(quiet, tmp_path, b"no event\n") == told(quiet, tmp_path, lines(OTHERS))
+
+
+def test_whoever_may_see_the_events_is_told_of_them(quiet: Desk, tmp_path: Path):
+    quiet.say(CONFIG + "[web]\ncounters = true\n")
+    assert "200 events, 48 releases" in told(quiet, tmp_path, lines(EVENTS))["said"]
+    assert "no record can be used" in told(quiet, tmp_path, b"no event\n")["said"]
+    assert "200 events; usable: 200 for level" in told(quiet, tmp_path, lines(EVENTS), "--dry-run")["said"]
+
+
+def test_beats_in_a_file_are_no_events(quiet: Desk, tmp_path: Path):
+    quiet.say(CONFIG + "[web]\ncounters = true\n")
+    beats = [{"shoal-beat": "2024-01-01T05:00:00Z"}]
+    late = [{"who": "late", "at": "2024-01-01T00:00:00Z", "x": 100, "room": "a"}]
+    plain = told(quiet, tmp_path, lines([*OTHERS, *late]))
+    beaten = told(quiet, tmp_path, lines([*OTHERS, *beats, *late]))
+    assert plain["releases"] == beaten["releases"]  # with scripted noise; but the late event counts in another step
+    assert f"{len(OTHERS) + 2} events" in beaten["said"]
+    assert "dead_letters" not in beaten["said"]
 
 
 @pytest.mark.parametrize(
-    ("unit", "words"),
+    ("config", "options", "answer"),
     [
-        (
-            "user-day",
-            "whether one person is there at all in one day of event time, and all that is in their records of it",
-        ),
-        ("event", "whether one event is there at all, and all that is in it, however often"),
+        (CONFIG.replace('end = "2024-01-02"\n', ""), (), 'metric "level" has no end'),
+        (CONFIG, ("--sort",), "--sort is for relation values"),
+        (CONFIG, ("--dry-run", "--max-late", "0.5"), "--dry-run and --max-late would tell how many events there are"),
     ],
 )
-def test_units_are_hidden_as_a_whole(folder, unit, words):
-    metric = METRIC if unit != "event" else METRIC.replace("max_contributions = 8\n", "")
-    text, fields = checked(metric + f'unit = "{unit}"\n')
-    assert words in text
-    whose = {"user-day": "whether one person is there in one day", "event": "whether one event is there"}[unit]
-    assert f"{whose} changes the probability of anything" in fields["guarantee"]
+def test_what_a_run_lacks_or_may_not_tell_is_refused(
+    quiet: Desk, tmp_path: Path, config: str, options: tuple[str, ...], answer: str
+):
+    quiet.say(config)
+    quiet.put("in.jsonl", lines(OTHERS))
+    result = quiet.call("--input", "in.jsonl", "--output", "out.jsonl", *options)
+    assert result.exception is not None
+    assert answer in str(result.exception)
 
 
-def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_cost(folder):
-    text, _ = checked(METRIC + FOUND)
-    crossing = FirstCrossing(Fraction(1, 5), Fraction(1, 10**6), 365)
-    assert (
-        "keys that nobody declared are found with epsilon = 0.2 of that and its delta: one is shown, for ever, once "
-        f"about {crossing.threshold(1)} have come to it, each a person ({crossing.threshold(2920)} at 8 times the "
-        "horizon); a person counts so for its first key, and with its samples in every key that is shown"
-    ) in text
-    text, _ = checked(METRIC + FOUND + "selection = { epsilon = 0.5, keys = 3 }\n")
-    assert "found with epsilon = 0.5 of that and its delta" in text
-    assert "counts so for its first 3 keys" in text
-    text, _ = checked(METRIC + DECLARED)
-    assert "the 2 keys of groups are public, and released from start on whether anybody has them or not" in text
+VALUES = CONFIG.replace('groups = ["a", "b"]\n', "").replace('relation = "add-remove"\n', "").split("start = ")[0]
 
 
-def test_the_count_says_how_exact_it_is(folder):
-    text, _ = checked(METRIC)
-    declared = float(text.partition("noise of standard deviation ")[2].partition(" ")[0])
-    text, _ = checked(METRIC + FOUND)
-    found = float(text.partition("noise of standard deviation ")[2].partition(" ")[0])
-    # four fifths of epsilon are left for it where keys are found
-    assert math.isclose(found, declared * 5 / 4, rel_tol=0.02)
-    assert "after 365 releases" in text
-
-
-@pytest.mark.parametrize("people", [1, 4])
-def test_several_people_lose_what_a_group_does(folder, people):
-    _, fields = checked(METRIC + FOUND, people=people)
-    group = Loss(Fraction(1), Fraction(1, 10**6)).of_group(people)
-    for lost in (fields["people"], fields["metrics"][0]["people"]):
-        assert lost["epsilon"] == people
-        assert group.delta <= Fraction(lost["delta"]) <= group.delta * (1 + Fraction(1, 10**12))
-        assert lost["by"] == "approximate"
-    _, fields = checked(METRIC + DECLARED, people=people)
-    assert (fields["people"]["epsilon"], fields["people"]["delta"], fields["people"]["by"]) == (people, 0, "pure")
-
-
-def test_a_ledger_of_values_charges_twice_and_says_so(folder):
-    text, fields = checked(METRIC + FOUND, privacy='relation = "values"\n', people=1)
-    twice = Loss(Fraction(1), Fraction(1, 10**6)).of_group(2)
-    assert "basket version 1 (would be charged epsilon 2 and delta 3.71828e-06)" in text
-    assert fields["metrics"][0]["charge"] == fields["people"]["epsilon"] == 2
-    assert Fraction(fields["people"]["delta"]) >= twice.delta
-    assert "The ledger counts by values, to which a metric of relation add-remove is two steps" in fields["guarantee"]
-    assert "what one person did changes the probability of anything" in fields["guarantee"]
-
-
-def test_a_ledger_of_presence_takes_no_metric_of_values(folder):
-    with pytest.raises(ConfigError, match="relation values in a ledger that counts by add-remove: it publishes who"):
-        checked(VALUES, privacy='relation = "add-remove"\n')
-
-
-def test_the_budget_says_by_which_relation_it_counts(folder):
-    Path("shoal.toml").write_text(HEAD + METRIC)
-    assert "budget   epsilon 10, delta 0.001 per user, by relation add-remove" in said("budget", "shoal.toml").stdout
-    assert json.loads(said("budget", "shoal.toml", "--json").stdout)["relation"] == "add-remove"
-    Path("shoal.toml").write_text(HEAD + VALUES)
-    assert "relation" not in said("budget", "shoal.toml").stdout
-    assert "relation" not in json.loads(said("budget", "shoal.toml", "--json").stdout)
-
-
-def test_a_plan_says_what_noise_the_count_and_the_value_will_have(folder):
-    Path("shoal.toml").write_text(HEAD + METRIC + FOUND)
-    stated = ("plan", "shoal.toml", "--users", 5000, "--samples", 4, "--over", "365d")
-    text, (fields,) = said(*stated).stdout, json.loads(said(*stated, "--json").stdout)["metrics"]
-    last = fields["over_time"][-1]
-    assert last["samples"] == 20_000
-    # in the middle of the range: each side has half of what the count's noise squares to
-    assert math.isclose(last["noise_sd"], 200 * last["count_sd"] / 2 / last["samples"], rel_tol=1e-6)
-    # users have 4 samples, so that a cap of 8 pays for 4 that nobody gives
-    assert fields["recommended"] == {"max_contributions": 4}
-    assert "recommended: max_contributions 4\n" in text
-    assert fields["units_to_show_a_key"] == FirstCrossing(Fraction(1, 5), Fraction(1, 10**6), 365).threshold(1)
-    assert "a key is shown once about" in text
-
-
-@pytest.mark.parametrize(("statistic", "samples"), [('statistic = "sum"\n', 20_000), ('statistic = "count"\n', 20_000)])
-def test_sums_and_counts_are_planned_in_their_own_units(folder, statistic, samples):
-    metric = METRIC.replace('statistic = "mean"\n', statistic)
-    if "count" in statistic:
-        metric = metric.replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
-    Path("shoal.toml").write_text(HEAD + metric)
-    (fields,) = json.loads(said("plan", "shoal.toml", "--users", 5000, "--samples", 4, "--json").stdout)["metrics"]
-    last = fields["over_time"][-1]
-    assert last["samples"] == samples
-    assert fields["units_to_show_a_key"] is None
-    assert last["noise_sd"] > 0
-    one, twice = (each["noise_sd"] for each in fields["by_max_contributions"][-2:])
-    assert math.isclose(twice, 2 * one, rel_tol=0.02)
-
-
-def test_too_few_people_are_told_before_anything_is_charged(folder):
-    Path("shoal.toml").write_text(HEAD + METRIC)
-    text = said("plan", "shoal.toml", "--users", 20).stdout
-    assert "too few samples to release a mean: it needs more users, or more epsilon" in " ".join(text.split())
-
-
-def test_no_plan_is_made_of_events(folder):
-    Path("shoal.toml").write_text(HEAD + METRIC)
-    Path("events.jsonl").write_text("")
-    with pytest.raises(
-        ConfigError, match="a plan from events would tell who is there, which relation add-remove hides"
-    ):
-        said("plan", "shoal.toml", "--values", "events.jsonl")
-    refused = said("plan", "shoal.toml")
-    assert refused.exit_code == 2
-    assert "write --users N" in refused.stderr
-    assert "users = N there" not in refused.stderr
+@pytest.mark.parametrize(
+    ("config", "command", "answer"),
+    [
+        (VALUES, ("beat",), "they have no use for beats"),
+        (CONFIG, ("beat", "--once", "--at", "2999-01-01"), "still to come"),
+        (
+            CONFIG.replace('end = "2024-01-02"\n', ""),
+            ("produce", "--input", "in.jsonl", "--end"),
+            "has no end to which",
+        ),
+        (CONFIG.replace("2024-01-02", "2999-01-01"), ("produce", "--input", "in.jsonl", "--end"), "still to come"),
+        (CONFIG, ("beat", "--at", "2024-01-01"), "add --once"),
+        (CONFIG, ("beat", "--once", "--at", "noon"), "is no time"),
+        (CONFIG, ("beat", "--every", "0s"), "longer than 0s"),
+        (CONFIG, ("beat", "--every", "soon"), "is not a duration"),
+    ],
+)
+def test_beats_that_nobody_needs_or_that_are_to_come_are_refused(
+    quiet: Desk, config: str, command: tuple[str, ...], answer: str
+):
+    quiet.say(config + '[kafka]\nbrokers = "localhost:9"\n')
+    quiet.put("in.jsonl", lines(OTHERS))
+    name, *options = command
+    result = CliRunner().invoke(app, [name, str(quiet.folder / "shoal.toml"), *options])
+    assert answer in f"{result.output}{result.exception}"
+    assert result.exit_code in (1, 2)

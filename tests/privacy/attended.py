@@ -89,7 +89,8 @@ class Attended(Hosted):
         await super()._write(partition, outbox)
         for target, records in outbox.records.items():
             if target[0] in (self.settings.releases, self.settings.activations):
-                self.published.setdefault(target, []).append((outbox.stamp, records))
+                stamp = self._wall if outbox.stamp is None else outbox.stamp
+                self.published.setdefault(target, []).append((stamp, outbox.events, records))
 
     def shown(self) -> list[Any]:
         """/metrics, /health and /ready, now."""

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.agents.kafka import fail_stop
+from shoal.agents.kafka.settings import RELEASE
 from shoal.models.config.file import Config
-from tests.privacy.attended import Schedule, Sent, beat, clock_record, present, sample, told, without
+from shoal.stream.file_run import Line
+from tests.privacy.attended import Attended, Sent, beat, clock_record, present, sample, told, without
 from tests.support.effort import examples
 
 UNITS = [f"user{index}" for index in range(4)]
@@ -67,29 +70,94 @@ def test_a_unit_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
     assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
 
 
-STEADY = [[(0, second) for second in range(100, 201, 5)], [(1, second) for second in range(102, 203, 5)]]
-EMPTY: list[Schedule] = [[], []]
+# ---------------------------------------------------------------- cases
+
+BOTH = [present(KEYS | {"lateness": "7s"}, {"step": "20s", "max_ahead": "40s", "group": "g", "groups": ["a", "b"]})]
+STEADY = [beat(partition, seconds) for seconds in range(100, 201, 5) for partition in (0, 1)]
+OTHERS = [
+    sample(partition, f"user{partition + 1}", seconds, g="a") for seconds in (105, 125, 160) for partition in (0, 1)
+]
+ALONE = "user0"
+SENT: dict[str, list[Sent]] = {
+    "on time": [sample(0, ALONE, 150, g="a")],
+    "far ahead": [sample(0, ALONE, 190, g="a"), sample(0, ALONE, 10**6, g="a")],
+    "so far ahead that it is refused": [sample(0, ALONE, 10**8, stamp=150_000, g="a")],
+    "late": [sample(0, ALONE, 101, g="a"), sample(1, ALONE, 60, g="b")],
+    "before the start and after the end": [sample(0, ALONE, 99, g="a"), sample(0, ALONE, 200, g="a")],
+    "malformed": [Sent(0, raw, ALONE) for raw in MALFORMED],
+    "of no declared key": [sample(0, ALONE, 150, g="never declared"), sample(0, ALONE, 150)],
+    "alone in a key": [sample(0, ALONE, 150, g="c")],
+    "over the cap": [sample(0, ALONE, 150, g="a") for _ in range(9)],
+    "in a wrong partition": [sample(0, ALONE, 150, g="a"), sample(1, ALONE, 150, g="a")],
+    "a clock record": [clock_record(0, 190, ALONE), clock_record(1, 300, ALONE)],
+    "without a value": [Sent(0, None, ALONE)],
+    "what is a beat in a file": [Sent(0, b'{"shoal-beat": "1970-01-01T00:09:00Z"}', ALONE)],
+    "many": [sample(0, ALONE, 100 + number % 100, g="ab"[number % 2]) for number in range(200)],
+}  # fmt: skip
 
 
-def compare(cfg: Config, *sent: Sent, unit: str = "user0") -> list[Any]:
-    """A unit's records among others' and steady beats, once in one go and once record by record."""
-    others = [sample(partition, f"user{partition + 1}", second, g="a") for partition, second in STEADY[0]]
-    beats = sorted((beat(*one) for both in STEADY for one in both), key=lambda one: one.header or ("", 0))
-    phases = [[*others[:3], *beats[:20], *sent, *beats[20:], *others[3:]], LAST]
-    slowly = [(action, where, 1) for _ in range(60) for action in ("bound", "release") for where in (0, 1)]
-    found = told(cfg, phases, EMPTY)
-    assert found == told(cfg, without(phases, unit), [slowly, slowly])
-    return found
+def once(sent: list[Sent], *, slowly: bool) -> list[Any]:
+    """Others' records and beats, and among them those, read in one go or record by record."""
+    steps = [(action, where, 1) for _ in range(80) for action in ("bound", "release") for where in (0, 1)]
+    phases = [[*OTHERS[:2], *STEADY[:20], *sent, *STEADY[20:], *OTHERS[2:]], LAST]
+    return told(BOTH[0], phases, [steps if slowly else []] * 2)
 
 
-def releases(found: list[Any]) -> list[dict[str, Any]]:
-    """What was published in the end."""
-    transactions = (one for _, each in sorted(found[-1]["published"].items()) for one in each)
-    return [json.loads(value) for _, records in transactions for _, value, _ in records]
+@pytest.mark.parametrize("case", SENT)
+def test_whatever_a_unit_sends_changes_no_byte(case: str):
+    there = once(SENT[case], slowly=True)
+    assert there == once([], slowly=False)
+    assert there == once(SENT[case], slowly=False)
 
 
-def test_whoever_is_alone_moves_nothing():
-    """A release at every step of every declared key, counted from the start."""
-    found = releases(compare(CONFIGS[1], sample(0, "user0", 115, g="b")))
-    of_key = [one["seq"] for one in found if (one["metric"], one["group"]) == ("m0", "b")]
-    assert of_key == list(range(1, 11))
+def test_all_keys_are_released_at_every_step_from_the_start():
+    found = once([], slowly=False)[-1]["published"].values()
+    releases = [json.loads(value) for each in found for _, _, records in each for _, value, _ in records]
+    for key in ("a", "b", "c"):
+        assert [one["seq"] for one in releases if (one["metric"], one["group"]) == ("m0", key)] == list(range(1, 11))
+
+
+def test_metrics_show_no_number_of_events():
+    """Names and labels are those of beats, of releases, and of who answers."""
+    text = once(SENT["many"], slowly=False)[-1]["shown"][0].decode()
+    assert {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")} == {
+        "shoal_releases_total", "shoal_owned_partitions", "shoal_withheld_metrics", "shoal_ready",
+        "shoal_event_time_seconds", "shoal_seconds_since_tick", "shoal_audit_log_away", "shoal_brokers_away",
+    }  # fmt: skip
+
+
+def test_messages_that_come_twice_show_nowhere():
+    worker = Attended(BOTH[0])
+    worker.send([sample(0, ALONE, 150, g="a"), beat(0, 120), sample(0, ALONE, 150, g="a"), beat(0, 130)])
+    for _ in range(2):
+        worker.bound(0, 2)
+    worker.drain()
+    before = worker.shown()
+    (log,) = worker.logs
+    log.append(log[-1]._replace(offset=len(log)))
+    log.append(Line(len(log), b"{}"))  # and what shoal has not written
+    worker.drain()
+    (machine,) = (one for place, one in worker.machines.items() if place.stage == RELEASE)
+    assert (machine.counters["repeated_messages"], machine.strays.count) == (1, 1)
+    assert worker.shown()[1:] == before[1:]
+
+
+def test_a_partition_without_beats_is_named():
+    worker = Attended(BOTH[0], sources=2)
+    worker.send([beat(1, 150)])
+    worker.drain()
+    (_, _, _, reasons) = worker.shown()
+    assert "events[0] had no beat yet, and no tick closes before: run `shoal beat`" in reasons
+
+
+def test_what_ends_a_worker_has_no_count_in_its_message(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fail_stop, "_discretion", True)
+    said = []
+    for number in (3, 30):
+        worker = Attended(BOTH[0])
+        worker.send([one for _ in range(number) for one in (sample(0, ALONE, 150, g="a"), beat(0, 100 + number))])
+        for _ in range(number):
+            worker.bound(0, 2)
+        said.append(worker.texts())
+    assert said[0][0] == said[1][0]
+    assert "a message is lost" in said[0][0]

@@ -14,6 +14,7 @@ from shoal.models.times import iso
 from shoal.stream import pieces
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line, beat_line
+from shoal.stream.group import Release, Released
 from shoal.stream.open_ticks import open_ticks
 from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, USUAL, present
@@ -204,6 +205,26 @@ def test_transactions_of_a_tick_are_cut_by_what_is_released():
             taken = machine.take()
             cuts.append(None if taken is None else len(taken.releases))
     assert [cut for cut in cuts if cut] == [2, 2, 1, 2, 2, 1]
+
+
+def test_groups_that_are_not_released_cut_no_releases():
+    """They cut transactions that hold no release, which no reader of releases sees."""
+    taken, cuts = pieces.Pieces(written, alone=True), []
+    with patch.multiple(pieces, RELEASES=2, GROUPS=3):
+        taken.before_closing()
+        for is_released in (False, False, False, False, True, False, False, False, False, True, True):
+            taken.made.closed += 1
+            taken.made.releases += [Release(0, "m", "", 0, b"", ())] * is_released
+            taken.after_closing(is_open=True)
+        taken.after_closing(is_open=False)
+        while (one := taken.take()) is not None:
+            cuts.append(len(one.releases))
+    assert cuts == [0, 2, 1]
+
+
+def written(made: pieces.Made) -> Released | None:
+    """A transaction, if there is anything in it."""
+    return Released(made.releases, [], [], 0, made.events) if made.closed else None
 
 
 users = st.sampled_from([f"user{index}" for index in range(5)])

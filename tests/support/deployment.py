@@ -6,6 +6,7 @@ workers holds what the oracle's holds: releases, hash chains and activations.
 """
 
 import asyncio
+import itertools
 import json
 import shutil
 import threading
@@ -29,7 +30,7 @@ from shoal.agents.kafka.topics import verify_topics
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.tables import Activation, Release
 from shoal.models.times import iso
-from shoal.stream.file_run import Line
+from shoal.stream.file_run import Line, line_of
 from tests.support import nursery
 from tests.support.kafka import Brokers
 from tests.support.workers import Worker, tails, wait_until
@@ -119,7 +120,8 @@ class Deployment:
     def produce(self, events: Iterable[bytes], topic: str = "events", *, end: bool = False) -> None:
         """Send to the users' partitions, in order; the end closes the last tick."""
         config = load_config(self.config)
-        lines = (Line(number, raw) for number, raw in enumerate(events))
+        make = line_of if config.protects_presence else Line
+        lines = itertools.starmap(make, enumerate(events))
         asyncio.run(produce_file(settings_of(config), config, self.topic(topic), lines, end=end))
 
     def produce_slowly(

@@ -11,6 +11,7 @@ from shoal.agents.broker.process import START_LIMIT, run_broker
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.cli.run import choose_topic
 from shoal.agents.input.event_file import EventFile, size_of
+from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
@@ -64,13 +65,15 @@ def produce(
     """Send a file of events to its topic: keyed by user, in line order, each as it stands.
 
     Records carry today's timestamp: the time of an event is in its `time` field. With --end, a clock record follows
-    in every partition.
+    in every partition; for relation add-remove a beat, which closes the steps up to the metrics' `end`.
 
     Example: shoal produce examples/shoal.toml --input examples/purchases.jsonl --end
     """
     loaded = load_config(config)
     settings = needed_settings(loaded, config)
     name = choose_topic(loaded, topic)
+    if end and loaded.protects_presence:
+        last_beat(loaded, name)
     file = EventFile(input, loaded, name)
     with progress(f"sending {input}", size_of(input)) as advance:
         sent = asyncio.run(produce_file(settings, loaded, name, file.lines(advance), end=end))

@@ -9,6 +9,7 @@ import typer
 
 from shoal import __version__
 from shoal.agents.cli.audit import migrate, replay, user, verify
+from shoal.agents.cli.beat import beat
 from shoal.agents.cli.budget import budget
 from shoal.agents.cli.check import check
 from shoal.agents.cli.demo import demo
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "worker": worker,
     "run": run,
     "produce": produce,
+    "beat": beat,
     "window": window,
     "map": map_,
     "plan": plan,

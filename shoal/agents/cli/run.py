@@ -5,7 +5,7 @@ charged, and run.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -16,7 +16,7 @@ from shoal.agents.audit.ledger import End
 from shoal.agents.audit.session import Session, load_config, open_session
 from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
-from shoal.agents.input.event_file import EventFile, size_of
+from shoal.agents.input.event_file import EventFile, ignore, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
@@ -82,15 +82,19 @@ def run(
     with open_session(config, loaded) as session, ExitStack() as files, ending_in_words():
         name = choose_topic(session.config, topic)
         _check_times(session.config, name)
+        asked = {"--dry-run": dry_run, "--max-refused": max_refused < 1, "--max-late": max_late is not None}
+        _check_presence(session.config, name, {option for option, is_given in asked.items() if is_given}, sort=sort)
         plan = plan_topic(session.config, name, session.key.secret, source_partitions=1, contributions_partitions=1)
         content = files.enter_context(spooled(input))
         file = EventFile(input, session.config, name, content=content)
         session.check(file_run=True)  # what the ledger refuses needs no reading
-        file, survey = _look_through(files, session.config, file, plan, sort=sort)
-        is_nothing_yet = open_ and not survey.records
+        survey = Survey(plan)
+        if not session.config.is_discreet:
+            file, survey = _look_through(files, session.config, file, plan, sort=sort)
+        is_nothing_yet = open_ and not survey.records and not session.config.is_discreet
         if is_nothing_yet:
             say(f"shoal: {file.path}: there is no event in it yet; {NOTHING_DONE}")
-        else:
+        elif not session.config.is_discreet:
             judge(survey, file, Limits(max_refused, max_late))
             for remark in remarks(survey, file):
                 say(f"shoal: {remark}")
@@ -100,6 +104,8 @@ def run(
             fields = _nothing(output, dead_letters)
         else:
             fields = _publish(session, plan, file, output, dead_letters, end=not open_)
+            if session.config.is_discreet:
+                fields = {"releases": fields["releases"]}
     text = _dry_summary if dry_run else _summary
     result(fields, as_json=as_json, text=lambda: text(fields), to_stderr=not as_json or (output == "-" and not dry_run))
 
@@ -129,7 +135,8 @@ def _publish(
         refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
         session.register(file_run=True, topic=plan.topic)
         runner = FileRun(plan)
-        releases = _run(runner, continuation, file, out, refused, end=end)
+        shown = file.path if not session.config.is_discreet else None
+        releases = _run(runner, continuation, file, out, refused, shown, end=end)
         if end and not continuation.repeats_only:
             session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)), run=session.ledger.run)
         out.flush()
@@ -146,11 +153,19 @@ def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
 
 
 def _run(
-    runner: FileRun, continuation: Continuation, file: EventFile, out: BinaryIO, refused: BinaryIO | None, *, end: bool
+    runner: FileRun,
+    continuation: Continuation,
+    file: EventFile,
+    out: BinaryIO,
+    refused: BinaryIO | None,
+    shown: str | None,
+    *,
+    end: bool,
 ) -> int:
-    """Write what is in the log, and return the number of releases."""
+    """Write what is in the log, and return the number of releases; `shown` names the input, if progress may be seen."""
     releases = 0
-    with progress(f"reading {file.path}", size_of(file.source)) as advance:
+    reading = nullcontext(ignore) if shown is None else progress(f"reading {shown}", size_of(file.source))
+    with reading as advance:
         for chunk in runner.outputs(file.lines(advance), end=end):
             for done in continuation.take(chunk):
                 out.writelines(release.value + b"\n" for release in done.releases)
@@ -163,7 +178,8 @@ def _run(
 
 def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
     for metric in runner.plan.metrics:
-        watermark = runner.bound.watermark(metric.clock)
+        section = metric.section
+        watermark = section.end if section.protects_presence else runner.bound.watermark(metric.clock)
         at = "" if watermark is None else iso(watermark)
         # Keyed: a plain digest of raw values would let whoever can guess them check the guess.
         digest = derive(metric.key, "input", file.digest).hex()
@@ -179,6 +195,25 @@ def choose_topic(config: Config, topic: str | None) -> str:
     if topic not in config.topics:
         raise ConfigError(f"no metric reads topic {topic!r}; name one of: {', '.join(config.topics)}")
     return topic
+
+
+def _check_presence(config: Config, topic: str, asked: set[str], *, sort: bool) -> None:
+    """Refuse what a run of metrics that protect presence lacks, or may not tell."""
+    if not config.protects_presence:
+        return
+    for metric in config.metrics_of(topic):
+        if metric.end is None:
+            raise ConfigError(
+                f'metric "{metric.name}" has no end, and a file run closes all steps up to it, whatever the events: '
+                "add `end`"
+            )
+    if sort:
+        raise ConfigError("--sort is for relation values; with add-remove all steps are open until the input ends")
+    if asked and config.is_discreet:
+        raise ConfigError(
+            f"{' and '.join(sorted(asked))} would tell how many events there are; if you may see the events, write "
+            "`counters = true` under [web]"
+        )
 
 
 def _check_times(config: Config, topic: str) -> None:
@@ -211,5 +246,7 @@ def _dry_summary(fields: dict[str, Any]) -> str:
 
 
 def _summary(fields: dict[str, Any]) -> str:
+    if "events" not in fields:
+        return f"{fields['releases']} releases"
     remarks = "".join(f"; {name} {count}" for name, count in fields["counters"].items())
     return f"{fields['events']} events, {fields['releases']} releases{remarks}"

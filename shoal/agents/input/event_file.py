@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -28,7 +28,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
 from shoal.models.numerals import json_number
-from shoal.stream.file_run import Line
+from shoal.stream.file_run import Line, line_of
 
 MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
 LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
@@ -40,7 +40,7 @@ TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
 Advance = Callable[[int], None]
 
 
-def _ignore(_: int) -> None:
+def ignore(_: int) -> None:
     """Report progress to nobody."""
 
 
@@ -53,6 +53,7 @@ class EventFile:
         self.source = content or path
         self._named, self._delimiter = _named(path)
         self._metrics = config.metrics_of(topic)
+        self._has_beats = config.protects_presence
         self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
         self._hash = sha256()
         self.count = 0
@@ -64,7 +65,7 @@ class EventFile:
         """SHA-256 of the events, one per line, hex."""
         return self._hash.hexdigest()
 
-    def lines(self, on_bytes: Advance = _ignore) -> Iterator[Line]:
+    def lines(self, on_bytes: Advance = ignore) -> Iterator[Line]:
         """The events as records; blank lines are not events.
 
         Raises:
@@ -74,9 +75,12 @@ class EventFile:
             events = [event for _, event in chunk]
             self._hash.update(b"\n".join(events) + b"\n")
             first, self.count = self.count, self.count + len(events)
-            yield from map(Line, range(first, self.count), events)
+            if self._has_beats:
+                yield from starmap(line_of, enumerate(events, first))
+            else:
+                yield from map(Line, range(first, self.count), events)
 
-    def chunks(self, on_bytes: Advance = _ignore) -> Iterator[list[tuple[int, bytes]]]:
+    def chunks(self, on_bytes: Advance = ignore) -> Iterator[list[tuple[int, bytes]]]:
         """The events, each with the line in which it ends, or its number in a list.
 
         Raises:

@@ -15,6 +15,7 @@ from shoal.agents.input.forms import describe
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, getter, parse
+from shoal.stream.file_run import beat_of
 from shoal.stream.survey import YEAR, Gap, Survey, Trouble
 from shoal.stream.topic import TopicPlan
 
@@ -45,7 +46,8 @@ def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None
     look = survey.look
     for chunk in file.chunks(on_bytes):
         for number, raw in chunk:
-            look(number, raw)
+            if not plan.protects_presence or beat_of(raw) is None:
+                look(number, raw)
     return survey
 
 

@@ -24,7 +24,7 @@ from shoal.models.errors import ShoalError
 
 _ending = threading.Lock()  # held for good by who ends the process
 # Numbers that may count events: not those of names, versions, times or partitions.
-_COUNTED = re.compile(r"(?<![\w.:/\[-])(?<!partition )(?<!version )(?<!format )\d+(?![\w:\]-]|\.\d)")
+_COUNTED = re.compile(r"(?<![\w.:/\[-])(?<!partition )(?<!version )(?<!format )\d+(?![\w\]-]|[:.]\d)")
 _discretion = False
 
 

@@ -21,7 +21,7 @@ from shoal.models.errors import KafkaError
 from shoal.models.events import Refused, getter, parse, read_time, read_user
 from shoal.models.records import CLOCK_HEADER
 from shoal.models.times import end_of_tick, iso
-from shoal.stream.file_run import Line
+from shoal.stream.file_run import Line, beat_line
 from shoal.stream.partitioning import PARTITIONERS
 
 IN_FLIGHT = 64  # batches
@@ -37,11 +37,11 @@ async def produce_file(
         KafkaError: brokers or topic cannot be used.
     """
     try:
-        async with _producer(settings) as producer:
-            sending = _Sending(producer, config, topic, await _partitions(producer, topic))
+        async with producing(settings) as producer:
+            sending = _Sending(producer, config, topic, await partitions_of(producer, topic))
             began = time.monotonic()
             for line in lines:
-                await sending.send(line.value or b"")
+                await (sending.beat(line) if line.value is None else sending.send(line.value))
                 if rate is not None and sending.count % 200 == 0:
                     await asyncio.sleep(max(0.0, began + sending.count / rate - time.monotonic()))
             if end:
@@ -55,7 +55,8 @@ async def produce_file(
 
 
 @asynccontextmanager
-async def _producer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
+async def producing(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
+    """A producer that is started and stopped."""
     producer = AIOKafkaProducer(
         enable_idempotence=True, max_batch_size=settings.max_batch_bytes, linger_ms=5, **settings.connect("produce")
     )
@@ -66,7 +67,12 @@ async def _producer(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
         await producer.stop()
 
 
-async def _partitions(producer: AIOKafkaProducer, topic: str) -> int:
+async def partitions_of(producer: AIOKafkaProducer, topic: str) -> int:
+    """The number of a topic's partitions.
+
+    Raises:
+        KafkaError: there is no such topic.
+    """
     await producer.client.force_metadata_update()
     partitions = producer.client.cluster.partitions_for_topic(topic)
     if not partitions:
@@ -132,19 +138,29 @@ class _Sending:
             done, self._sent = self._sent[:IN_FLIGHT], self._sent[IN_FLIGHT:]
             await asyncio.gather(*done)
 
+    async def beat(self, line: Line) -> None:
+        """Send a record without a value to every partition, between those before it and those after."""
+        await self.flush()
+        for home in range(self._partitions):
+            headers = list(line.headers)
+            self._sent.append(await self._producer.send(self._topic, None, b"", partition=home, headers=headers))
+        await self.flush()
+
     async def finish(self) -> None:
-        """Send a clock record to every partition, for the end of the last tick that any metric has open."""
+        """Send a clock record to every partition, for the end of the last tick that any metric has open.
+
+        Where presence is protected that is a beat, for the last before the metrics' end.
+        """
+        if self._metrics[0].protects_presence:
+            await self.beat(beat_line(0, max((metric.end or 0) + metric.lateness for metric in self._metrics)))
+            return
         ends = []
         for metric in self._metrics:
             latest = int(time.time() * 1e6) if metric.time is None else self._latest.get(metric.time)
             if latest is not None:
                 ends.append(end_of_tick(latest, metric.cadence or 1))
-        if not ends:
-            return
-        await self.flush()
-        header = [(CLOCK_HEADER, iso(max(ends)).encode())]
-        for home in range(self._partitions):
-            self._sent.append(await self._producer.send(self._topic, None, b"", partition=home, headers=header))
+        if ends:
+            await self.beat(Line(0, None, headers=((CLOCK_HEADER, iso(max(ends)).encode()),)))
 
     async def flush(self) -> None:
         for home in range(self._partitions):
