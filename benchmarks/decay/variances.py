@@ -75,7 +75,7 @@ def _spread(name: str, decay: Decay, begin: int, mean: str, where: Fraction, key
 def _releases(of: DecayedVariance, begin: int, where: Fraction, group: bytes) -> Iterator[Estimate]:
     """A group's releases from step `begin` on, some in as many steps again."""
     far = int(2 * where * GRID.steps)  # half of the samples are 0, the others as far on the other side of the mean
-    total = of.unpack(SAMPLES // 2 * of.pack([far]), SAMPLES)
+    total = of.packing.unpack(SAMPLES // 2 * of.packing.pack([far]), SAMPLES)
     releaser, stride = of.releaser(KEY, group), begin // LOOKS
     for step in range(begin + LOOKS * stride):
         releaser.add(Contribution(0, "", 0, 0, SAMPLES, total))

@@ -93,8 +93,16 @@ ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in ki
 
 
 def kind_of(spec: Spec) -> Kind:
-    """The kind of a metric."""
-    return next(kind for kind in KINDS if kind.relation == spec.relation and kind.takes(spec))
+    """The kind of a metric.
+
+    Raises:
+        ValueError: its statistic is for another relation.
+    """
+    for kind in KINDS:
+        if kind.relation == spec.relation and kind.takes(spec):
+            return kind
+    relation = next(kind.relation for kind in KINDS if spec.statistic in kind.statistics)
+    raise ValueError(f"statistic {spec.statistic} is for relation {relation}; say so, or choose another")
 
 
 def statistic_of(spec: Spec) -> Mechanism:

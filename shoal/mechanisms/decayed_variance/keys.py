@@ -1,9 +1,8 @@
 """What a metric's keys say of a variance, and what is refused."""
 
+from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.stepped import keys
-
-GRID = 1 << 16  # steps at most: products of indices are summed, and sums stay below 2**63 for all samples of a step
 
 
 def check(spec: Spec) -> None:
@@ -13,5 +12,4 @@ def check(spec: Spec) -> None:
         raise ValueError("delta must be 0: a variance is pure differential privacy")
     if spec.decay_or_none.kind == "all-windows":
         raise ValueError("decay all-windows is for sums, counts and means; use a window, or a metric for each sum")
-    if spec.grid > GRID:
-        raise ValueError(f"grid of a variance is at most {GRID}: its values are squared; leave it out")
+    check_grid(spec.grid, "variance")

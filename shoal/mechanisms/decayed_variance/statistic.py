@@ -34,6 +34,7 @@ from typing import Any, ClassVar
 from shoal.mechanisms.decayed_variance import keys
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
@@ -41,8 +42,6 @@ from shoal.mechanisms.stepped.keys import clamps, decay_of
 from shoal.mechanisms.stepped.releaser import StepSums
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
-
-LANE = 64  # bits of the sum of i; more than 32 bits of samples and 16 of the grid need
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ class DecayedVariance(SteppedStatistic):
     >>> sure = DecayedVariance(decay=Window(2), grid=grid, epsilon=Fraction(10**9), max_contributions=3)
     >>> releaser = sure.releaser(bytes(32), b"")
     >>> for value in (2, 6):
-    ...     total = sure.unpack(sure.quantize([value]), 1)
+    ...     total = sure.packing.unpack(sure.quantize([value]), 1)
     ...     _, _ = releaser.add(Contribution(0, "", 0, 0, 1, total)), releaser.close()
     ...     print(round(releaser.estimate().value, 6))
     0.0
@@ -93,17 +92,8 @@ class DecayedVariance(SteppedStatistic):
     # ---------------------------------------------------------------- a sample
 
     @property
-    def packing(self) -> "DecayedVariance":
-        return self
-
-    def pack(self, values: Any) -> int:
-        """One integer that holds i and i (W - i)."""
-        (i,) = values
-        return int(i * (self.grid.steps - i) << LANE | i)
-
-    def unpack(self, total: int, samples: int) -> list[int]:
-        """The sums of i and of i (W - i), out of the sum of what was packed."""
-        return [total & (1 << LANE) - 1, total >> LANE]
+    def packing(self) -> Moments:
+        return Moments(self.grid.steps)
 
     # ---------------------------------------------------------------- planned
 
@@ -132,7 +122,7 @@ class DecayedVariance(SteppedStatistic):
 
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
-        return {"grid": keys.GRID}
+        return {"grid": GRID}
 
     check, is_clamped = staticmethod(keys.check), staticmethod(clamps)
 

@@ -27,7 +27,7 @@ def check(spec: Spec) -> None:
         raise ValueError("step is missing; add it")
     if spec.algorithm not in ALGORITHMS:
         raise ValueError(f"{spec.algorithm} is not for what has a step; use one of: {', '.join(ALGORITHMS)}")
-    _check_decay(spec, spec.step)
+    check_decay(spec, spec.step)
     rules.check_values(spec)
     rules.refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
     if spec.algorithm != "sharp":
@@ -37,7 +37,8 @@ def check(spec: Spec) -> None:
     rules.check_horizon(spec)
 
 
-def _check_decay(spec: Spec, step: int) -> None:
+def check_decay(spec: Spec, step: int) -> None:
+    """Refuse a decay that its algorithm does not have, or whose lengths are no whole steps."""
     decay = spec.decay_or_none
     if spec.algorithm == "patent" and decay.kind in NOT_OF_PATENT:
         raise ValueError(f"the patent has no mechanism {NOT_OF_PATENT[decay.kind]}; use sharp")
@@ -55,7 +56,7 @@ def _check_decay(spec: Spec, step: int) -> None:
 
 def decay_of(spec: Spec) -> decays.Decay:
     """The decay that the keys ask for, its lengths counted in steps."""
-    decay, step = spec.decay_or_none, spec.step or 1
+    decay, step = spec.decay_or_none, spec.cadence or 1
     error = decay.error or decays.ERROR
     match decay.kind:
         case "window" if decay.updates is not None:

@@ -3,12 +3,16 @@
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
+from shoal.mechanisms.stepped import keys as stepped
 from shoal.mechanisms.two_sided.accounts import Once, Rule
 
 TWO_SIDED = "two-sided"
-STATISTICS = ("mean", "sum", "count")
+STATISTICS = ("mean", "sum", "count", "users", "mean-variance")
+OF_VALUES = ("mean", "sum", "mean-variance")
+MEANS = ("mean", "mean-variance")
 SHARE = Fraction(1, 5)  # of epsilon, for finding keys, where nothing else is said
 HAS_NO_USE = "is not for relation add-remove"
 NO_USE = ("users", "prior", "sigma", "simultaneous", "max_events_per_user")  # keys
@@ -27,12 +31,30 @@ def check(spec: Spec) -> None:
         raise ValueError(f"algorithm {spec.algorithm} is for relation values; remove it")
     rules.refuse_slot_keys(spec)
     rules.check_limits(spec)
-    rules.check_values(spec)
+    _check_values(spec)
     rules.refuse_given(spec, NO_USE, HAS_NO_USE)
+    _check_ticks(spec)
+    _check_decay(spec)
+    _check_groups(spec)
+
+
+def _check_values(spec: Spec) -> None:
+    if spec.statistic in OF_VALUES:
+        rules.check_values(spec)
+    else:
+        why = f"is for values, and {spec.statistic} has none: for how many records a predicate holds, take its sum"
+        rules.refuse_given(spec, ("range",), why)
     if len(spec.values) > 1:
         raise ValueError("several values are for relation values; use a metric for each")
-    _check_ticks(spec)
-    _check_groups(spec)
+    if spec.clamp is not None and spec.statistic not in MEANS:
+        raise ValueError(f"clamp is for means; {spec.statistic} is never clamped; remove it")
+    if spec.statistic == "mean-variance":
+        check_grid(spec.grid, spec.statistic)
+
+
+def is_clamped(spec: Spec) -> bool:
+    """Whether what is published is clamped to its known ends: of means, by default."""
+    return spec.statistic in MEANS and spec.clamp is not False
 
 
 def _check_ticks(spec: Spec) -> None:
@@ -50,11 +72,23 @@ def _check_ticks(spec: Spec) -> None:
         raise ValueError("end is not after start; choose a later one")
 
 
+def _check_decay(spec: Spec) -> None:
+    decay, step = spec.decay_or_none, spec.cadence or 1
+    if decay.kind == "all-windows":
+        raise ValueError("decay all-windows is for relation values; use a window, or a metric for each")
+    if decay.updates is not None:
+        raise ValueError("decay updates tells in which steps anything came; give the window a length")
+    stepped.check_decay(spec, step)
+    if spec.statistic == "users" and decay.kind != "none" and (decay.kind, decay.length) != ("window", step):
+        raise ValueError("decay of users is none, for all so far, or a window as long as step, for those of each step")
+
+
 def _check_groups(spec: Spec) -> None:
-    if spec.group is None:
-        rules.refuse_given(spec, ("groups", "selection"), "needs a group")
-    elif spec.groups is not None:
-        rules.refuse_given(spec, ("selection",), "is for keys that nobody declared, and groups declares them")
+    if spec.group is None or spec.groups is not None:
+        needs = "needs a group" if spec.group is None else "is for keys that nobody declared, and groups declares them"
+        rules.refuse_given(spec, ("groups", "selection") if spec.group is None else ("selection",), needs)
+        if spec.delta and spec.decay_or_none.kind != "window":
+            raise ValueError("delta must be 0: only windows have Gaussian noise, and all keys are declared")
     elif spec.delta == 0:
         raise ValueError(
             "delta must be above 0, for keys that nobody declared are shown once enough units have them; or declare "
@@ -85,21 +119,33 @@ def selection_of(spec: Spec) -> FirstCrossing | None:
     return FirstCrossing(epsilon, spec.delta, spec.expected_releases or 1, weights, unit)
 
 
+def _once(spec: Spec) -> Once | None:
+    """Whether units are counted in place of samples: once per key, or once per step and key."""
+    if spec.statistic != "users":
+        return None
+    return "key" if spec.decay_or_none.kind == "none" else "step"
+
+
+def unit_samples(spec: Spec) -> int:
+    """The most samples of a unit that count, over all keys together."""
+    return spec.max_groups_per_user if _once(spec) == "key" else spec.contribution_limit
+
+
 def rule_of(spec: Spec) -> Rule:
     """Whose samples count."""
     selection = selection_of(spec)
-    once: Once | None = None
-    most = spec.contribution_limit
-    if spec.statistic == "users":
-        once = "key" if spec.decay is None else "step"
-        most = spec.max_groups_per_user if once == "key" else most
     return Rule(
-        max_contributions=most,
+        max_contributions=unit_samples(spec),
         start=spec.start or 0,
         end=spec.end,
         step=spec.cadence or 1,
         period=spec.privacy_unit.period,
         declared=None if spec.groups is None else frozenset(spec.groups),
         weights=() if selection is None else selection.weights,
-        once=once,
+        once=_once(spec),
     )
+
+
+def noise_delta(spec: Spec) -> Fraction:
+    """The delta of the counters' noise; where keys are found, that of the metric is spent on finding them."""
+    return spec.delta if spec.group is None or spec.groups is not None else Fraction(0)

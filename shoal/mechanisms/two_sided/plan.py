@@ -15,7 +15,8 @@ from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, 
 from shoal.mechanisms.stepped.comparison import typical
 from shoal.mechanisms.stepped.workload import Steady
 from shoal.mechanisms.two_sided import keys
-from shoal.mechanisms.two_sided.statistic import LEAST_COUNT, TwoSided
+from shoal.mechanisms.two_sided.estimates import LEAST_COUNT
+from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.two_sided.words import COUNTED, count_sd, people, releases, side_sd
 from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated, bias

@@ -1,30 +1,50 @@
-"""One key's two decayed sums, step by step, and what of them must survive a restart."""
+"""One key's counters, step by step, and what of them must survive a restart."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.mechanisms.statistic import Activation, Contribution
 from shoal.mechanisms.sums.sums import Summer
+from shoal.mechanisms.two_sided.accounts import NEWCOMERS
+from shoal.mechanisms.two_sided.sides import Sides
 
 
-class TwoSums:
-    """The sum of what samples are, and of what they leave of the grid; each with noise of its own."""
+class SideSums:
+    """The decayed sum of each side, with noise of its own."""
 
-    __slots__ = ("_open", "_steps", "noisy", "summers")
+    __slots__ = ("_history", "_open", "_sides", "noisy", "summers")
 
-    def __init__(self, summers: Sequence[Summer], steps: int) -> None:
+    def __init__(self, sides: Sides, summers: Sequence[Summer], history: int) -> None:
         self.summers = tuple(summers)
-        self.noisy = [0] * len(self.summers)
-        self._steps = steps
-        self._open = [0] * len(self.summers)
+        self.noisy = [0] * len(self.summers)  # each side's release
+        self._sides, self._history = sides, history
+        self._open = [0] * len(self.summers)  # of the open step
 
     @property
     def t(self) -> int:
+        """Complete steps: from the first that was ever to be released, or that is fed to it as its past."""
         return self.summers[0].t
 
+    def begin(self, steps: int, past: Iterable[Contribution]) -> None:
+        """Take what came in the `steps` steps before the first that is released; call it before all others, or never.
+
+        The effective time of a contribution of the past is its age: 1 in the last step before. How many steps are taken
+        one by one depends on `steps` alone, which is public; contributions older than `history` do not count. With a
+        history of 0 all count as if they came in the first step.
+        """
+        ages: dict[int, list[Contribution]] = {}
+        for contribution in past:
+            ages.setdefault(contribution.effective if self._history else 0, []).append(contribution)
+        for age in range(min(steps, self._history), -1, -1):
+            for contribution in ages.get(age, ()):
+                self.add(contribution)
+            if age:
+                self.close()
+
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        self._open[0] += contribution.total
-        self._open[1] += self._steps * contribution.samples - contribution.total
+        if contribution.number != NEWCOMERS:  # who finds a key, and is no sample
+            for index, part in enumerate(self._sides.parts(contribution.samples, contribution.total)):
+                self._open[index] += part
         return ()
 
     def close(self) -> tuple[Activation, ...]:
@@ -32,27 +52,31 @@ class TwoSums:
         self._open = [0] * len(self.summers)
         return ()
 
+    # ---------------------------------------------------------------- state
+
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        rows = _rows([summer.kept for summer in self.summers])
+        """The steps of a window in which anything came."""
+        rows = self._rows([summer.kept for summer in self.summers])
         return {(row.level, row.pseudonym): row for row in rows}
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """The steps added to `kept` and those dropped, since the last call or restore."""
         changes = [summer.take_changes() for summer in self.summers]
         dropped = sorted({step for _, steps in changes for step in steps})
-        return _rows([added for added, _ in changes]), [(0, str(step)) for step in dropped]
+        return self._rows([added for added, _ in changes]), [(0, str(step)) for step in dropped]
+
+    def _rows(self, sums: Sequence[Mapping[int, int]]) -> list[Contribution]:
+        """Steps as contributions that are kept; the effective time of each is its number."""
+        steps = sorted(set().union(*sums))
+        wholes = [self._sides.whole(tuple(kept.get(step, 0) for kept in sums)) for step in steps]
+        return [Contribution(step, str(step), 0, 0, *whole) for step, whole in zip(steps, wholes, strict=True)]
 
     def head(self) -> list[Any]:
+        """The head of each side."""
         return [summer.head() for summer in self.summers]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        rows = list(kept)
+        parts = {row.effective: self._sides.parts(row.samples, row.total) for row in kept}
         for index, (summer, state) in enumerate(zip(self.summers, head, strict=True)):
-            totals = {row.effective: row.total[index] for row in rows}
-            summer.restore(state, {step: total for step, total in totals.items() if total})
-
-
-def _rows(totals: Sequence[Mapping[int, int]]) -> list[Contribution]:
-    """Steps as contributions that are kept; the effective time of each is its number."""
-    steps = sorted(set().union(*totals))
-    return [Contribution(step, str(step), 0, 0, 0, [kept.get(step, 0) for kept in totals]) for step in steps]
+            summer.restore(state, {step: held[index] for step, held in parts.items() if held[index]})

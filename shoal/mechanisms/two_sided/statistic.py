@@ -1,17 +1,27 @@
-"""Means, sums and counts that protect presence: two decayed sums for each key.
+"""Means, sums, counts and numbers of users that protect presence: decayed sums of each side of a key's samples.
 
-    P       the decayed sum of grid indices i, with noise       mean    low + (high - low) P / (P + Q)
-    Q       that of steps - i, with noise of its own            count   (P + Q) / steps
+    statistic       what a sample, of grid index i in 0 .. W, adds to each decayed sum                     width
+    mean            i and W - i                                                                            W
+    sum             the same, if the range ends at 0; else its value in steps of the larger end over W     W
+    count, users    1                                                                                      1
+    mean-variance   (W - i)**2, 2 i (W - i) and i**2                                                       W**2
 
-Guarantee    epsilon for counters; what finds keys that nobody declared has a part of its own
+Guarantee    pure epsilon-DP for all releases of all keys together; a window with Gaussian noise (epsilon, delta)-DP.
+             Whatever is in the stream may react to releases. What finds keys that nobody declared has its own epsilon
 Relation     add-remove: all records of a unit are there, or none is
-Unit         at most m samples, whatever keys and steps they are in
-Sensitivity  L1, exact: a sample adds i to one sum and steps - i to the other, which is `steps` whatever i is; so a
-             unit moves both sums of all keys by at most m * steps together, and each has all of epsilon
+Unit         at most m samples, whatever keys and steps they are in; of users one in each of K keys or, per step, m
+Sensitivity  L1, exact: a sample's parts add up to the width, whatever i is (sides.py); so a unit moves all sums of all
+             keys by m * width at most, together, and each of them has all of epsilon. L2, for Gaussian noise: the same
+             number times the longest column of one sum's matrix
+Noise        of the decayed sums, each from subkeys of its key and side
+Variance     of count, sum and mean: estimates.py
+Proof        docs/proofs/two-sided.md
+Source       Fitzsimons, Honaker, Shoemate and Singhal (2024) and Kulesza, Suresh and Wang (2024) for one release
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
@@ -19,46 +29,150 @@ from typing import Any, ClassVar, Literal
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import IsHome, everywhere
+from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
 from shoal.mechanisms.statistic import Bounder, Estimate
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
-from shoal.mechanisms.two_sided import keys, words
+from shoal.mechanisms.two_sided import estimates, keys, words
 from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
-from shoal.mechanisms.two_sided.releaser import TwoSums
+from shoal.mechanisms.two_sided.releaser import SideSums
+from shoal.mechanisms.two_sided.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
 
-Name = Literal["mean", "sum", "count"]
-ONE = Grid(Fraction(0), Fraction(1), 2)
-SIDES = ("p", "q")
-LEAST_COUNT = 3  # standard deviations below which nothing is said of a mean
+Name = Literal["mean", "sum", "count", "users", "mean-variance"]
+ONE = Grid(Fraction(0), Fraction(1), 2)  # of what has no range
+EVERY = 1 << 60  # steps: all there are
+_FORGOTTEN = 20  # binary places: a step whose weight is 0 in them is no part of a key's past
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSided(SteppedStatistic):
-    """All public parameters of a mean, sum or count that protects presence."""
+    """All public parameters of a statistic that protects presence.
+
+    >>> from shoal.mechanisms.statistic import Contribution
+    >>> sure = TwoSided(statistic="mean", decay=Undecayed(), grid=Grid(Fraction(0), Fraction(8), 8), epsilon=10**9)
+    >>> releaser = sure.releaser(bytes(32), b"")
+    >>> _, _ = releaser.add(Contribution(0, "", 0, 0, samples=4, total=12)), releaser.close()
+    >>> released = releaser.estimate()
+    >>> released.value, released.counts
+    (3.0, {'count': 4.0, 'count_sd': 0.0})
+    """
 
     statistic: Name
+    algorithm: str = keys.TWO_SIDED
     grid: Grid = ONE
     groups: tuple[str, ...] | None = ("",)  # declared keys; None: they are found
     first: int = 0  # number of the first step
     end: int | None = None  # of the step after the last one
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.sample_grid, self.history  # what they refuse, they refuse now
+
+    # ---------------------------------------------------------------- sides
+
+    @cached_property
+    def _signed(self) -> tuple[Grid, Signed] | None:
+        """The grid and side of a sum whose range does not end at 0."""
+        ends_at_zero = not self.grid.low * self.grid.high
+        if self.statistic != "sum" or ends_at_zero:
+            return None
+        return signed_grid(self.grid.low, self.grid.high, self.grid.steps)
+
+    @property
+    def sample_grid(self) -> Grid:
+        return self.grid if self._signed is None else self._signed[0]
+
+    @property
+    def packing(self) -> Moments | None:
+        return Moments(self.grid.steps) if self.statistic == "mean-variance" else None
+
+    @cached_property
+    def sides(self) -> Sides:
+        if self.statistic in ("count", "users"):
+            return Samples()
+        if self.statistic == "mean-variance":
+            return ThreeSides(self.grid.steps)
+        return TwoSides(self.grid.steps) if self._signed is None else self._signed[1]
+
+    @cached_property
+    def sums(self) -> DecayedSum:
+        """The decayed sum of each side."""
+        return self.made(self.max_contributions * self.sides.width, Fraction(self.epsilon))
+
+    def made(self, width: int, epsilon: Fraction) -> DecayedSum:
+        return self.decay.sharp(width, epsilon, Fraction(self.delta))
+
+    @property
+    def decayed(self) -> tuple[DecayedSum, ...]:
+        return (self.sums,) * len(self.sides.names)
+
+    @property
+    def sum_grids(self) -> tuple[Grid, ...]:
+        return (self._side_grid,) * len(self.sides.names)
+
+    @cached_property
+    def _side_grid(self) -> Grid:
+        """The grid of which a step is what a side counts in."""
+        match self.statistic:
+            case "count" | "users":
+                return Grid(Fraction(0), Fraction(1), 1)
+            case "mean-variance":
+                return self.grid.squares
+            case "mean":
+                return self.grid
+        return Grid(Fraction(0), max(abs(self.grid.low), abs(self.grid.high)), self.grid.steps)
+
+    # ---------------------------------------------------------------- a key's past
+
+    @cached_property
+    def history(self) -> int:
+        """The steps before a key's first release that are given to its sums one by one; 0: all at once, as one step.
+
+        What is older weighs nothing, or less than a millionth. All of a past may come as one step only where a sum does
+        not forget: elsewhere it would get one age.
+        """
+        match self.decay:
+            case Undecayed():
+                return 0
+            case Window(length=length, of_updates=False):
+                return length
+            case Listed():
+                return self.decay.length
+            case Exponential(alpha=alpha):
+                rate = -math.log1p(-float(1 - alpha)) / math.log(2)
+                return min(math.ceil(_FORGOTTEN / rate), EVERY)
+            case Polynomial(exponent=exponent):
+                return min(math.ceil(2 ** (_FORGOTTEN / float(exponent))), EVERY)
+            case Forward():
+                return EVERY
+        raise ValueError("this decay tells when somebody contributes; use a window, or none")
+
+    # ---------------------------------------------------------------- planned
+
+    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
+        return float((self.grid.high - self.grid.low) * spread) if self.statistic == "mean" else None
+
+    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
+        return sd, half
+
+    # ---------------------------------------------------------------- of a metric's keys
 
     statistics: ClassVar[tuple[str, ...]] = keys.STATISTICS
     algorithms: ClassVar[tuple[str, ...]] = (keys.TWO_SIDED,)
     relation: ClassVar[str] = ADD_REMOVE
 
     takes, check = staticmethod(keys.takes), staticmethod(keys.check)
-
-    @staticmethod
-    def is_clamped(spec: Spec) -> bool:
-        return spec.statistic == "mean"
+    is_clamped = staticmethod(keys.is_clamped)
 
     @staticmethod
     def defaults(statistic: str) -> dict[str, Any]:
-        return {"algorithm": keys.TWO_SIDED}
+        return {"algorithm": keys.TWO_SIDED} | ({"grid": GRID} if statistic == "mean-variance" else {})
 
     @classmethod
     def clauses(cls, spec: Spec, loss: str) -> Iterator[str]:
@@ -72,37 +186,22 @@ class TwoSided(SteppedStatistic):
     @classmethod
     def of(cls, spec: Spec) -> "TwoSided":
         step = spec.cadence or 1
-        return cls(
+        made = cls(
             statistic=spec.statistic,  # type: ignore[arg-type]  # one of them: the keys were checked
             decay=decay_of(spec),
             epsilon=spec.epsilon - keys.selection_epsilon(spec),
-            delta=Fraction(0),
-            max_contributions=spec.contribution_limit,
-            grid=ONE if spec.statistic == "count" else Grid(*spec.ranges[0], spec.grid),
-            clamps=cls.is_clamped(spec),
+            delta=keys.noise_delta(spec),
+            max_contributions=keys.unit_samples(spec),
+            grid=Grid(*spec.ranges[0], spec.grid) if spec.statistic in keys.OF_VALUES else ONE,
+            clamps=keys.is_clamped(spec),
             groups=("",) if spec.group is None else spec.groups,
             first=(spec.start or 0) // step,
             end=None if spec.end is None else spec.end // step,
         )
+        made.sums.noise_sd(1)  # whatever it refuses, it refuses now
+        return made
 
-    @cached_property
-    def sums(self) -> DecayedSum:
-        """One of the two sums of a key."""
-        return self.made(self.max_contributions * self.grid.steps, self.epsilon)
-
-    @property
-    def decayed(self) -> tuple[DecayedSum, ...]:
-        return (self.sums, self.sums)
-
-    @property
-    def sum_grids(self) -> tuple[Grid, ...]:
-        return (self.grid, self.grid)
-
-    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
-        return float((self.grid.high - self.grid.low) * spread) if self.statistic == "mean" else None
-
-    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
-        return sd, half
+    # ---------------------------------------------------------------- a release
 
     def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DeclaredGroups:  # type: ignore[override]
         names = sorted(name for name in self.groups or () if is_home(name))
@@ -111,14 +210,26 @@ class TwoSided(SteppedStatistic):
     def releaser(self, key: bytes, group: bytes) -> "TwoSidedReleaser":
         return TwoSidedReleaser(self, key, group)
 
-    def estimate(self, noisy: list[int], bars: tuple[float, ...]) -> Estimate:
-        p, q = (number / self.sums.denominator for number in noisy)
-        count, sd = (p + q) / self.grid.steps, bars[0]
-        return Estimate(count, sd, None, None, {"count": count, "count_sd": sd}, {"mechanism": self.mechanism})
+    def estimate(self, noisy: list[int], t: int) -> Estimate:
+        """The estimate from the noisy sides of release t."""
+        sums, grid = self.sums, self.grid
+        sided = Sided(
+            noisy, sums.denominator, self.sides.width, sums.noise_sd(t), sums.noise_quantile(t, self.coverage)
+        )
+        match self.sides:
+            case Samples():
+                return estimates.count(sided)
+            case Signed():
+                return estimates.signed_sum(self._side_grid, sided)
+            case ThreeSides(places=places):
+                return estimates.mean_and_variance(grid, places, sided, clamps=self.clamps)
+        if self.statistic == "sum":
+            return estimates.sum_of_range(grid, sided)
+        return estimates.mean(grid, TwoSides.places, sided, clamps=self.clamps)
 
 
-class TwoSidedReleaser(TwoSums):
-    """One key's sums."""
+class TwoSidedReleaser(SideSums):
+    """One key's releases."""
 
     __slots__ = ("_statistic",)
 
@@ -126,10 +237,11 @@ class TwoSidedReleaser(TwoSums):
         def subkey(side: str, number: int) -> bytes:
             return derive(key, group, "tree", "step", 0, 0, side, number)
 
-        summers = [statistic.sums.summer(partial(subkey, side)) for side in SIDES]
-        super().__init__(summers, statistic.grid.steps)
+        summers = [statistic.sums.summer(partial(subkey, side)) for side in statistic.sides.names]
+        super().__init__(statistic.sides, summers, statistic.history)
         self._statistic = statistic
 
     def estimate(self) -> Estimate:
         """The release of the last complete step."""
-        return self._statistic.estimate(self.noisy, self._statistic.bars(self.t))
+        made, mechanism = self._statistic.estimate(self.noisy, self.t), self._statistic.mechanism
+        return replace(made, details={"mechanism": mechanism})

@@ -60,10 +60,8 @@ def releases(spec: Spec) -> int:
 
 def side_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float:
     """The standard deviation of the noise in each side's sum of release t; a sample adds 1 to all sides together."""
-    sums, most = statistic.decayed[0], spec.contribution_limit
-    if spec.statistic == "users" and spec.decay is None:
-        most = min(most, spec.max_groups_per_user)
-    return float(sums.noise_sd(t) * most / sums.width)
+    sums = statistic.decayed[0]
+    return float(sums.noise_sd(t) * keys.unit_samples(spec) / sums.width)
 
 
 def count_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float | None:

@@ -83,7 +83,7 @@ class TestVariance:
     def test_a_sample_moves_both_sums_by_the_joint_sensitivity_at_most_and_some_sample_does(self, steps: int) -> None:
         """By brute force over all pairs of values; what the sums are made for is a part of epsilon by that."""
         of = variance(Window(3), steps=steps)
-        pairs = [of.unpack(of.pack([i]), 1) for i in range(steps + 1)]
+        pairs = [of.packing.unpack(of.packing.pack([i]), 1) for i in range(steps + 1)]
         first, second = of.decayed
         losses = [
             Fraction(abs(a - c)) * first.epsilon / first.width + Fraction(abs(b - d)) * second.epsilon / second.width
@@ -153,15 +153,15 @@ class TestVariance:
     @given(st.lists(st.integers(0, 1 << 16), min_size=1))
     def test_what_was_packed_and_summed_is_unpacked(self, indices: list[int]) -> None:
         of = variance(Window(3), steps=1 << 16)
-        total = sum(of.pack([i]) for i in indices)
-        assert of.unpack(total, len(indices)) == [sum(indices), sum(i * ((1 << 16) - i) for i in indices)]
+        total = sum(of.packing.pack([i]) for i in indices)
+        assert of.packing.unpack(total, len(indices)) == [sum(indices), sum(i * ((1 << 16) - i) for i in indices)]
         # and so it is of as many samples as can be counted
         most = 1 << 15
-        assert of.unpack((1 << 32) * of.pack([most]), 1 << 32) == [1 << 47, 1 << 62]
+        assert of.packing.unpack((1 << 32) * of.packing.pack([most]), 1 << 32) == [1 << 47, 1 << 62]
 
     def test_a_value_is_clipped_to_the_range(self) -> None:
         of = variance(Window(3))
-        assert [of.unpack(of.quantize([x]), 1) for x in (-7, -1, 1, 3, 1e400)] == [
+        assert [of.packing.unpack(of.quantize([x]), 1) for x in (-7, -1, 1, 3, 1e400)] == [
             [0, 0], [0, 0], [4, 16], [8, 0], [8, 0],
         ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def released(statistic: Statistic, steps: Steps, restarts: bool = False) -> Iter
         for index in indices:
             total: Any = index
             if isinstance(statistic, DecayedVariance):
-                total = statistic.unpack(statistic.pack([index]), 1)
+                total = statistic.packing.unpack(statistic.packing.pack([index]), 1)
             releaser.add(Contribution(0, "", 0, 0, 1, total))
         releaser.close()
         yield releaser.estimate()

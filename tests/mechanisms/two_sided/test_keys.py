@@ -1,0 +1,71 @@
+"""What a metric's keys say of statistics that protect presence, and what is refused."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
+from shoal.models.config.file import Config
+
+METRIC: dict[str, Any] = {
+    "name": "m", "topic": "t", "user": "u", "time": "at", "relation": "add-remove", "step": "1h", "start": "2026-01-01",
+    "epsilon": 1, "max_contributions": 4,
+}  # fmt: skip
+VALUE: dict[str, Any] = {"value": "x", "range": (0, 10)}
+
+
+def metric(**given: Any) -> Any:
+    metric = {key: value for key, value in (METRIC | given).items() if value is not None}
+    (section,) = Config.model_validate({"privacy": {"epsilon": 9, "delta": "0.1"}, "metric": [metric]}).metric
+    return section
+
+
+def made(**given: Any) -> Any:
+    section = metric(**given)
+    return section.kind.of(section)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"statistic": "mean"}, "value is missing"),
+        ({"statistic": "count", "range": (0, 1)}, "range is for values"),
+        ({"statistic": "users", "value": "x > 3"}, "take its sum"),
+        ({"statistic": "sum", "clamp": True, **VALUE}, "clamp is for means; sum is never clamped"),
+        ({"statistic": "mean-variance", "grid": 2**17, **VALUE}, "grid of a mean-variance is at most 65536"),
+        ({"statistic": "mean", "value": ["x", "y"], "range": [(0, 1), (0, 1)]}, "several values"),
+        ({"statistic": "mean", "decay": {"kind": "all-windows"}, **VALUE}, "decay all-windows is for relation values"),
+        ({"statistic": "mean", "decay": {"kind": "window", "updates": 3}, **VALUE}, "decay updates tells"),
+        ({"statistic": "mean", "decay": {"kind": "window", "length": "90m"}, **VALUE}, "not a multiple of step"),
+        ({"statistic": "mean", "step": None, "every": "1h", "decay": {"kind": "window", "length": "90m"}, **VALUE},
+         "not a multiple of step"),
+        ({"statistic": "users", "decay": {"kind": "window", "length": "2h"}}, "decay of users is none"),
+        ({"statistic": "users", "decay": {"kind": "exponential", "alpha": "0.5"}}, "decay of users is none"),
+        ({"statistic": "count", "delta": "0.01"}, "delta must be 0: only windows have Gaussian noise"),
+        ({"statistic": "sum", "value": "x", "range": (999, 1000), "grid": 8}, "raise grid"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        made(**given)
+
+
+def test_what_the_keys_say() -> None:
+    mean = made(statistic="mean", **VALUE)
+    assert (mean.decay, mean.clamps, mean.grid.steps) == (Undecayed(), True, 2**20)
+    assert not made(statistic="mean", clamp=False, **VALUE).clamps
+    both = made(statistic="mean-variance", **VALUE)
+    assert (both.grid.steps, both.clamps) == (2**16, True)
+    assert made(statistic="users", group="g", groups=["a"], max_groups_per_user=3).sums.width == 3
+    named = made(statistic="users", decay={"kind": "none"}, max_groups_per_user=3, group="g", groups=["a"])
+    assert named.sums.width == 3
+    assert made(statistic="users", decay={"kind": "window", "length": "1h"}).decay == Window(1)
+    # every says what step says, of lengths too
+    halves = made(statistic="mean", step=None, every="1h", decay={"kind": "exponential", "half_life": "2h"}, **VALUE)
+    assert halves.decay == Exponential.half_life(Fraction(2))
+    # a delta is the noise's where all keys are declared, and else that of finding keys
+    window = {"kind": "window", "length": "1024h"}
+    assert made(statistic="count", delta="0.01", decay=window).mechanism == "square-root"
+    found = made(statistic="count", delta="0.01", decay=window, group="g", horizon="1000h")
+    assert (found.delta, found.mechanism, found.epsilon) == (0, "hats", Fraction(4, 5))
