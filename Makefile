@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
 .PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix reference lock clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,8 @@ help:
 	@echo '               places and slots: errors per cell, users in many cells, few users, speed (eight minutes; ARGS=--quick: some seconds)'
 	@echo 'make bench-few-users'
 	@echo '               few users with several values: error, users needed, corrupt users (half a minute; ARGS=--quick: some seconds)'
+	@echo 'make bench-presence'
+	@echo '               what protecting presence costs, beside relation values and other mechanisms (some minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -150,6 +152,9 @@ bench-places: install
 
 bench-few-users: install
 	$(BIN)/python -m benchmarks.few_users $(ARGS)
+
+bench-presence: install
+	$(BIN)/python -m benchmarks.presence $(ARGS)
 
 bench-idle: install
 	$(BIN)/python -m benchmarks.idle $(ARGS)

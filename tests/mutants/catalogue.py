@@ -22,6 +22,7 @@ from tests.mutants import (
     selection,
     sharps,
     slots,
+    two_sided,
     units,
     variances,
 )
@@ -45,6 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *cells.MUTANTS,
     *crossings.MUTANTS,
     *selection.MUTANTS,
+    *two_sided.MUTANTS,
     *units.MUTANTS,
     *accounts.MUTANTS,
     *relations.MUTANTS,

@@ -1,6 +1,5 @@
 """One configuration audited: the largest privacy loss between any two of its worlds."""
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.spec import Spec
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import concentrated, told
+from tests.privacy.auditor.families.presence import PresenceCase
 from tests.privacy.auditor.program import Numbers, Unsolved, least_loss
 from tests.privacy.auditor.streams import Case, Event
 from tests.privacy.auditor.unknowns import Unknowns
@@ -85,20 +85,22 @@ class _Audit:
     def run(self) -> Audited:
         worlds = self.case.worlds(self.seed, WORLDS)
         seen = [self._run(world, whole=True) for world in worlds]
-        if self.case.sources == 1 and self.seed % EVERY == 0:  # a worker's counters, messages and lead, too
+        over_files = self.case.sources == 1 and not isinstance(self.case, PresenceCase)
+        if over_files and self.seed % EVERY == 0:  # a worker's counters, messages and lead, too
             all_zero = Unknowns(most=inf)
             around = [worker_run(self.plan, world, all_zero, self.seed, whole=True).pattern for world in worlds[:2]]
             self._compare("what is seen of a worker", around)
         self._compare("what is seen", [one.pattern for one in seen])
         coefficients = self._coefficients(worlds[0], seen[0])
-        for first, second in itertools.combinations(range(len(seen)), 2):
-            if first < 2 or second == first + 1:
-                self._compare_pair(seen[first], seen[second], coefficients)
+        for first, second in self.case.pairs(len(seen)):
+            self._compare_pair(seen[first], seen[second], coefficients)
         self.found.unknowns, self.found.choices = len(self.unknowns.laws), len(seen[0].choices)
         self.found.releases, self.found.woke_late = seen[0].releases, seen[0].woke_late
         return self.found
 
     def _run(self, world: list[Event], *, whole: bool) -> Seen:
+        if isinstance(self.case, PresenceCase):
+            return self.case.run(self.plan, world, self.unknowns)
         run = file_run if self.case.sources == 1 else worker_run
         return run(self.plan, world, self.unknowns, self.seed, whole=whole)
 

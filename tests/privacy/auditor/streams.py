@@ -1,9 +1,10 @@
 """Streams and their neighbours, as random configurations are audited with them."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from shoal.models.config.file import Config
@@ -50,7 +51,8 @@ class Case:
         """The configuration; invalid ones are refused."""
         usual = {"name": "m", "topic": "events", "user": "u", "time": "t", "value": "x", "range": (LOW, HIGH)}
         metric = usual | self.metric | ({"delta": str(self.delta)} if self.delta else {})
-        return Config.model_validate({"privacy": {"epsilon": 10**6, "delta": str(self.delta)}, "metric": [metric]})
+        given = {key: value for key, value in metric.items() if value is not None}  # a count has no value
+        return Config.model_validate({"privacy": {"epsilon": 10**6, "delta": str(self.delta)}, "metric": [given]})
 
     def worlds(self, seed: int, count: int) -> list[list[Event]]:
         """The stream with the unit's values all at one end, all at the other, and so many at random."""
@@ -59,6 +61,12 @@ class Case:
         ends, any_number = (lambda: drawn.choice([str(LOW), str(HIGH)])), (lambda: _number(drawn))
         ways += [ends if index % 2 else any_number for index in range(count)]
         return [[self._changed(event, way) for event in self.events] for way in ways]
+
+    def pairs(self, worlds: int) -> Iterator[tuple[int, int]]:
+        """The worlds that are compared: each with the two ends, and with the next."""
+        for first, second in combinations(range(worlds), 2):
+            if first < 2 or second == first + 1:
+                yield first, second
 
     def _changed(self, event: Event, number: Callable[[], str]) -> Event:
         return replace(event, numbers=tuple(number() for _ in event.numbers)) if self.is_mine(event) else event

@@ -13,6 +13,7 @@ from tests.privacy.auditor.families import (
     means,
     planes,
     predicates,
+    presence,
     restarts,
     shares,
     sharp,
@@ -40,6 +41,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "few-priors": few_priors.draw,
     "shares": shares.draw,
     "forward": forward.draw,
+    "presence": presence.draw,
 }
 
 

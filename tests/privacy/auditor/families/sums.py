@@ -23,7 +23,7 @@ def draw(drawn: random.Random) -> Case:
     if metric["statistic"] == "sum":
         del metric["clamp"]
     if kind != "none" or metric["statistic"] == "mean" or drawn.random() < 0.5:
-        metric["decay"] = {"kind": kind} | _rate(kind, drawn)
+        metric["decay"] = {"kind": kind} | rate(kind, drawn)
     if unit != "event":
         metric["max_contributions"] = drawn.choice([1, 2, 3, 5])
     metric |= _manners(drawn, algorithm)
@@ -44,7 +44,8 @@ def draw(drawn: random.Random) -> Case:
     return Case(f"{algorithm}/{kind}", metric, events, is_mine, delta)
 
 
-def _rate(kind: str, drawn: random.Random) -> dict[str, Any]:
+def rate(kind: str, drawn: random.Random) -> dict[str, Any]:
+    """How fast a decay forgets."""
     match kind:
         case "window":
             return {"length": f"{drawn.choice([1, 2, 3, 5, 8, 16, 40])}h"}
