@@ -65,7 +65,7 @@ class Run(NamedTuple):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The commands for a file, run as they stand, but for the environment's activation."""
     folder = examples(tmp_path_factory.mktemp("checkout"))
-    activate, commands = block(EXAMPLES, "sh", "shoal run").split("\n", 1)
+    activate, commands = block(EXAMPLES, "sh", "shoal run examples/shoal.toml").split("\n", 1)
     assert activate == ". .venv/bin/activate"
     return Run(folder, commands.split("\n", 1)[1], releases(sh(commands, folder)))
 
@@ -94,6 +94,20 @@ def test_its_commands_for_a_file_run_and_print_what_it_shows(run: Run) -> None:
 
 
 @pytest.mark.slow
+def test_the_clicks_are_counted_as_it_says(checkout: Path) -> None:
+    shown = block(EXAMPLES, "toml", '"clicks-by-link"')
+    of_a_link = [line.split("#")[0].split() for line in shown.splitlines()]
+    file = (checkout / "examples" / "clicks.toml").read_text("utf-8")
+    (metric,) = [part for part in file.split("[[metric]]") if "clicks-by-link" in part]
+    assert of_a_link == [line.split("#")[0].split() for line in f"[[metric]]{metric}".splitlines()]
+    # every link has a release every hour, and the noise is some ten times what was clicked
+    found = releases(sh(block(EXAMPLES, "sh", "shoal run examples/clicks.toml").split("\n", 1)[1], checkout))
+    by_link = [each for each in found if each["metric"] == "clicks-by-link"]
+    assert [each["group"] for each in by_link] == [f"Link {number}" for number in range(1, 6)] * 4
+    assert all("samples" not in each and 4 < each["noise_sd"] < 20 for each in by_link)
+
+
+@pytest.mark.slow
 def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     said = " ".join(EXAMPLES.split())
     shown = orjson.loads(block(EXAMPLES, "json", "noise_sd"))
@@ -104,7 +118,7 @@ def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     config.write_text(
         config.read_text("utf-8").replace('statistic = "mean"', 'statistic = "mean"\nalgorithm = "naive"')
     )
-    found = releases(sh(block(EXAMPLES, "sh", "shoal run").split("\n", 1)[1], checkout))
+    found = releases(sh(block(EXAMPLES, "sh", "shoal run examples/shoal.toml").split("\n", 1)[1], checkout))
     (textbook,) = re.findall(r'`algorithm = "naive"`, the textbook\'s way, it is (\d+)', said)
     assert round((found[-1]["high"] - found[-1]["low"]) / 2) == int(textbook)
 

@@ -24,6 +24,8 @@ from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.processes import Audited
 from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Conclusion
+from shoal.agents.demo.shop import presence
+from shoal.agents.demo.shop.outcome import summary
 from shoal.agents.demo.shop.purchases import FILE, Purchases
 from shoal.agents.demo.shop.scene import ShopScene
 from shoal.agents.demo.show import Shown, run_demo
@@ -118,6 +120,32 @@ def test_the_releases_are_those_of_shoal_run(demo: Demo, tmp_path: Path) -> None
     subprocess.run(command, capture_output=True, check=True)
     # then it makes the same bytes
     assert (tmp_path / "releases").read_bytes() == (demo.folder / "releases.jsonl").read_bytes()
+
+
+def test_the_other_relation_is_shown_beside_it(demo: Demo, shop: ShopScene) -> None:
+    # given a run over the same purchases, by a configuration and with a log of its own
+    hidden = presence.outcome(demo.folder, shop.purchases)
+    assert hidden is not None
+    assert [release.seq for release in hidden.releases] == list(range(1, 547))
+    # then its last estimate is near the truth, and it counts with noise what the demo's other metrics count exactly
+    last = demo.last["final"]["add_remove"]
+    assert last == {name: hidden.last[name] for name in last}
+    kept = 69_659 - shop.purchases.over_cap(16)
+    assert 0 < abs(last["count"] - kept) < 6 * last["count_sd"]
+    assert abs(last["value"] - 35.9) < 6 * last["noise_sd"] + 3
+    text = "\n".join(summary([hidden]))
+    assert "two-sided (relation add-remove), at most 16 purchases per customer, epsilon 1 per customer" in text
+    assert f"purchases, where {kept:,} are left" in text
+
+
+def test_a_run_beside_the_demo_that_fails_is_an_error_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "CONFIG", presence.CONFIG.replace("range = [0, 200]", ""))
+    with pytest.raises(InputError, match=r"the run by relation add-remove failed: .*range is missing"):
+        with presence.made(tmp_path):
+            pass
+    assert presence.outcome(tmp_path, Purchases.read()) is None
 
 
 def test_the_picture_is_a_png_to_look_at(demo: Demo) -> None:

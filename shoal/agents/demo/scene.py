@@ -1,6 +1,7 @@
 """A demo's scene: its own events, metrics, table and picture. The demos share all else."""
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,10 @@ class Scene(ABC):
     def config(self, brokers: str) -> str:
         """The configuration, as text."""
         return self.title + DEPLOYMENT % brokers + self.metrics
+
+    def beside(self, _folder: Path) -> AbstractContextManager[None]:
+        """What else is run in the demo's folder, while its releases are audited."""
+        return nullcontext()
 
     @abstractmethod
     def due(self, config: Config) -> Due:

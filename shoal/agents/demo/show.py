@@ -122,7 +122,8 @@ def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, vi
     made, releases = config.parent, progress.ordered()
     (made / RELEASES).write_bytes(b"".join(release.raw + b"\n" for release in releases))
     view.say(f"auditing: {len(releases):,} releases are computed again from the events and the key")
-    audited = audit(config, len(releases))
+    with scene.beside(made):
+        audited = audit(config, len(releases))
     return Shown(progress, audited, scene.conclude(progress, made, _verdict(len(releases), audited)), out)
 
 

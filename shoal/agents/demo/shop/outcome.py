@@ -15,7 +15,7 @@ from shoal.models.exact import exact_text
 from shoal.models.times import iso
 
 # What gauges and pictures show of a metric, in dollars: estimates beyond it are off the scale, and said to be.
-SCALES = {"basket": (0.0, 80.0), "basket-full": (-1000.0, 1000.0)}
+SCALES = {"basket": (0.0, 80.0), "basket-full": (-1000.0, 1000.0), "presence": (0.0, 80.0)}
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,16 @@ def outcomes(progress: DemoProgress, purchases: Purchases) -> list[MetricOutcome
     ]
 
 
-def final(metrics: list[MetricOutcome]) -> dict[str, Any]:
+def final(metrics: list[MetricOutcome], hidden: MetricOutcome | None) -> dict[str, Any]:
     """`final` of `--json`: the last release of each metric, and the true mean at that instant."""
     names = ("value", "low", "high", "noise_sd", "samples")
+    of_presence = ("value", "low", "high", "noise_sd", "count", "count_sd")
+    beside = {} if hidden is None else {"add_remove": {name: hidden.last[name] for name in of_presence}}
     return {
         "at": iso(metrics[0].releases[-1].at),
         "true_mean": metrics[0].truths[-1],
         "estimates": {metric.section.name: {name: metric.last[name] for name in names} for metric in metrics},
+        **beside,
     }
 
 
@@ -104,6 +107,10 @@ def sentences(metric: MetricOutcome) -> Iterator[str]:
         yield from _sharp_sentences(metric)
         return
     yield f"{metric.purchases.over_cap(m):,} purchases beyond a customer's first {m} are left out"
+    if metric.section.protects_presence:
+        kept, last = len(metric.purchases.times) - metric.purchases.over_cap(m), metric.last
+        yield f"that they bought anything is hidden: it counts {last['count']:,.0f} purchases, where {kept:,} are left"
+        yield "it has a log of its own, for the other metrics publish exactly how many purchases there are"
     if metric.section.algorithm != "full":
         return
     since = [f"{level['level']} on {_written(level['at'])}" for level in metric.activations]
@@ -131,7 +138,8 @@ def _sharp_sentences(metric: MetricOutcome) -> Iterator[str]:
 def heading(metric: MetricOutcome) -> str:
     """Say which algorithm ran, with which parameters."""
     section = metric.section
-    kind = {"sharp": "the default", "full": "blocks, a counter per level"}.get(section.algorithm, "")
+    kinds = {"sharp": "the default", "full": "blocks, a counter per level", "two-sided": "relation add-remove"}
+    kind = kinds.get(section.algorithm, "")
     return (
         f"{section.algorithm} ({kind}), at most {section.cap} purchases per customer, "
         f"epsilon {exact_text(section.epsilon)} per customer"

@@ -1,5 +1,6 @@
 """The picture of a demo: truth, estimate and noise interval over time; a panel per metric, for their scales differ."""
 
+import math
 import textwrap
 from datetime import date
 from pathlib import Path
@@ -15,7 +16,7 @@ from shoal.agents.pictures import INK, QUIET, STYLE
 TRUTH, ESTIMATE, NOISE, BAND = "#c8553d", "#1f5f8b", "#7fa8c4", "#cfe1ee"
 DAY = 86_400_000_000  # microseconds
 YEARS = range(1997, 1999)  # of the purchases
-WIDTH, HEIGHT, DPI = 10.0, 7.9, 110
+WIDTH, HEIGHT, DPI = 10.0, 9.6, 110
 LEFT, RIGHT = 0.08, 0.855
 NAME_STYLE: dict[str, Any] = {"weight": "bold", "size": 11}
 HEADING_STYLE: dict[str, Any] = {"color": QUIET, "size": 8.5}
@@ -44,7 +45,9 @@ def _panel(panel: Axes, metric: MetricOutcome) -> None:
     """Interval, estimate and truth of one metric."""
     first, last = SCALES[metric.section.name]
     days = [release.at / DAY for release in metric.releases]
-    numbers = {name: [release.fields[name] for release in metric.releases] for name in ("value", "low", "high")}
+    numbers = {
+        name: [_number(release.fields[name]) for release in metric.releases] for name in ("value", "low", "high")
+    }
     panel.fill_between(days, numbers["low"], numbers["high"], color=BAND, linewidth=0)
     panel.plot(days, numbers["value"], color=ESTIMATE, linewidth=1.3)
     panel.plot(days, metric.truths, color=TRUTH, linewidth=1.8)
@@ -60,6 +63,11 @@ def _panel(panel: Axes, metric: MetricOutcome) -> None:
         panel.annotate(text, (x, 1), (0, 15), "axes fraction", textcoords="offset points", va="baseline", **style)
     _label_ends(panel, metric, days[-1])
     _mark_activations(panel, metric)
+
+
+def _number(value: float | None) -> float:
+    """A number to draw; a gap where nothing is released."""
+    return math.nan if value is None else value
 
 
 def _label_ends(panel: Axes, metric: MetricOutcome, end: float) -> None:

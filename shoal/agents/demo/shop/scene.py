@@ -1,5 +1,6 @@
 """The scene of the shop: the average purchase of 23,570 customers, over two years, by two algorithms."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from shoal.agents.demo.progress import DemoProgress, Due, ReceivedRelease
 from shoal.agents.demo.scene import Conclusion, Scene
+from shoal.agents.demo.shop import presence
 from shoal.agents.demo.shop.outcome import SCALES, final, outcomes, summary
 from shoal.agents.demo.shop.picture import draw
 from shoal.agents.demo.shop.purchases import FILE, Purchases
@@ -73,6 +75,10 @@ class ShopScene(Scene):
         purchases = Purchases.read()
         return cls(len(purchases.times), purchases)
 
+    def beside(self, folder: Path) -> AbstractContextManager[None]:
+        """The same purchases by relation add-remove."""
+        return presence.made(folder)
+
     def due(self, config: Config) -> Due:
         """The release after the very last purchase, of each metric."""
         last = self.purchases.times[-1]
@@ -107,9 +113,11 @@ class ShopScene(Scene):
 
     def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
         metrics, picture = outcomes(progress, self.purchases), folder / "picture.png"
-        draw(metrics, picture, verdict)
+        hidden = presence.outcome(folder, self.purchases)
+        shown = metrics if hidden is None else [*metrics, hidden]
+        draw(shown, picture, verdict)
         first = f"{self.count:,} purchases of {len(self.purchases.per_customer):,} customers"
-        return Conclusion([first, *summary(metrics)], {"picture": picture}, final(metrics))
+        return Conclusion([first, *summary(shown)], {"picture": picture}, final(metrics, hidden))
 
 
 def _estimate(release: ReceivedRelease) -> str:

@@ -1,0 +1,85 @@
+"""The same purchases by relation add-remove, beside the stream: a second configuration, key and audit log.
+
+It has an audit log of its own, since no log takes both relations of one topic: the demo's other metrics publish exactly
+how many purchases there are. And it is a run over the file, since these purchases are long past: on Kafka time would go
+by beats, which tell the time of a clock on the wall, not that of events.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+from shoal.agents.audit import key_file
+from shoal.agents.demo.processes import start, stop
+from shoal.agents.demo.progress import ReceivedRelease
+from shoal.agents.demo.shop.outcome import MetricOutcome
+from shoal.agents.demo.shop.purchases import FILE, Purchases
+from shoal.models.config.file import load
+from shoal.models.errors import InputError
+from shoal.models.times import time_of_text
+
+CONFIG = """\
+# What `shoal demo` ran beside its stream: the average purchase, by relation add-remove.
+
+[audit]
+url = "sqlite:///presence.db"    # one of its own: in no log may metrics of both relations read one topic
+
+[privacy]
+key_file = "presence.key"
+epsilon = 1.0                    # about whether one customer was there at all, and all that they bought
+
+[[metric]]
+name = "presence"
+topic = "purchases"
+user = "customer"
+value = "amount"
+time = "at"
+relation = "add-remove"          # that somebody bought anything is hidden, too
+statistic = "mean"
+range = [0, 200]                 # dollars
+epsilon = 1.0                    # for values and counts together
+max_contributions = 16           # per customer
+step = "1d"
+start = 1997-01-01
+end = 1998-07-01
+"""
+NAME = "presence"
+RELEASES = "presence.jsonl"
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make its releases in the demo's folder, while the context lasts.
+
+    Raises:
+        InputError: it failed, with what it said.
+    """
+    key_file.new(folder / "presence.key")
+    config = folder / "presence.toml"
+    config.write_text(CONFIG, "utf-8")
+    words = ("run", str(config), "--input", str(FILE), "--output", str(folder / RELEASES))
+    process = start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        yield
+        _, said = process.communicate()
+    finally:
+        stop(process)
+    if process.returncode:
+        raise InputError(f"the run by relation add-remove failed: {said.decode('utf-8', 'replace').strip()}")
+
+
+def outcome(folder: Path, purchases: Purchases) -> MetricOutcome | None:
+    """Its releases beside the truth; None where it was not run."""
+    file = folder / RELEASES
+    if not file.exists():
+        return None
+    releases = []
+    for raw in file.read_bytes().splitlines():
+        fields = orjson.loads(raw)
+        releases.append(ReceivedRelease(time_of_text(fields["at"]) or 0, NAME, "", fields["seq"], raw, fields))
+    (section,) = load(folder / "presence.toml").metric
+    truths = [purchases.true_mean(release.at) for release in releases]
+    return MetricOutcome(section, releases, truths, [], purchases)
