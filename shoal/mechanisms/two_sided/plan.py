@@ -66,7 +66,7 @@ def look(spec: Spec, steady: Steady, t: int) -> Look:
     """Release t under these settings."""
     statistic = TwoSided.of(spec)
     counted, there = steady.flow(spec).samples(statistic.decayed[0], statistic.decay, t)
-    noise_sd = _noise_sd(spec, side_sd(spec, statistic, t), counted)
+    noise_sd = _noise_sd(spec, side_sd(spec, statistic, t), len(statistic.decayed), counted)
     left_out = max(0.0, there - counted)
     if spec.statistic in MEANS:
         low, high = map(float, spec.ranges[0])
@@ -76,13 +76,13 @@ def look(spec: Spec, steady: Steady, t: int) -> Look:
     return Look(t * spec.cadence, counted, there, count_sd(spec, statistic, t), noise_sd, missing)
 
 
-def _noise_sd(spec: Spec, side: float, counted: float) -> float | None:
+def _noise_sd(spec: Spec, side: float, sides: int, counted: float) -> float | None:
     if spec.statistic in COUNTED:
         return side
     low, high = map(float, spec.ranges[0])
     if spec.statistic == "sum":
         return side * max(abs(low), abs(high))
-    is_enough = counted >= LEAST_COUNT * side * 2**0.5
+    is_enough = counted >= LEAST_COUNT * side * sides**0.5
     return (high - low) * MIDDLE * side / counted if is_enough else None
 
 
