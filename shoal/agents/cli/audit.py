@@ -161,6 +161,7 @@ def _kept_fields(kept: Kept) -> dict[str, Any]:
         "topic": kept.topic,
         "partition": kept.partition,
         "unit": section.unit,
+        **({"relation": section.relation} if section.protects_presence else {}),
         "kept": [
             {
                 "start": None if each.start is None else iso(each.start),
