@@ -26,6 +26,7 @@ class Closed(NamedTuple):
     activations: Sequence[Activation] = ()
     is_part: bool = False  # others are made of the same contributions, which wait until the tick is closed
     is_published: bool = True  # False: what came has changed its state, and nothing is released
+    is_hidden: bool = False  # nobody is to know that it exists: its state is among the hidden changes
 
 
 class Change(NamedTuple):
@@ -34,6 +35,15 @@ class Change(NamedTuple):
     group: str
     written: Sequence[Contribution] = ()
     dropped: Sequence[tuple[int, str]] = ()  # level and pseudonym
+
+
+class Hidden(NamedTuple):
+    """A record of a group that nobody is to know of yet."""
+
+    group: str
+    tick: int | None  # the record is about what came then; None: about the group
+    value: Any | None  # a bounded list of ints; None: it is dropped
+    is_new: bool = False  # there was none before
 
 
 class Groups(Protocol):
@@ -56,6 +66,14 @@ class Groups(Protocol):
         """The changes of the groups that were closed since the last call."""
         ...
 
+    def hidden_changes(self) -> Iterable[Hidden]:
+        """The records of hidden groups that changed since the last call; what came and went in between is left out."""
+        ...
+
+    def restore_hidden(self, group: str, tick: int | None, value: Any) -> None:
+        """Take over the record of a hidden group."""
+        ...
+
     def head(self, group: str) -> dict[str, Any]:
         """The state of a group but for what it keeps: a bounded object of ints, strings and lists."""
         ...
@@ -69,7 +87,17 @@ class Groups(Protocol):
         ...
 
 
-class EachAlone:
+class NoneHidden:
+    """Groups of a statistic that hides none."""
+
+    def hidden_changes(self) -> Iterable[Hidden]:
+        return ()
+
+    def restore_hidden(self, group: str, tick: int | None, value: Any) -> None:
+        raise ValueError("the state has hidden groups, and this statistic has none")
+
+
+class EachAlone(NoneHidden):
     """Groups that are each computed alone."""
 
     def __init__(self, make: Callable[[bytes], Releaser]) -> None:

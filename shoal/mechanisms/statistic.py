@@ -92,15 +92,21 @@ class Estimate:
 NO_ESTIMATE = Estimate(None, None, None, None, {"samples": 0})
 
 
+OF_KEY = -1  # stands for the level of an activation that shows a key
+
+
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A level that counts from now on, and its private prior: for several coordinates a list with one for each."""
+    """A level that counts from now on, and its private prior: for several coordinates a list with one for each.
+
+    Or a key that nobody declared and that is shown from now on: it has no level and no prior.
+    """
 
     level: int
     prior: Any  # in units of the range, per sample; None: nothing is clipped, or, in a list, the level does not count
     samples: Any  # that the prior was chosen from
     epsilon: Fraction  # charged for it, in all coordinates together
-    kind: Literal["level"] = "level"
+    kind: Literal["level", "shown"] = "level"
 
 
 class LevelState(NamedTuple):

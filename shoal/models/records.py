@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.statistic import OF_KEY
 from shoal.models.times import iso
 
 MAX_DEAD_LETTER_BYTES = 64 * 1024
@@ -103,6 +104,35 @@ def activation_bytes(
             "prior": prior, "epsilon": epsilon, "samples": samples,
         }
     )  # fmt: skip
+
+
+SHOWN = "shown"  # the kind of an activation that is none of a level
+
+
+def shown_bytes(metric: str, version: int, group: str, at: int, epsilon: float) -> bytes:
+    """An activation as published: from this tick on, a key that nobody declared is shown; epsilon found it."""
+    return orjson.dumps(
+        {"metric": metric, "group": group, "version": version, "kind": SHOWN, "at": iso(at), "epsilon": epsilon}
+    )
+
+
+def with_level(fields: Any) -> Any:
+    """The fields of an activation, with the level and prior that stand for a key that is shown: -1, and none.
+
+    >>> with_level({"kind": "shown"})["level"], with_level({"level": 3})["level"]
+    (-1, 3)
+    """
+    is_shown = isinstance(fields, dict) and fields.get("kind") == SHOWN
+    return fields | {"level": OF_KEY, "prior": None} if is_shown else fields
+
+
+def activation_name(level: int) -> str:
+    """What an activation is called in messages.
+
+    >>> activation_name(3), activation_name(-1)
+    ('activation of level 3', 'activation that shows it')
+    """
+    return "activation that shows it" if level == OF_KEY else f"activation of level {level}"
 
 
 def dead_letter_bytes(reason: str, metric: str, topic: str, partition: int, offset: int, raw: bytes | None) -> bytes:

@@ -183,7 +183,10 @@ class Release(Table):
 
 
 class Activation(Table):
-    """A level of a group that began to publish, and the private prior that it begins with (as JSON)."""
+    """A level of a group that began to publish, and the private prior that it begins with (as JSON).
+
+    Or a key that nobody declared and that is shown from then on: level -1, prior null.
+    """
 
     __tablename__ = "activation"
     __table_args__ = (_of_a_version(), {"sqlite_with_rowid": False})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, Estimate
 from shoal.models.digests import FIRST, chain
-from shoal.models.records import activation_bytes, record_key, release_bytes, release_id
+from shoal.models.records import SHOWN, activation_bytes, record_key, release_bytes, release_id, shown_bytes
 from shoal.models.times import iso
 from shoal.stream.topic import Metric
 
@@ -26,6 +26,15 @@ class Release(NamedTuple):
     def record_key(self) -> bytes:
         """The Kafka record key."""
         return record_key(self.metric, self.group).encode()
+
+
+def group_name(key: str) -> str:
+    """The name of a group by its key in messages and state; "" where there is none.
+
+    >>> group_name("visits/1|a|b"), group_name("visits/1|")
+    ('a|b', '')
+    """
+    return key.partition("|")[2]
 
 
 class Activated(NamedTuple):
@@ -79,6 +88,8 @@ class GroupState:
 
     def _activation_bytes(self, activation: Activation, at: int) -> bytes:
         section = self.metric.section
+        if activation.kind == SHOWN:
+            return shown_bytes(section.name, section.version, self.group or "", at, float(activation.epsilon))
         return activation_bytes(
             section.name, section.version, self.group, activation.level, at,
             activation.prior, float(activation.epsilon), activation.samples,

@@ -21,6 +21,7 @@ from typing import NoReturn
 import orjson
 
 from shoal.models.errors import FailStop
+from shoal.models.records import activation_name, with_level
 from shoal.models.times import time_of_text
 from shoal.stream.group import Activated, GroupState
 
@@ -89,7 +90,7 @@ class Guard:
             if seq == last:
                 for level in sorted(self._levels.get((label, group), ())):
                     raise FailStop(
-                        f"metric {label}: the activation of level {level} is published and is not made again; the key "
+                        f"metric {label}: the {activation_name(level)} is published and is not made again; the key "
                         f"would meet a second stream. {OTHER_STREAM}"
                     )
                 self._forget(label, group)
@@ -99,11 +100,11 @@ class Guard:
     def _compare(self, label: str, group: str, activations: Iterable[Activated]) -> None:
         """Activations that come with a release which is made again."""
         for activated in activations:
-            level = orjson.loads(activated.value)["level"]
+            level = with_level(orjson.loads(activated.value))["level"]
             self._levels.get((label, group), set()).discard(level)
             stored = self._before.activation(label, group, level) if self._before else None
             if stored is not None and stored != activated.value:
-                _refuse(label, f"the activation of level {level}")
+                _refuse(label, f"the {activation_name(level)}")
             if stored is None and not self._may_go_on(label):
                 self._new.add(label)  # the log of workers may lack it for a while, that of a file run does not
 

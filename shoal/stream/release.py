@@ -25,11 +25,19 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.foreign_records import Strays, read_message
-from shoal.stream.group import GroupState, Release, Released
+from shoal.stream.group import GroupState, Release, Released, group_name
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
 from shoal.stream.pieces import Made, Pieces
-from shoal.stream.release_state import Entry, ReleaseChangelog, Rereading, Restored, kept_name, reached_entry
+from shoal.stream.release_state import (
+    Entry,
+    ReleaseChangelog,
+    Rereading,
+    Restored,
+    hidden_entries,
+    kept_entries,
+    reached_entry,
+)
 from shoal.stream.state_mark import closed_tick, lacks
 from shoal.stream.tick_queue import Closing, Waiting
 from shoal.stream.topic import Metric, TopicPlan
@@ -108,8 +116,7 @@ class ReleasePartition:
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         self._restore_groups(found)
-        labels = {state.metric.label for state in self._groups.values()}
-        known = {label: self._metrics[label][0].topic for label in labels}
+        known = {label: self._metrics[label][0].topic for label in found.labels if label in self._metrics}
         self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
         self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._closings[label].due() is not None}
@@ -118,11 +125,13 @@ class ReleasePartition:
         for label, value in found.reached:
             self._closings[label].reached = orjson.loads(value)
         for key, name, value in found.waiting:
-            if (waits := self._group(key)) is not None:
-                self._waiting.restore(waits.metric.label, name, value)
+            if (metric := self._metric(key)) is not None:
+                self._waiting.restore(metric.label, name, value)
+        for key, tick, value in found.hidden:
+            if (metric := self._metric(key)) is not None:
+                self._groups_of[metric.label].restore_hidden(group_name(key), tick, value)
         for key, head in found.heads.items():
-            state = self._group(key)
-            if state is None:
+            if (state := self._group(key)) is None:
                 continue
             state.restore(head, found.kept.get(key, ()))
             state.written = found.sums[key]
@@ -143,16 +152,18 @@ class ReleasePartition:
     def _group(self, key: str) -> GroupState | None:
         """The group's state, made on first sight; None for a retired metric."""
         state = self._groups.get(key)
-        if state is None:
-            label, _, group = key.partition("|")
-            if label not in self._metrics:
-                if label in self._retired:
-                    return None
-                raise FailStop(lacks(self._where(), f"metric {label}"))
-            metric = self._metrics[label][1]
-            state = GroupState(metric, group or None, self._groups_of[label])
-            self._groups[key] = state
+        if state is None and (metric := self._metric(key)) is not None:
+            state = self._groups[key] = GroupState(metric, group_name(key) or None, self._groups_of[metric.label])
         return state
+
+    def _metric(self, key: str) -> Metric | None:
+        """The metric of a group; None for a retired one."""
+        label = key.partition("|")[0]
+        if label in self._metrics:
+            return self._metrics[label][1]
+        if label in self._retired:
+            return None
+        raise FailStop(lacks(self._where(), f"metric {label}"))
 
     def _is_home(self, plan: TopicPlan, metric: Metric, group: str) -> bool:
         return plan.home_of(record_key(metric.name, group)) == self.partition
@@ -238,7 +249,7 @@ class ReleasePartition:
         where = f"{self._where()}, offset {offset}"
         clocks = self._clocks.of(message.topic, where)
         for key in (*message.contributions, *message.partials):
-            self._group(key)  # before anything of the message counts
+            self._metric(key)  # before anything of the message counts
         source = clocks.sources[message.partition]
         if self._rereading.skips(offset, message, source):
             return
@@ -254,29 +265,28 @@ class ReleasePartition:
             self._advance(message.topic)
 
     def _contribute(self, key: str, rows: list[Row]) -> None:
-        state = self._group(key)
-        if state is None:
+        if (metric := self._metric(key)) is None:
             return
-        every = state.metric.every
+        every = metric.every
         if every is None:
             for row in rows:
-                for closed in state.groups.close(row[0], [(state.group or "", [Contribution(*row)])]):
+                for closed in self._groups_of[metric.label].close(row[0], [(group_name(key), [Contribution(*row)])]):
                     if closed is not None:
                         self._complete(key, closed, row[0])
             return
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
-            opened = self._open_tick(state.metric, tick, [row[4] for row in run])
+            opened = self._open_tick(metric, tick, [row[4] for row in run])
             if opened is not None:
-                self._waiting.add(state.metric.label, key, opened, run)
+                self._waiting.add(metric.label, key, opened, run)
 
     def _add_partials(self, key: str, partials: list[Partial]) -> None:
-        if (state := self._group(key)) is None:
+        if (metric := self._metric(key)) is None:
             return
         for start, flat in partials:
-            opened = self._open_tick(state.metric, start // (state.metric.every or 1), flat[1::3])
+            opened = self._open_tick(metric, start // (metric.every or 1), flat[1::3])
             if opened is not None:
-                self._waiting.add_cells(state.metric.label, key, opened, flat)
+                self._waiting.add_cells(metric.label, key, opened, flat)
 
     def _open_tick(self, metric: Metric, tick: int, samples: Iterable[int]) -> int | None:
         """The tick; if it is past, as its partition was held to be idle, the one that is open now.
@@ -335,26 +345,23 @@ class ReleasePartition:
 
     def _complete(self, key: str, closed: Closed, at: int) -> None:
         """Note that a group of a tick is complete, and publish what it releases."""
-        state = self._group(key)
-        if state is None:
-            return
         self._pieces.made.closed += 1
+        if closed.is_hidden or (state := self._group(key)) is None:
+            return
         self._pieces.made.changed[key] = state
         if closed.is_published:
             self._publish(state, closed, at)
 
     def _publish(self, state: GroupState, closed: Closed, at: int) -> None:
         """The group's next release, and what its tick activated."""
-        activations = state.activated(closed.activations, at)
-        self._pieces.made.activations += activations
+        made, activations = self._pieces.made, state.activated(closed.activations, at)
+        made.activations += activations
         release = state.next_release(closed.estimate, at)
         self._guard.check(state, release, activations)
         self.published_count += 1
         self.published_chain = hashlib.sha256(self.published_chain + release).digest()
         headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
-        self._pieces.made.releases.append(
-            Release(at, state.metric.name, state.group or "", state.seq, release, headers)
-        )
+        made.releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
 
     # ---------------------------------------------------------------- a transaction out
 
@@ -372,22 +379,17 @@ class ReleasePartition:
 
     def _entries(self, made: Made) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
-        changes = {
-            f"{label}|{change.group}": change
-            for label, groups in self._groups_of.items()
-            for change in groups.changes()
-        }
+        changes = {f"{label}|{one.group}": one for label, groups in self._groups_of.items() for one in groups.changes()}
+        hidden, again = hidden_entries(self._groups_of)
         if not self._durable:
             self._waiting.dropped.clear()
             return []
-        entries = self._waiting.take_changes()
+        entries = self._waiting.take_changes() + hidden
         for key in made.changed:
-            _, written, dropped = changes[key]
-            entries += [(kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in written]
-            entries += [(kept_name(key, level, pseudonym), None) for level, pseudonym in dropped]
+            entries += kept_entries(key, changes[key])
         open_ones = [(label, closing.reached) for label, closing in self._closings.items() if closing.is_open]
         entries += [reached_entry(label, reached) for label, reached in open_ones if reached is not None]
-        return self._changelog.write(entries, made.changed.items(), self._mark())
+        return self._changelog.write(entries, made.changed.items(), self._mark(), again)
 
     def _mark(self) -> dict[str, Any]:
         return {

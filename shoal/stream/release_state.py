@@ -23,6 +23,7 @@ from zlib import crc32
 
 import orjson
 
+from shoal.mechanisms.groups import Change, Groups
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
@@ -31,16 +32,18 @@ from shoal.stream.group import GroupState
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark
 from shoal.stream.tick_queue import CHUNK, ROW
 
-HEAD, KEPT, REACHED = b"h", b"k", b"s"
+HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
 KINDS = {
     HEAD: "heads of groups",
     KEPT: "kept contributions",
     ROW: "waiting contributions",
     CHUNK: "waiting sums",
     REACHED: "open closings",
+    HIDDEN: "hidden groups",
 }
 # How many there are depends on values: sums fall into cells by their parts, and a window keeps no step whose sum is 0.
-UNTOLD = frozenset({CHUNK, KEPT})
+# Of hidden groups it tells who is there.
+UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})
 REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
 KIND = itemgetter(0)  # of a key: its first byte
 DIGEST_MASK = (1 << 64) - 1
@@ -58,16 +61,25 @@ class Restored:
     waiting: list[tuple[str, bytes, bytes]] = field(default_factory=list)  # group's key, name, value
     reached: list[tuple[str, bytes]] = field(default_factory=list)  # label, value
     sums: dict[str, int] = field(default_factory=dict)  # checksums of heads
+    hidden: list[tuple[str, int | None, Any]] = field(default_factory=list)  # group's key, tick, value
+
+    @property
+    def labels(self) -> set[str]:
+        """Of the metrics that it has something of."""
+        keys = (*self.heads, *(key for key, *_ in self.waiting), *(key for key, *_ in self.hidden))
+        return {key.partition("|")[0] for key in keys}
 
     def sort_in(self, name: bytes, value: bytes) -> None:
         """One entry that is not the mark."""
-        kind, key = name[:1], orjson.loads(name[1:])[0]
+        kind, (key, *rest) = name[:1], orjson.loads(name[1:])
         if kind == HEAD:
             self.heads[key], self.sums[key] = json.loads(value), head_sum(name, value)
         elif kind == KEPT:
             self.kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
         elif kind == REACHED:
             self.reached.append((key, value))
+        elif kind == HIDDEN:
+            self.hidden.append((key, rest[0] if rest else None, json.loads(value)))
         else:
             self.waiting.append((key, name, value))
 
@@ -148,6 +160,27 @@ def kept_name(key: str, level: int, pseudonym: str) -> bytes:
     return KEPT + orjson.dumps([key, level, pseudonym])
 
 
+def kept_entries(key: str, change: Change) -> list[Entry]:
+    """What changed of what a group's releaser keeps."""
+    entries: list[Entry] = [
+        (kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in change.written
+    ]
+    return entries + [(kept_name(key, level, pseudonym), None) for level, pseudonym in change.dropped]
+
+
+def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[Entry]]:
+    """What changed of the hidden groups of each metric: new and dropped records, and those that replace others."""
+    entries: tuple[list[Entry], list[Entry]] = ([], [])
+    for label, groups in groups_of.items():
+        for group, tick, value, is_new in groups.hidden_changes():
+            key = f"{label}|{group}"
+            name = HIDDEN + orjson.dumps([key] if tick is None else [key, tick])
+            replaces = value is not None and not is_new
+            # Integers may have any size.
+            entries[replaces].append((name, None if value is None else json.dumps(value).encode()))
+    return entries
+
+
 def reached_entry(label: str, reached: tuple[int, str]) -> Entry:
     """Tick and group that the closing of a metric has reached, while the contributions still wait."""
     return REACHED + orjson.dumps([label]), orjson.dumps(reached)
@@ -210,10 +243,17 @@ class ReleaseChangelog:
             )
 
     def write(
-        self, entries: list[Entry], groups: Iterable[tuple[str, GroupState]], mark: dict[str, Any]
+        self,
+        entries: list[Entry],
+        groups: Iterable[tuple[str, GroupState]],
+        mark: dict[str, Any],
+        again: Iterable[Entry] = (),
     ) -> list[Entry]:
-        """One transaction's entries: those given, the heads of groups that released, and the mark."""
+        """One transaction's entries: those given, those `again` that were there, the heads of groups that released, and
+        the mark.
+        """
         self._inventory.note(entries)
+        entries += again
         for key, state in groups:
             name, value = head_name(key), json.dumps(state.head()).encode()
             checksum = head_sum(name, value)

@@ -17,6 +17,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, group_of, read_records
 from shoal.agents.audit.owners import Version
 from shoal.models.errors import LedgerError
+from shoal.models.records import activation_name
 from shoal.stream.file_run import Output
 from shoal.stream.topic import TopicPlan
 
@@ -106,7 +107,7 @@ class Continuation:
             )
         for group, level in sorted(self._unmade):
             raise LedgerError(
-                f"{group}: the activation of level {level} is in the audit log and this input does not make it; a "
+                f"{group}: the {activation_name(level)} is in the audit log and this input does not make it; a "
                 "version's input may be repeated and continued, not replaced: raise its version"
             )
 

@@ -16,6 +16,7 @@ from shoal.agents.audit import owners
 from shoal.agents.audit.owners import Version
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
+from shoal.models.records import activation_name, with_level
 from shoal.models.tables import ENDED, Activation, Label, Release, escape
 
 REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
@@ -265,7 +266,7 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
             elif stored == body:
                 done.repeated += 1
             else:
-                message = f"{group}: the activation of level {level} has two values; the log keeps the first: {REMEDY}"
+                message = f"{group}: the {activation_name(level)} has two values; the log keeps the first: {REMEDY}"
                 raise Equivocation(message, group)
         except Unwritten as fault:
             done.faults.append(fault)
@@ -295,7 +296,7 @@ def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, di
     """Parse records, which must have a version, a group and these names."""
     for row in rows:
         try:
-            fields = orjson.loads(row)
+            fields = with_level(orjson.loads(row))
             complete = {"metric", "version", "group", *names} <= fields.keys()
         except (orjson.JSONDecodeError, AttributeError):
             complete = False

@@ -20,7 +20,7 @@ from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.digests import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
-from shoal.models.records import release_id
+from shoal.models.records import activation_name, release_id, with_level
 from shoal.models.tables import ENDED, Activation, Budget, BudgetChange, MetricVersion, Release
 
 BATCH = 5_000  # rows held at once
@@ -102,7 +102,7 @@ def _link_findings(row: Row[Any], seq: int, digest: bytes) -> Iterator[Finding]:
 
 def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterator[Finding]:
     try:
-        body = orjson.loads(row.body)
+        body = with_level(orjson.loads(row.body))
         stated = {name: body.get(name) for name in ("metric", "version", *names)} | {"group": body.get("group") or ""}
     except (orjson.JSONDecodeError, AttributeError):
         stated = {}
@@ -115,10 +115,10 @@ def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterato
 
 def _activation_findings(connection: Connection) -> Iterator[Finding]:
     for row in connection.execute(select(*Activation.__table__.columns)):
-        where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} activation of level {row.level}'
+        where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} {activation_name(row.level)}'
         findings = list(_body_findings(row, where, ("level", "at")))
         yield from findings
-        if not findings and orjson.dumps(orjson.loads(row.body).get("prior")).decode() != row.prior:
+        if not findings and orjson.dumps(with_level(orjson.loads(row.body)).get("prior")).decode() != row.prior:
             yield Finding("columns", where, "its bytes and its columns differ in prior")
 
 

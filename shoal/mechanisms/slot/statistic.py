@@ -20,7 +20,7 @@ from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Change, Closed, IsHome, Rows, everywhere
+from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
 from shoal.mechanisms.slot import algorithms, keys
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
@@ -255,7 +255,7 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
     return cells
 
 
-class SlotGroups:
+class SlotGroups(NoneHidden):
     """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
 
     def __init__(self, slotted: Slotted, key: bytes) -> None:

@@ -1,12 +1,21 @@
-"""Keys that are released at every step from the start on, whatever comes in it."""
+"""Keys that are released at every step, whatever comes in it: from the start on, or from the step that shows them.
+
+A key that nobody declared is a candidate (candidates.py) until it is shown; then it is as if it had been declared. Its
+first release is that of the step that shows it, and holds all that came to it since the start, once: what came is the
+same whether it is counted at once or later, and its counters begin with that step, or with the past that they weigh.
+
+Order in a step, by names: what came is added, with it the number of units; the key is shown, or not; it is released.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from heapq import heapify, heappop, heappush, merge
 from operator import itemgetter
 from typing import Any
 
-from shoal.mechanisms.groups import Closed, EachAlone, Rows
-from shoal.mechanisms.statistic import Contribution, Releaser
+from shoal.mechanisms.groups import Closed, EachAlone, Hidden, Rows
+from shoal.mechanisms.statistic import OF_KEY, Activation, Contribution, Releaser
+from shoal.mechanisms.two_sided.candidates import Candidates
 
 
 class DeclaredGroups(EachAlone):
@@ -48,3 +57,50 @@ class DeclaredGroups(EachAlone):
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
         super().restore(group, head, kept)
         self._expect(group, head["next"])
+
+
+class FoundGroups(DeclaredGroups):
+    """Keys that nobody declared."""
+
+    def __init__(
+        self, make: Callable[[bytes], Any], candidates: Candidates, epsilon: Fraction, first: int, end: int | None
+    ) -> None:
+        """`epsilon` is what finding keys costs."""
+        super().__init__(make, (), first, end)
+        self._candidates, self._epsilon, self._first = candidates, epsilon, first
+
+    def due(self) -> int | None:
+        shown, found = super().due(), self._candidates.due()
+        if found is None or (self._end is not None and found >= self._end):
+            return shown
+        return found if shown is None else min(shown, found)
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        """Close all keys that are shown, and show those whose step it is."""
+        yield from self._candidates.renew(tick)
+        silent = ((name, list[Contribution]()) for name in self._candidates.waking(tick))
+        for group, contributions in merge(rows, self._silent(tick), silent, key=itemgetter(0)):
+            if group not in self._next:
+                yield from self._consider(tick, group, contributions)
+            elif self._next[group] == tick:
+                self._expect(group, tick + 1)
+                yield self._close(group, contributions)
+
+    def _consider(self, tick: int, group: str, contributions: list[Contribution]) -> Iterator[Closed]:
+        """Show a candidate if its step has come."""
+        if contributions:
+            self._candidates.add(tick, group, contributions)
+        if self._candidates.is_shown(group, tick):
+            releaser: Any = self.releaser(group)
+            releaser.begin(tick - self._first, self._candidates.show(group, tick))
+            self._expect(group, tick + 1)
+            shown = Activation(OF_KEY, None, None, self._epsilon, "shown")
+            yield self._close(group, ())._replace(activations=[shown])
+        elif contributions:
+            yield Closed(group, None, is_published=False, is_hidden=True)
+
+    def hidden_changes(self) -> Iterable[Hidden]:
+        return self._candidates.changes()
+
+    def restore_hidden(self, group: str, tick: int | None, value: Any) -> None:
+        self._candidates.restore(group, tick, value)

@@ -116,7 +116,10 @@ def selection_of(spec: Spec) -> FirstCrossing | None:
     if not epsilon:
         return None
     weights, unit = falling(1 if spec.selection is None else spec.selection.keys)
-    return FirstCrossing(epsilon, spec.delta, spec.expected_releases or 1, weights, unit)
+    if spec.end is None:
+        return FirstCrossing(epsilon, spec.delta, spec.expected_releases or 1, weights, unit)
+    steps = (spec.end - (spec.start or 0)) // (spec.cadence or 1)
+    return FirstCrossing(epsilon, spec.delta, steps, weights, unit, ends=True)
 
 
 def _once(spec: Spec) -> Once | None:

@@ -31,16 +31,18 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import IsHome, everywhere
 from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
-from shoal.mechanisms.statistic import Bounder, Estimate
+from shoal.mechanisms.statistic import Bounder, Estimate, OneByOne
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.mechanisms.two_sided import estimates, keys, words
-from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided.accounts import NEWCOMERS, EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided.candidates import Candidates, keyed_words
 from shoal.mechanisms.two_sided.estimates import Sided
-from shoal.mechanisms.two_sided.groups import DeclaredGroups
+from shoal.mechanisms.two_sided.groups import DeclaredGroups, FoundGroups
 from shoal.mechanisms.two_sided.releaser import SideSums
 from shoal.mechanisms.two_sided.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
 
@@ -69,6 +71,7 @@ class TwoSided(SteppedStatistic):
     groups: tuple[str, ...] | None = ("",)  # declared keys; None: they are found
     first: int = 0  # number of the first step
     end: int | None = None  # of the step after the last one
+    selection: FirstCrossing | None = None  # of keys that nobody declared
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -197,6 +200,7 @@ class TwoSided(SteppedStatistic):
             groups=("",) if spec.group is None else spec.groups,
             first=(spec.start or 0) // step,
             end=None if spec.end is None else spec.end // step,
+            selection=keys.selection_of(spec),
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -204,8 +208,15 @@ class TwoSided(SteppedStatistic):
     # ---------------------------------------------------------------- a release
 
     def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DeclaredGroups:  # type: ignore[override]
+        make = partial(self.releaser, key)
+        if self.selection is not None:
+            candidates = Candidates(self.selection, keyed_words(key), self.first, self.history)
+            return FoundGroups(make, candidates, self.selection.epsilon, self.first, self.end)
         names = sorted(name for name in self.groups or () if is_home(name))
-        return DeclaredGroups(partial(self.releaser, key), names, self.first, self.end)
+        return DeclaredGroups(make, names, self.first, self.end)
+
+    def bounder(self) -> OneByOne:
+        return OneByOne(self.max_contributions, parts=1 if self.selection is None else 1 + NEWCOMERS)
 
     def releaser(self, key: bytes, group: bytes) -> "TwoSidedReleaser":
         return TwoSidedReleaser(self, key, group)

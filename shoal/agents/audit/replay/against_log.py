@@ -11,6 +11,7 @@ from sqlalchemy import select
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, bodies
 from shoal.agents.audit.replay.matching import ExpectedRecord, Findings
+from shoal.models.records import activation_name
 from shoal.models.tables import Activation
 
 BATCH = 5_000  # releases looked up at once
@@ -53,7 +54,7 @@ class Logged:
     def activations(self, records: Sequence[ExpectedRecord], *, must: bool) -> None:
         """Compare activations; `must`: the audit stage says that it has written them."""
         for name, _, value in records:
-            where = f"audit log {name[0]} activation of level {name[1]}"
+            where = f"audit log {name[0]} {activation_name(name[1])}"
             logged = self._activations.pop(name, None)
             if logged is not None and logged != _digest(value):
                 self._findings.add("changed", where, "the log has another value than contributions and key yield")
@@ -72,7 +73,7 @@ class Logged:
                     self._findings.add("forged", f"audit log {group} release {last}", message)
             for group, level in self._activations:
                 message = "it is in the log; contributions and key do not yield it"
-                self._findings.add("forged", f"audit log {group} activation of level {level}", message)
+                self._findings.add("forged", f"audit log {group} {activation_name(level)}", message)
         for count, what in ((self._behind, "releases"), (self._activations_behind, "activations")):
             if count:
                 message = f"it is {count} {what} behind the topic"

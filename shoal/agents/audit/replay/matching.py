@@ -16,6 +16,7 @@ import orjson
 from shoal.agents.audit.log import Group
 from shoal.agents.audit.verify import Finding
 from shoal.models.digests import FIRST
+from shoal.models.records import activation_name, with_level
 
 AHEAD = 20_000  # how many expected records a found one is looked for in, before nobody is said to expect it
 KEPT = 50  # findings of one kind that are told one by one
@@ -65,7 +66,7 @@ class FoundRecord(NamedTuple):
 def name_of(value: bytes | None, number: str) -> Name | None:
     """The name in a release (`number` is "seq") or an activation ("level"); None if it is neither."""
     try:
-        fields = orjson.loads(value or b"")
+        fields = with_level(orjson.loads(value or b""))
         metric, version, group, count = (fields[name] for name in ("metric", "version", "group", number))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
@@ -173,7 +174,7 @@ class Matcher:
 
     def _where(self, name: Name) -> str:
         group, number = name
-        what = f"activation of level {number}" if self.number == "level" else f"release {number}"
+        what = activation_name(number) if self.number == "level" else f"release {number}"
         return f"{self.where} {group} {what}"
 
 
