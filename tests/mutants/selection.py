@@ -1,5 +1,7 @@
 """Mutants of whose samples count under relation add-remove, and of keys that nobody declared."""
 
+from functools import partial
+
 from tests.mutants.mutant import Mutant
 
 ACCOUNTS = "mechanisms/two_sided/test_accounts.py::"
@@ -7,10 +9,26 @@ TAKES = ACCOUNTS + "test_a_unit_that_is_removed_takes_its_contributions_with_it_
 RESTART = ACCOUNTS + "test_a_restart_counts_nothing_anew"
 
 
-def of_accounts(name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False) -> Mutant:
-    """One of accounts."""
-    file = "mechanisms/two_sided/accounts.py"
+FOUND = "mechanisms/two_sided/test_found_keys.py::"
+LAW = FOUND + "test_a_key_is_shown_by_exactly_the_law_of_a_draw_at_each_tick"
+LOOK = FOUND + "test_a_look_at_one_word_says_no_other_than_the_draw"
+SILENT = FOUND + "test_silent_candidates_need_no_work_until_the_threshold_changes"
+NAMES = FOUND + "test_no_two_draws_share_a_name"
+GATE = FOUND + "test_a_key_without_a_newcomer_is_never_shown_however_many_samples_it_has"
+HISTORY = FOUND + "test_all_that_came_since_the_start_is_in_the_first_release_once"
+RESTARTED = FOUND + "test_a_restart_shows_the_same_keys_at_the_same_ticks"
+HIDDEN = "stream/test_hidden_groups.py::test_nothing_tells_of_a_key_before_it_is_shown"
+
+
+def of(module: str, name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False) -> Mutant:
+    """One of a module."""
+    file = f"mechanisms/two_sided/{module}.py"
     return Mutant(name=name, family="selection", file=file, old=old, new=new, breach=breach, tests=tests, quick=quick)
+
+
+of_accounts = partial(of, "accounts")
+of_candidates = partial(of, "candidates")
+of_groups = partial(of, "groups")
 
 
 MUTANTS = (
@@ -63,5 +81,96 @@ MUTANTS = (
         "if False:",
         "a person counts more than once in a number of users",
         TAKES,
+    ),
+    of_candidates(
+        "a stale wait",
+        "self._waking.pop(group, None)\n        if not candidate.weight:",
+        "if not candidate.weight:",
+        "at the tick of a change the old draw counts beside the new one: two draws at one tick",
+        LAW,
+        quick=True,
+    ),
+    of_candidates(
+        "a draw named by n",
+        'self._words(group, "cross", number)',
+        'self._words(group, "cross", candidate.weight)',
+        "at a new threshold the words of the last draw are used again",
+        SILENT,
+        LAW,
+    ),
+    of_candidates(
+        "another rho at each draw",
+        'lambda: self._words(group, "rho")',
+        'lambda: self._words(group, "rho", number)',
+        "rho has to be one draw for all ticks: fresh ones lose more than epsilon",
+        NAMES,
+    ),
+    of_candidates(
+        "a threshold that nobody looks at again",
+        "if candidate.changed < tick:",
+        "if candidate.changed < 0:",
+        "a silent key keeps the chances of a lower threshold: delta is spent twice",
+        SILENT,
+        LAW,
+    ),
+    of_candidates(
+        "a gate of records",
+        "        if not candidate.weight:\n            return\n",
+        "",
+        "a key is shown that has no support: delta is for keys of a positive weight",
+        GATE,
+    ),
+    of_candidates(
+        "n by records",
+        "weight += contribution.total",
+        "weight += contribution.total + 1",
+        "a message counts as a unit",
+        LAW,
+    ),
+    of_candidates(
+        "n of one tick",
+        "candidate.weight += weight",
+        "candidate.weight = weight",
+        "n falls: each neighbour pays for both draws",
+        LAW,
+    ),
+    of_candidates(
+        "history twice",
+        "ticks[tick] = plus(ticks.get(tick, NOTHING), came)",
+        "ticks[tick] = plus(plus(ticks.get(tick, NOTHING), came), came)",
+        "what came before a key was shown moves its sums twice",
+        HISTORY,
+    ),
+    of_candidates(
+        "candidates forgotten",
+        "            del ticks[old]\n",
+        "            del ticks[old]\n            candidate.weight = 0\n",
+        "n falls by age: each neighbour pays for both draws",
+        RESTARTED,
+        HISTORY,
+    ),
+    of_groups(
+        "a key that is seen before it is shown",
+        "is_published=False, is_hidden=True",
+        "is_published=False",
+        "the state and what a worker shows have a key that one person alone may have",
+        HIDDEN,
+        SILENT,
+    ),
+    of_groups(
+        "releases from the first record on",
+        "releaser.begin(tick - self._first,",
+        "releaser.begin(0,",
+        "counters that begin with somebody's record instead of the start",
+        HISTORY,
+    ),
+    Mutant(
+        name="a look that is too sure",
+        family="selection",
+        file="mechanisms/selection/first_crossing.py",
+        old="word + 1 + ticks * _chance(self.epsilon / self.unit, missing) <= WORD",
+        new="word + 1 + _chance(self.epsilon / self.unit, missing) <= WORD",
+        breach="keys are shown by another law than the one that delta is for",
+        tests=(LAW, LOOK),
     ),
 )  # fmt: skip

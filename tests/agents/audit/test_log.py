@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq, StreamEnded
+from shoal.agents.audit.verify import verify
+from shoal.mechanisms.statistic import OF_KEY
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
+from shoal.models.records import shown_bytes
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
 from tests.support.effort import tries
 
@@ -143,6 +146,20 @@ def test_activations_are_kept_once(ledger: Ledger) -> None:
     with ledger.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT level, prior, at FROM activation ORDER BY level").all()
     assert [tuple(row) for row in rows] == [(level, "20.0", "1970-01-01T00:00:00Z") for level in range(3)]
+
+
+def test_a_key_that_is_shown_is_kept_once_and_holds_against_its_bytes(ledger: Ledger) -> None:
+    shown = shown_bytes("basket", 1, "NL", 0, 0.2)
+    ledger.append(APP, [release(1, "NL")])
+    assert ledger.append_activations(APP, [shown, shown]).written == 1
+    assert ledger.activation(APP, NL, OF_KEY) == shown
+    assert not [one for one in verify(ledger) if one.kind == "columns"]
+    with pytest.raises(Equivocation, match="the activation that shows it has two values"):
+        ledger.append_activations(APP, [shown_bytes("basket", 1, "NL", 1, 0.2)])
+    with ledger.database.write() as connection:
+        connection.exec_driver_sql("UPDATE activation SET at = '1999-01-01T00:00:00Z'")
+    [found] = [one for one in verify(ledger) if one.kind == "columns"]
+    assert found.where.endswith('group "NL" activation that shows it')
 
 
 @settings(max_examples=tries(6), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

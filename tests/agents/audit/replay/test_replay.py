@@ -25,10 +25,11 @@ from shoal.agents.audit.replay.matching import (
 )
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import kafka_errors
+from shoal.mechanisms.statistic import OF_KEY
 from shoal.models.config.file import Config
 from shoal.models.digests import FIRST
 from shoal.models.errors import KafkaError
-from shoal.models.records import Message
+from shoal.models.records import Message, shown_bytes
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.topic import TopicPlan, plan_topic
@@ -184,6 +185,12 @@ def test_a_stranger_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
     matcher.settle()
     assert [one.message[-8:] for one in findings.all()] == ["offset 1"]
     assert matcher.confirmed == 5
+
+
+def test_a_key_that_is_shown_has_the_name_of_a_level_that_there_is_not() -> None:
+    shown = shown_bytes("m", 1, "g", 0, 0.2)
+    assert name_of(shown, "level") == (Group("m", 1, "g"), OF_KEY)
+    assert name_of(shown, "seq") is None
 
 
 def test_activations_of_releases_to_come_are_not_missing() -> None:
