@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+import pytest
+
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import EachAlone
@@ -19,3 +21,11 @@ def test_a_level_of_a_group_is_that_of_its_releaser():
     untouched = groups.level("b", 0)
     assert untouched is not None
     assert untouched["elements"] == 0
+
+
+def test_groups_that_hide_none_refuse_a_state_that_has_hidden_ones() -> None:
+    mean = Full(grid=Grid(Fraction(0), Fraction(1), 16), epsilon=Fraction(1), max_contributions=4, users=6)
+    groups = EachAlone(lambda group: mean.releaser(KEY, group))
+    assert list(groups.hidden_changes()) == []
+    with pytest.raises(ValueError, match="the state has hidden groups"):
+        groups.restore_hidden("a", None, [1])

@@ -104,7 +104,7 @@ class Candidates:
         weight = 0
         for contribution in contributions:
             if contribution.number == NEWCOMERS:
-                weight += contribution.total
+                weight += weight_of(contribution.total)
             else:
                 self._came(group, candidate, tick, (contribution.samples, contribution.total))
         if weight:
@@ -194,6 +194,11 @@ class Candidates:
         self._renewal = min(self._renewal or change, change)
         if waking:
             self._wake(group, waking)
+
+
+def weight_of(total: Any) -> int:
+    """The weight of newcomers; where samples are packed it was unpacked like them, and is the first number."""
+    return int(total[0] if isinstance(total, list) else total)
 
 
 def plus(one: Came, other: Came) -> Came:

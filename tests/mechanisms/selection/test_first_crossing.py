@@ -157,6 +157,15 @@ def test_a_threshold_stands_until_the_change_that_is_foretold(selection: FirstCr
     assert selection.next_change(change - 1) == change
 
 
+def test_a_stream_that_ends_spends_all_of_delta_in_its_ticks_and_has_no_others() -> None:
+    for epsilon, weights, unit in ((ONE, (1,), 1), (Fraction(1, 3), (6, 3, 2), 11)):
+        selection = FirstCrossing(epsilon, Fraction(1, 10**9), 365, weights, unit, ends=True)
+        assert spent(selection, 1, 365) <= 1e-9 * (1 + 1e-9) < spent(selection, 1, 365, less=1)
+        with pytest.raises(ValueError, match="no tick after the last one"):
+            selection.threshold(366)
+    assert FirstCrossing(ONE, Fraction(1, 10**9), 365, ends=True).threshold(365) == 28
+
+
 def test_keys_are_shown_at_the_numbers_of_people_that_are_known() -> None:
     """With a delta of 1e-9 over all ticks up to T, epsilon 1."""
     found = [FirstCrossing(ONE, Fraction(2, 10**9), 10**power).threshold(1) for power in range(3, 8)]

@@ -260,6 +260,15 @@ def test_all_that_came_since_the_start_is_in_the_first_release_once() -> None:
         ]
 
 
+def test_n_stays_where_a_window_forgets_what_came() -> None:
+    selection = FirstCrossing(Fraction(1), Fraction(1, 10**9), horizon=100)
+    groups = found_groups(selection, keyed_words(KEY), decay=Window(2))
+    for tick in (FIRST, FIRST + 5):
+        closed(groups, tick, [("k", came(1, 3))])
+    values = {one.tick: one.value for one in groups.hidden_changes()}
+    assert values == {None: [6, FIRST + 5, 0, 0, None], FIRST + 5: [1, 0]}
+
+
 # ---------------------------------------------------------------- restarts
 
 KEYS = st.sampled_from("abc")
