@@ -9,7 +9,7 @@ Both streams are cut, interleaved and crashed in ways of their own: load depends
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +21,7 @@ from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.table import TableSum
 from shoal.mechanisms.sums.window import WindowSum
+from shoal.mechanisms.two_sided.candidates import Candidates
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
@@ -137,6 +138,20 @@ def _scripted(sums: Any) -> Any:
         return made if isinstance(made, Scripted) else Scripted(made, subkey(0))
 
     return summer
+
+
+@contextmanager
+def shown_at(steps: Mapping[str, int]) -> Iterator[None]:
+    """Keys that have a newcomer are shown at these steps, counted from the first, whatever their number is."""
+
+    def draw(self: Any, group: str, candidate: Any, tick: int) -> None:
+        self._waking.pop(group, None)
+        step = self._first + steps.get(group, -1)
+        if candidate.weight and step >= tick:
+            self._wake(group, step)
+
+    with patch.object(Candidates, "_draw", draw):
+        yield
 
 
 Schedule = list[tuple[str, int, int]]

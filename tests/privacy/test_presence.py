@@ -15,7 +15,7 @@ from shoal.agents.kafka import fail_stop
 from shoal.agents.kafka.settings import RELEASE
 from shoal.models.config.file import Config
 from shoal.stream.file_run import Line
-from tests.privacy.attended import Attended, Sent, beat, clock_record, present, sample, told, without
+from tests.privacy.attended import Attended, Sent, beat, clock_record, present, sample, shown_at, told, without
 from tests.support.effort import examples
 
 UNITS = [f"user{index}" for index in range(4)]
@@ -68,6 +68,33 @@ def test_a_unit_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
     phases, unit = data.draw(phases_of), data.draw(units)
     some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
     assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
+
+
+FOUND = {"group": "g", "delta": "1e-6"}
+NOBODY_DECLARED: list[Config] = [
+    present(FOUND, FOUND | {"statistic": "count", "value": None, "range": None, "step": "20s"}),
+    present(FOUND | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s", "selection": {"keys": 2}}),
+    present(FOUND | {"statistic": "mean-variance"}, FOUND | {"statistic": "users", "value": None, "range": None}),
+]
+SUPPORT = [sample(partition, f"one of {key}", 100, g=key) for partition in (0, 1) for key in ("a", "b")]
+
+
+@pytest.mark.parametrize("cfg", NOBODY_DECLARED, ids=range(len(NOBODY_DECLARED)))
+@examples(40)
+@given(data=st.data())
+def test_nor_does_it_where_keys_are_found_but_for_when_they_are(cfg: Config, data: st.DataObject):
+    """Who is shown, and when, is an outcome that is charged: given it, no byte depends on a unit."""
+    phases, unit = data.draw(phases_of), data.draw(units)
+    some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
+    phases[0] = [*SUPPORT, *phases[0]]
+    with shown_at({"a": 0, "b": 3}):
+        found = told(cfg, phases, some)
+        assert found == told(cfg, without(phases, unit), other)
+    assert {json.loads(record[1])["group"] for record in released(found)} == {"a", "b"}
+
+
+def released(found: list[Any]) -> list[Any]:
+    return [one for each in found[-1]["published"].values() for _, _, records in each for one in records]
 
 
 # ---------------------------------------------------------------- cases
