@@ -1,4 +1,4 @@
-"""The JSON of the commands, on two configurations and the corpus's own events.
+"""The JSON of the commands, on three configurations and the corpus's own events.
 
 What no version makes twice is replaced before anything is compared: see `REPLACED`. Numbers with a fraction are stored
 with nine digits and compared to six: plans come from floating-point arithmetic, in which machines may differ a little.
@@ -36,6 +36,10 @@ COMMANDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("places-check-people", "places", ("check", "{config}", "--people", "4")),
     ("places-run", "places", ("run", "{config}", "--input", "{events}", "--output", "{out}")),
     ("places-budget", "places", ("budget", "{config}")),
+    ("presence-plan", "presence", ("plan", "{config}", "--users", "2500", "--samples", "3", "--over", "30d")),
+    ("presence-check", "presence", ("check", "{config}", "--people", "4")),
+    ("presence-run", "presence", ("run", "{config}", "--input", "{events}", "--output", "{out}")),
+    ("presence-budget", "presence", ("budget", "{config}")),
     ("places-map", "places", ("map", "{out}", "--out", "{folder}")),
 )  # fmt: skip
 NAMES = tuple(name for name, _, _ in COMMANDS)
@@ -52,7 +56,7 @@ def answers() -> dict[str, Any]:
 
 
 def _prepare(folder: Path) -> None:
-    for name, stream in (("shop", EVENTS), ("places", TRIPS)):
+    for name, stream in (("shop", EVENTS), ("places", TRIPS), ("presence", EVENTS)):
         key = folder / f"{name}.key"
         key.touch(mode=0o600)
         key.write_text(SECRET.hex() + "\n")
