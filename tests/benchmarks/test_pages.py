@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import few_users, figures, presence
+from benchmarks import few_users, figures
 from benchmarks.accuracy import page as accuracy
 from benchmarks.accuracy import together
 from benchmarks.decay import page as decay
@@ -21,7 +21,6 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "places": lambda data: places.tables(places_report.from_json(data)),
     "together": lambda data: together.tables(together.from_json(data)),
     "few-users": lambda data: few_users.tables(few_users.from_json(data)),
-    "presence": lambda data: presence.tables(presence.from_json(data)),
 }
 GUIDES = {"accuracy": ("accuracy", "together"), "decay": ("decay",), "places-accuracy": ("places",)}
 

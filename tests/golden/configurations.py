@@ -329,7 +329,39 @@ FEW_PRIORS = (
     ), BUSY, in_full=True),
 )  # fmt: skip
 
+FADING = {"kind": "exponential", "half_life": "10h"}
+BEATS = Stream(count=300, beats=True, refusals=False)
+
+
+def present(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
+    """What protects presence, of keys that are declared."""
+    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "step": "6h", "epsilon": 4,
+             "start": "2024-03-01", "end": "2024-03-06", "max_contributions": 3}  # fmt: skip
+    decayed = {} if decay is None else {"decay": decay}
+    nothing = {"value": None, "range": None} if statistic in ("count", "users") else {}
+    return usual | decayed | nothing | more
+
+
+PRESENCE = (
+    Case("presence", (
+        present("mean", "mean"), present("sum", "sum"), present("count", "count"),
+        present("users", "users", {"kind": "none"}), present("both", "mean-variance", epsilon=20),
+    ), BEATS, in_full=True),
+    Case("presence in windows", (
+        present("mean", "mean", WINDOW, group="g", groups=("g1", "g2", "g7"), clamp=False),
+        present("sum", "sum", WINDOW, range=(-20, 80)), present("count", "count", WINDOW, unit="user-day"),
+        present("users", "users", {"kind": "window", "length": "6h"}, max_groups_per_user=2),
+        present("both", "mean-variance", WINDOW, epsilon=20),
+        present("gauss", "sum", {"kind": "window", "length": "4d"}, epsilon="0.1", delta="1e-3"),
+    ), BEATS),
+    Case("presence that fades", (
+        present("mean", "mean", FADING, every="6h", step=None), present("sum", "sum", FADING, range=(20, 80)),
+        present("count", "count", FADING, unit="event", max_contributions=None),
+        present("both", "mean-variance", FADING, epsilon=20),
+    ), BEATS),
+)  # fmt: skip
+
 CASES = (
     *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
-    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS,
+    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *PRESENCE,
 )  # fmt: skip

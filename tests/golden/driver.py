@@ -31,6 +31,7 @@ from shoal.models.config.terms import Terms
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
+from shoal.stream.group import Released
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.release import ReleasePartition
@@ -157,12 +158,17 @@ class Cluster:
         for event in events_of(case.stream):
             self._produce(event)
         for source in self.sources:
-            source.log.append(Line(len(source.log), None, timestamp=0, headers=(("shoal-clock", end.encode()),)))
+            header = "shoal-beat" if case.stream.beats else "shoal-clock"
+            # No stamp of a record says that the end is far ahead.
+            source.log.append(
+                Line(len(source.log), None, timestamp=-1 if case.stream.beats else 0, headers=((header, end.encode()),))
+            )
 
     def _produce(self, event: Event) -> None:
-        partition = (self.plan.partition_of(event.user, SOURCES) + event.astray) % SOURCES
-        log = self.sources[partition].log
-        log.append(Line(len(log), event.value, timestamp=event.stamp, headers=event.headers))
+        home = (self.plan.partition_of(event.user, SOURCES) + event.astray) % SOURCES
+        for source in self.sources if event.value is None and event.user == b"" else [self.sources[home]]:
+            log = source.log
+            log.append(Line(len(log), event.value, timestamp=event.stamp, headers=event.headers))
 
     # ---------------------------------------------------------------- bound
 
@@ -237,10 +243,12 @@ class Cluster:
         machine.work(lambda: next(counted, None) is None)
 
     def commit_release(self, index: int) -> None:
-        """One transaction of what was made."""
-        home, taken = self.homes[index], self._release(index).take()
-        if taken is None:
-            return
+        """Transactions of what was made: one, or where presence is protected one for each closing."""
+        home, machine = self.homes[index], self._release(index)
+        while (taken := machine.take()) is not None:
+            self._commit_release(index, home, taken)
+
+    def _commit_release(self, index: int, home: Home, taken: Released) -> None:
         self.written.release_entries += [(index, entry) for entry in taken.changelog]
         _apply(home.changelog, taken.changelog)
         self.written.activations += [(index, one.record_key, one.value) for one in taken.activations]
@@ -327,13 +335,13 @@ def _replay_release(
             machine.receive(message)
             while machine.pending():
                 machine.work()
-    taken, mark = machine.take(), json.loads(cluster.homes[index].changelog.get(MARK, b"{}"))
+    mark = json.loads(cluster.homes[index].changelog.get(MARK, b"{}"))
     releases = ReleaseMatcher(
         f"releases {index}", findings, frozenset(),
         end=10**9, count=mark.get("count", 0), chain=mark.get("chain", "00" * 32),
     )  # fmt: skip
     activations = ActivationMatcher(f"activations {index}", findings, frozenset(), 10**9)
-    if taken is not None:
+    while (taken := machine.take()) is not None:
         releases.expect(_expected(((one.record_key, one.value) for one in taken.releases), "seq"))
         activations.expect(_expected(taken.activations, "level"))
     written = cluster.written

@@ -28,6 +28,7 @@ class Stream:
     in_order: bool = False  # no late events, and nothing that Kafka alone would refuse: a file run sees the same
     refusals: bool = True
     odd_forms: bool = False  # with records that readings of an event take differently
+    beats: bool = False  # every ten events comes a beat, to all partitions
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def _events(stream: Stream, numbers: Numbers) -> Iterator[Event]:
         if index == stream.count * 7 // 10:
             now += stream.silence * SECOND // 2
         time = now if stream.in_order else _shifted(now, stream, numbers)
+        if stream.beats and index % 10 == 0:
+            yield Event(None, b"", now // 1000, (("shoal-beat", _iso(now).encode()),), in_files=False)
         yield _event(index, time, now, stream, numbers)
         if stream.odd_forms and index % 7 == 3:
             yield _odd(index // 7, now)
