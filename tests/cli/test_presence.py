@@ -1,5 +1,6 @@
 """What `shoal run` tells where presence is protected, and what `shoal beat` and `shoal produce` refuse."""
 
+import gzip
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,29 @@ def test_a_run_tells_nothing_of_a_unit_that_is_there(quiet: Desk, tmp_path: Path
 
 def test_no_input_is_refused_for_its_records(quiet: Desk, tmp_path: Path):
     assert told(quiet, tmp_path, b"no event\n") == told(quiet, tmp_path, lines(OTHERS))
+
+
+@pytest.mark.parametrize(
+    "record", [b"[1,2", b"{", b"\xff\xfea", b"PK\x03\x04", b"\x1f\x8b", b"\x00", b'{"a": "'], ids=repr
+)
+def test_no_record_changes_how_the_others_are_read(quiet: Desk, tmp_path: Path, record: bytes):
+    there = told(quiet, tmp_path, record + b"\n" + lines(OTHERS))
+    assert there == told(quiet, tmp_path, lines(OTHERS))
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.json", "in.pb"])
+def test_an_input_that_is_not_lines_is_refused(quiet: Desk, name: str):
+    quiet.put(name, lines(OTHERS))
+    result = quiet.call("--input", name, "--output", "out.jsonl")
+    assert "an input has a JSON object in every line" in str(result.exception)
+
+
+def test_a_packed_input_is_told_by_its_name(quiet: Desk, tmp_path: Path):
+    quiet.put("in.jsonl.gz", gzip.compress(lines(OTHERS)))
+    with scripted():
+        assert quiet.call("--input", "in.jsonl.gz", "--output", "out.jsonl").exit_code == 0
+    unpacked = (tmp_path / "out.jsonl").read_bytes()
+    assert told(quiet, tmp_path, lines(OTHERS))["releases"] == unpacked
 
 
 def test_whoever_may_see_the_events_is_told_of_them(quiet: Desk, tmp_path: Path):

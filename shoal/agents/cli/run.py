@@ -86,7 +86,8 @@ def run(
         _check_presence(session.config, name, {option for option, is_given in asked.items() if is_given}, sort=sort)
         plan = plan_topic(session.config, name, session.key.secret, source_partitions=1, contributions_partitions=1)
         content = files.enter_context(spooled(input))
-        file = EventFile(input, session.config, name, content=content)
+        is_lines = session.config.protects_presence
+        file = EventFile(input, session.config, name, content=content, is_lines=is_lines)
         session.check(file_run=True)  # what the ledger refuses needs no reading
         survey = Survey(plan)
         if not session.config.is_discreet:

@@ -34,6 +34,7 @@ MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never c
 LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
 AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
 CHUNK = 1_000  # events that are read, and hashed, at once
+LINES_NAMES = (".jsonl", ".ndjson", "-")
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
 FEED_NAMES = (".pb", ".pbf", ".protobuf", ".bin")
 TABLE_NAMES = {".csv": ",", ".tsv": "\t"}
@@ -47,11 +48,26 @@ def ignore(_: int) -> None:
 class EventFile:
     """One input; `digest` covers every event that `lines` has handed out so far."""
 
-    def __init__(self, path: str, config: Config, topic: str, *, content: str | None = None) -> None:
-        """`content` is where the bytes are, if not in `path`."""
+    def __init__(
+        self, path: str, config: Config, topic: str, *, content: str | None = None, is_lines: bool = False
+    ) -> None:
+        """`content` is where the bytes are, if not in `path`.
+
+        is_lines: every line is a record, whatever it holds, and the name alone says whether the file is packed. The
+        form is then no function of the events: one record cannot change what becomes of the others.
+
+        Raises:
+            InputError: its name is of no form that there is, or of one that is not lines though it must be.
+        """
         self.path = path
         self.source = content or path
         self._named, self._delimiter = _named(path)
+        self._is_lines = is_lines
+        if is_lines and not path.lower().removesuffix(".gz").endswith(LINES_NAMES):
+            raise InputError(
+                f"{path}: with relation add-remove an input has a JSON object in every line, for what one record holds "
+                "must not change how others are read; write it as .jsonl (or .jsonl.gz)"
+            )
         self._metrics = config.metrics_of(topic)
         self._has_beats = config.protects_presence
         self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
@@ -87,7 +103,7 @@ class EventFile:
             InputError: the file cannot be read.
         """
         try:
-            with opened(self.source) as (raw, file):
+            with opened(self.source, is_gzip=self._is_gzip) as (raw, file):
                 events = self._events(file)
                 while chunk := list(islice(events, CHUNK)):
                     yield chunk
@@ -96,9 +112,18 @@ class EventFile:
             reason, remedy = unreadable(error)
             raise InputError(f"{self.path}: cannot be read ({reason}); {remedy}") from None
 
-    def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    @property
+    def _is_gzip(self) -> bool | None:
+        return self.path.lower().endswith(".gz") if self._is_lines else None
+
+    def _form(self, file: BinaryIO) -> FileForm:
+        if self._is_lines:
+            return FileForm.LINES
         head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
-        form = form_of(head, self.path, named=self._named)
+        return form_of(head, self.path, named=self._named)
+
+    def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        form = self._form(file)
         if form is FileForm.TABLE:
             yield from self._rows(file)
         elif form is FileForm.VALUES:
@@ -212,17 +237,20 @@ def unreadable(error: Exception) -> tuple[str, str]:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The file itself, whose position tells progress, and its content, unpacked."""
+def opened(path: str, *, is_gzip: bool | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The file itself, whose position tells progress, and its content, unpacked; its first bytes tell if it is packed.
+
+    is_gzip: whether it is packed, whatever its first bytes are.
+    """
     if path == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
         return
     with Path(path).open("rb") as raw:
         head = raw.peek(len(GZIP))[: len(GZIP)]
-        if head == GZIP:
+        if head == GZIP if is_gzip is None else is_gzip:
             with gzip.open(raw) as unpacked:
                 yield raw, cast(BinaryIO, unpacked)
-        elif head and path.lower().endswith(".gz"):
+        elif is_gzip is None and head and path.lower().endswith(".gz"):
             raise gzip.BadGzipFile("not gzip")
         else:
             yield raw, raw
