@@ -273,7 +273,7 @@ class BoundPartition:
         """A record with null value and header `shoal-clock` or `shoal-beat` moves this partition's clocks, no more."""
         for name, value in record.headers or ():
             if name in (CLOCK_HEADER, BEAT_HEADER):
-                time = time_of_text(value.decode("ascii", "replace"))
+                time = time_of_text((value or b"").decode("ascii", "replace"))  # a header may have no value
                 if time is None or valid(time) is None:
                     continue
                 if name == BEAT_HEADER:

@@ -198,10 +198,11 @@ def test_a_clock_record_moves_the_clock_and_is_nothing_else():
     assert machine.watermark(0) == 300_000_000, "a clock never goes back"
 
 
-@pytest.mark.parametrize("time", [b"soon", b"\xff", b"9999-12-31T00:00:00Z"])
-def test_a_clock_record_without_a_time_is_bad_input(time):
+@pytest.mark.parametrize("name", ["shoal-clock", "shoal-beat"])
+@pytest.mark.parametrize("time", [b"soon", b"\xff", b"9999-12-31T00:00:00Z", b"", None])
+def test_a_clock_record_without_a_time_is_bad_input(name, time):
     machine = bound(config({"every": "10s"}))
-    feed(machine, None, headers=(("shoal-clock", time),))
+    feed(machine, None, headers=((name, time),))
     assert reasons(machine) == ["not-json"]
 
 
