@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Draws = NDArray[np.int64] | NDArray[np.object_]
 Coefficients = tuple[tuple[Fraction, int], ...]  # (|coefficient| of a draw, how many draws have it)
 Draw = Callable[[int, int], Draws]  # first node, count -> their draws
-SEGMENT = 1 << 13  # leaves of a subtree whose draws are kept together, at most
+SEGMENT = 1 << 8  # leaves of a subtree whose draws are kept together, at most: thousands of trees are open at a time
 _PIECE = 1 << 16  # draws that are added up at a time
 _UPPER = 16  # leaves of the part that stands for a whole tree, at least: for k = 10 it has 100, and costs 0.1 %
 
@@ -162,7 +162,7 @@ class NodeSums:
                 some = totals[first : first + max(1, _PIECE // inside)]
                 draws = self._drawn(i, first * inside, len(some) * inside)
                 some += _wide(draws, inside).reshape(-1, inside).sum(axis=1).astype(np.object_) * tree.sizes[i]
-        return totals
+        return _narrow(totals)
 
 
 def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: Draws | None = None) -> list[Draws]:
@@ -180,6 +180,12 @@ def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: D
 
 def _accumulated(totals: Draws) -> Draws:
     return np.concatenate((totals[:1] * 0, np.cumsum(totals)))
+
+
+def _narrow(totals: Draws) -> Draws:
+    """The totals as machine integers, for they are kept, if all their sums are far from the largest of them."""
+    largest = max(int(totals.max()), -int(totals.min()))
+    return totals.astype(np.int64) if largest * len(totals) < 1 << 61 else totals
 
 
 def _wide(draws: Draws, terms: int) -> Draws:

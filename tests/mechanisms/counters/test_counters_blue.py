@@ -138,7 +138,7 @@ def test_past_trees_are_told_by_their_upper_nodes(monkeypatch: pytest.MonkeyPatc
     last = tree.counter(epoch_key)
     last.noise(11111)
     # of the open tree every node once, and one of its subtrees once more
-    assert drawn == {0: 11, 1: 111, 2: 111, 3: 111, 4: 111111 + 1111}
+    assert drawn == {0: 11, 1: 111, 2: 111, 3: 111, 4: 111111 + 111}
     # and the next release draws nothing
     before = dict(drawn)
     last.noise(11112)
