@@ -16,8 +16,9 @@ from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import Bounder
+from shoal.mechanisms.withheld import CountingMean
 
-Mechanism = MeanParameters | Coordinates | Stepped | DecayedVariance | Slotted
+Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted
 
 
 class Kind(Protocol):

@@ -97,6 +97,8 @@ def of(plan: dict[str, Any], algorithm: str) -> dict[str, Any]:
     return found
 
 
+TELLS = "withheld = true\n"
+EXACT = ("samples", "noise_sd", "bias", "left_out")  # what no noise moves
 FEW_USERS = {"epsilon = 1": 'epsilon = 90\nprior = "few-users"\ndelta = 0.001', '"naive"': '"single-tree"'}
 
 
@@ -285,6 +287,16 @@ def test_real_values_are_marked_and_their_bias_is_measured(folder: Path) -> None
     text = shoal(folder / "shoal.toml", "--values", folder / "events.jsonl").stdout
     assert text.startswith(NOT_PRIVATE)
     assert "from the file" in text
+
+
+def test_what_is_withheld_changes_no_plan(folder: Path) -> None:
+    # given a mean on blocks, of real values, that does not say what it withholds, and then does
+    of_blocks = {'"naive"': '"multi-tree"\nprior = 5'}
+    plans = [planned(said(folder, of_blocks, more), "--values", folder / "events.jsonl") for more in ("", TELLS)]
+    # then what counts is the same, whatever the noise of keys that were thrown away
+    one, other = ([[look[name] for name in EXACT] for look in of(plan, "multi-tree")["over_time"]] for (plan,) in plans)
+    assert one == other
+    assert any(samples for samples, *_ in one)
 
 
 @pytest.mark.parametrize("algorithm", MEANS)

@@ -329,7 +329,19 @@ FEW_PRIORS = (
     ), BUSY, in_full=True),
 )  # fmt: skip
 
+WITHHELD = (
+    Case("what is withheld", (
+        mean("naive", "naive", max_contributions=3, group="g", max_groups_per_user=2, withheld=True),
+        mean("sharp", "sharp", "1h", epsilon=400, max_contributions=70, withheld=True),
+        mean("plane", "sharp", "3h", epsilon=90, delta="1e-3", withheld=True, **PLANE),
+        mean("full", "full", "3h", epsilon=900, group="g", max_groups_per_user=3, withheld=True),
+        mean("around", "multi-tree", prior=(20, 300, 9), lateness="2h", withheld=True, **PLANE),
+        mean("few", "single-tree", prior="few-users", sigma=9, delta="1e-3", epsilon=300, withheld=True),
+        mean("events", "naive", "1h", max_events_per_user=2, withheld=True, **EVENTS),
+    ), BUSY),
+)  # fmt: skip
+
 CASES = (
     *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
-    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS,
+    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *WITHHELD,
 )  # fmt: skip

@@ -253,8 +253,8 @@ CONFIGS: list[Config] = [
         {"epsilon": 9000, "max_contributions": 32, "users": 2, "lateness": "3s"}, {"algorithm": "naive", "every": "7s"}
     ),
     config(
-        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2},
-        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3},
+        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2, "withheld": True},
+        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3, "withheld": True},
     ),
     config({"epsilon": 4000, "every": "contribution", "late": "drop"}, {"algorithm": "naive", "every": "contribution"}),
     config(
@@ -316,7 +316,8 @@ CONFIGS: list[Config] = [
 SHARP: list[Config] = [
     config(
         {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "horizon": "60s"},
-        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s",
+         "withheld": True},
     ),
     config(
         {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "horizon": "60s", "lateness": "3s",

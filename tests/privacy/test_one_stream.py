@@ -258,6 +258,7 @@ OTHER = {
     "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
     "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
     "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "horizon": "90d",
+    "withheld": True,
 }  # fmt: skip
 STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
 OTHER_STEPPED = {  # with the others' names, and what only sums have
@@ -301,6 +302,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})
+    assert key({"withheld": False}) == key({})
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), min_size=2, max_size=4, unique=True))

@@ -28,6 +28,7 @@ from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
+from shoal.mechanisms.withheld import CountingAccounts, CountingMean
 from shoal.mechanisms.words import many
 
 ALGORITHMS: dict[str, type[MeanParameters]] = {
@@ -69,15 +70,31 @@ class ContinualMean:
         _check_assumptions(spec)
         _check_delta(spec)
         _check_tuning(spec)
+        if spec.withheld and spec.every == "contribution":
+            raise ValueError(
+                "withheld counts what came in a tick, and a release per contribution has none; remove it, or let every "
+                "be a duration"
+            )
 
     @classmethod
-    def of(cls, spec: Spec) -> MeanParameters | Coordinates:
+    def of(cls, spec: Spec) -> MeanParameters | Coordinates | CountingMean:
+        mean = cls.mean(spec)
+        return CountingMean(mean) if spec.withheld else mean
+
+    @staticmethod
+    def mean(spec: Spec) -> MeanParameters | Coordinates:
+        """The mean alone, whether or not its releases say what they withhold."""
         noise = _noise_of(spec)
         parts = tuple(_mean_of(spec, coordinate, noise) for coordinate in range(len(spec.values)))
         return parts[0] if len(parts) == 1 else Coordinates(parts)
 
+    @classmethod
+    def accounts(cls, spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+        accounts = cls._accounts(spec, bounder, site)
+        return CountingAccounts(accounts, site.send) if spec.withheld else accounts
+
     @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+    def _accounts(spec: Spec, bounder: Bounder, site: Site) -> Accounts:
         if spec.privacy_unit.is_event:
             return event_accounts(spec.max_events_per_user, bounder.add, site)
         rule = Rule(spec.contribution_limit, spec.max_groups_per_user, len(spec.values))
@@ -107,6 +124,8 @@ class ContinualMean:
                 "its prior is public, and private only if it was made without these values, or charged where it was "
                 "made"
             )
+        if spec.withheld:
+            yield "each release says how many samples came and do not count, or not yet, and what share they are"
 
 
 class _Noise(NamedTuple):

@@ -24,6 +24,7 @@ def check(spec: Spec) -> None:
         raise ValueError("slot is missing; add it")
     unused = ("every", "step", "decay", "horizon")
     rules.refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
+    rules.refuse_given(spec, ("withheld",), "is for means without a decay; a slot says what is dropped")
     if spec.max_groups_per_user != 1:
         raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
     _check_algorithm(spec)

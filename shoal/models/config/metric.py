@@ -136,6 +136,11 @@ class MetricSection(Section):
     clamp: bool | None = Field(
         None, description="clamp the published estimate; none: only sharp, best and few-users do"
     )
+    withheld: bool | None = Field(
+        None,
+        description="for a mean without a decay: true: each release says how many samples came and do not count, or "
+        "not yet, and what share of all they are; public; none: false",
+    )
     slot: Duration | None = Field(None, description="length of a slot; each slot is released once, at its end")
     cell: CellSection | None = Field(
         None, description="with a slot: where an event was; none: the group, or one for all"
@@ -187,6 +192,11 @@ class MetricSection(Section):
     @classmethod
     def _exists(cls, value: str) -> str:
         return value if value == USER_SLOT else parse_unit(value).name
+
+    @field_validator("withheld")
+    @classmethod
+    def _or_nothing(cls, value: bool | None) -> bool | None:
+        return value or None
 
     @field_validator("quantiles")
     @classmethod

@@ -50,6 +50,7 @@ REFUSED = [
     ('slot = "1h"', 'slot = "1h"\nprior = 3', 'prior of a statistic per slot is "few-users", or none'),
     ('slot = "1h"', 'slot = "1h"\nalgorithm = "levy"\nprior = "few-users"', "is for a slot-mean with algorithm best"),
     ('slot = "1h"', 'slot = "1h"\nalgorithm = "sharp"', "sharp is not for a slot-mean; use one of: best, baseline"),
+    ('slot = "1h"', 'slot = "1h"\nwithheld = true', "withheld is for means without a decay; a slot says what is"),
     ('slot = "1h"', 'slot = "1h"\nbins = 9', "bins is for a slot-distribution; remove it"),
     ('slot = "1h"', 'slot = "1h"\nquantiles = [0.5]', "quantiles is for a slot-distribution; remove it"),
     ('slot = "1h"', 'slot = "1h"\nacross_cells = "drop"', "across_cells must be 'chop-user'"),
