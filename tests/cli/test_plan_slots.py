@@ -14,8 +14,8 @@ from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic
-from tests.cli.test_plan import METRIC as MEAN
-from tests.cli.test_plan_steps import BEGIN, planned, shoal
+from tests.cli.plan_cases import BEGIN, planned, shoal
+from tests.cli.plan_cases import METRIC as MEAN
 
 HOUR = 3_600_000  # milliseconds
 SLOTS = """

@@ -12,6 +12,7 @@ from tests.mutants import (
     few,
     gaussians,
     golden,
+    ledgers,
     means,
     noise,
     people,
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *units.MUTANTS,
     *accounts.MUTANTS,
     *records.MUTANTS,
+    *ledgers.MUTANTS,
     *audits.MUTANTS,
     *golden.MUTANTS,
 )

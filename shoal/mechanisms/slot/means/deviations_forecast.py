@@ -144,7 +144,7 @@ def _missing(clips: Floats, scales: Floats, shifts: Floats, users: Floats, sampl
 
 
 def _softplus(x: Floats) -> Floats:
-    """ln(1 + exp(x))."""
+    """ln(1 + exp(x)), for exponentials that no float holds, too."""
     found: Floats = np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
     return found
 
