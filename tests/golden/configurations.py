@@ -193,6 +193,12 @@ SLOTS = (
                 value=PLANE["value"][:2], range=PLANE["range"][:2], max_contributions=6),
         slotted("space", algorithm="few-users", delta="1e-5", epsilon=40, slot="1d", clamp=False, **PLANE),
     ), Stream(count=500, pace=80, units=30), in_full=True),
+    Case("means of vectors", (
+        *(slotted(name, algorithm=name, epsilon=30, group="g", max_cells=2, value=PLANE["value"][:2],
+                  range=PLANE["range"][:2], max_contributions=6)
+          for name in ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")),
+        slotted("deviations", spread_share="0.3", epsilon=90, slot="7d", clamp=False, **PLANE),
+    ), Stream(count=500, pace=80, units=30)),
     Case("mean and variance", (
         slotted("both", "slot-mean-variance", epsilon=8, group="g", max_cells=2, across_cells="clip-user"),
         slotted("capped", "slot-mean-variance", epsilon=8, algorithm="baseline", contribution_cap=2),

@@ -22,6 +22,7 @@ from tests.mutants import (
     slots,
     units,
     variances,
+    vectors,
 )
 from tests.mutants.mutant import Mutant
 
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *clippings.MUTANTS,
     *few.MUTANTS,
     *places.MUTANTS,
+    *vectors.MUTANTS,
     *cells.MUTANTS,
     *crossings.MUTANTS,
     *units.MUTANTS,

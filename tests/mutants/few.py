@@ -57,7 +57,7 @@ POINTS = (
     Mutant(
         name="undecided is kept",
         family="few users",
-        file=CHOICE,
+        file="mechanisms/noise/uniform.py",
         old="if drawn < least:",
         new="if drawn <= least:",
         breach="weights are those that were rounded up, which neighbours do not share",

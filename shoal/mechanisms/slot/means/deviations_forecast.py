@@ -63,9 +63,11 @@ class Forecast(NamedTuple):
     error: float  # in parts of the range, of users who are as usual
 
 
-def divided(counts: tuple[int, ...], epsilon: Fraction, most: Fraction) -> tuple[Shares, Forecast]:
+def divided(
+    counts: tuple[int, ...], epsilon: Fraction, most: Fraction, coordinates: int = 1
+) -> tuple[Shares, Forecast]:
     """The parts of epsilon: all of what may be set aside, or half of it, and so on while a forecast gains by it."""
-    ways = ((way, forecast(counts, way)) for way in (Shares.of(epsilon, most / part) for part in PARTS))
+    ways = ((way, forecast(counts, way, coordinates)) for way in (Shares.of(epsilon, most / part) for part in PARTS))
     found = next(ways)
     for other in ways:
         if float(f"{other[1].error:.8e}") >= float(f"{found[1].error:.8e}"):
@@ -75,14 +77,16 @@ def divided(counts: tuple[int, ...], epsilon: Fraction, most: Fraction) -> tuple
 
 
 @lru_cache(maxsize=16)  # a cell's choice asks, and then its release; a key is as long as the cell has users
-def forecast(counts: tuple[int, ...], shares: Shares) -> Forecast:
+def forecast(counts: tuple[int, ...], shares: Shares, coordinates: int = 1) -> Forecast:
     """The clips for these counts of users, which come in ascending order.
 
     >>> found = forecast((4,) * 300, Shares.of(Fraction(1), Fraction(3, 10)))
     >>> found.steps, round(found.error, 4)
     ((12, 14, 14, 14, 12, 12, 9, 8, 6, 5, 0, 0, 0, 0, 0), 0.0027)
     """
+    less = 2 * coordinates / (coordinates + 1)  # noise of several coordinates than they would have apart
     centre, spread, rest = (min(float(part), LARGE) for part in shares)
+    centre, rest = less * centre, less * rest
     groups = Counter(2.0 ** (round(4 * log2(count)) / 4) for count in counts)  # counts that differ less are alike
     sizes, users = (np.array(list(numbers), dtype=np.float64) for numbers in (groups, groups.values()))
     samples, most = float(sum(counts)), float(counts[-1])

@@ -20,6 +20,7 @@ from tests.privacy.auditor.families import (
     sums,
     updates,
     variances,
+    vectors,
 )
 from tests.privacy.auditor.streams import Case
 
@@ -40,6 +41,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "few-priors": few_priors.draw,
     "shares": shares.draw,
     "forward": forward.draw,
+    "vectors": vectors.draw,
 }
 
 
