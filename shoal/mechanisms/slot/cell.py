@@ -55,7 +55,7 @@ class CellParameters:
         return self.epsilon * Fraction(2 * self.coordinates, self.coordinates + 1)
 
     def law(self, scale: Fraction) -> Law:
-        """The law of noise (`Draws.noise`) that this share of epsilon allows at this scale."""
+        """The law of noise (`Draws.noise_for`) that this share of epsilon allows at this scale."""
         return ((scale, 1),) if self.coordinates == 1 else OfCube(self.coordinates, scale / self.coordinates)
 
 
@@ -94,7 +94,7 @@ class Draws:
     def laplace(self, purpose: str, scale: Fraction, part: int = 0) -> int:
         return DiscreteLaplace(scale, self.subkey(purpose, part)).draw(0)
 
-    def noise(self, purpose: str, scale: Fraction) -> int:
+    def noise_for(self, purpose: str, scale: Fraction) -> int:
         """The noise of a number that a user moves by no more than `scale` times the epsilon spent on it."""
         return self.laplace(purpose, scale)
 
@@ -111,7 +111,7 @@ class OneOfSeveral(Draws):
     a cube is made for all, of scale / d.
 
     >>> both = Draws(bytes(32), b"cell", 7).each(2)
-    >>> [one.noise("sum", Fraction(20)) for one in both], both[0].subkey("bin") == both[1].subkey("bin")
+    >>> [one.noise_for("sum", Fraction(20)) for one in both], both[0].subkey("bin") == both[1].subkey("bin")
     ([43, 6], False)
     """
 
@@ -124,7 +124,7 @@ class OneOfSeveral(Draws):
     def subkey(self, purpose: str, part: int = 0) -> bytes:
         return derive(self._key, self._cell, purpose, "slot", part, 1 + self._axis, self._slot)
 
-    def noise(self, purpose: str, scale: Fraction) -> int:
+    def noise_for(self, purpose: str, scale: Fraction) -> int:
         """The coordinate's number.
 
         Raises:

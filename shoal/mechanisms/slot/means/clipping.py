@@ -93,10 +93,10 @@ def noised_clip(
     rounded to 2**-40 of its interval, and the noise is in such parts: one user moves each coordinate by FINE of them.
     """
     if cell.coordinates == 1:
-        return clip(means, low, high) + draws.noise(purpose, scale)
+        return clip(means, low, high) + draws.noise_for(purpose, scale)
     width, bottom = high - low, low * len(means)
     parts = sum((2 * FINE * (min(max(mean, low), high) - low) + width) // (2 * width) for mean in means)
-    return bottom + Fraction((parts + draws.noise(purpose, scale * FINE / width)) * width, FINE)
+    return bottom + Fraction((parts + draws.noise_for(purpose, scale * FINE / width)) * width, FINE)
 
 
 def release(

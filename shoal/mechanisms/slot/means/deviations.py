@@ -100,7 +100,7 @@ def far(most: int, step: int) -> int:
 
 def noised_sum(total: int, scale: Fraction, draws: Draws) -> int:
     """The sum of users' means, with the noise of the centre."""
-    return total + draws.noise("centre", scale)
+    return total + draws.noise_for("centre", scale)
 
 
 def around(users: Users, counts: Counts, cell: CellParameters, epsilon: Fraction, draws: Draws) -> Around:

@@ -132,7 +132,7 @@ BASELINE, ARRAY_AVERAGING = Linear(baseline), Linear(array_averaging)
 def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The weighted mean, with one draw of noise."""
     scale = weighting.heaviest * cell.grid.steps / cell.epsilon
-    noisy = weighting.total(users) + draws.noise("mean", scale)
+    noisy = weighting.total(users) + draws.noise_for("mean", scale)
     most = cell.grid.steps if cell.clamps else None
     noisy_mean = noised(cell.grid, noisy, weighting.weight, cell.law(scale), most, cell.coverage)
     return cell_estimate(

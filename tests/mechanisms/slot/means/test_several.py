@@ -69,7 +69,7 @@ class Asked:
             self.subkeys.append(subkey(one, purpose, part))
             return words(one, purpose, part)
 
-        monkeypatch.setattr(OneOfSeveral, "noise", quiet)
+        monkeypatch.setattr(OneOfSeveral, "noise_for", quiet)
         monkeypatch.setattr(OneOfSeveral, "words", named)
         monkeypatch.setattr(levy, "median_bin", median)
         monkeypatch.setattr(quantile, "choose", chosen)
@@ -212,15 +212,15 @@ def test_the_draw_is_one_for_all_and_has_the_error_bars_of_its_law() -> None:
 
 
 def test_coordinates_have_noise_of_their_own() -> None:
-    vectors = [[one.noise("sum", Fraction(10**9)) for one in draws(slot=slot).each(3)] for slot in range(20)]
+    vectors = [[one.noise_for("sum", Fraction(10**9)) for one in draws(slot=slot).each(3)] for slot in range(20)]
     assert len({number for vector in vectors for number in vector}) == 60
 
 
 def test_coordinates_with_other_scales_have_no_draw_in_common() -> None:
     first, second = draws().each(2)
-    first.noise("sum", Fraction(10))
+    first.noise_for("sum", Fraction(10))
     with pytest.raises(ValueError, match="noise of different scales: 5 and 6"):
-        second.noise("sum", Fraction(12))
+        second.noise_for("sum", Fraction(12))
 
 
 def test_subkeys_of_coordinates_are_those_of_nothing_else() -> None:
