@@ -38,6 +38,7 @@ SEEDS = {
     "few-priors": (20207, 20178, 20063, 20007),
     "shares": (20002, 20005, 20006, 20011),
     "forward": (20001, 20006, 20007, 20023),
+    "vectors": (20001, 20003, 20008, 20013),
 }
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it
@@ -48,6 +49,7 @@ LARGEST = {
     "shares": 0.99999,  # to what a linear program is exact for the part of epsilon that its noise has
     "listed": 0.99999,  # to what it is where a sum has a denominator
     "forward": 0.99999,  # likewise
+    "vectors": 0.99999,  # to what a linear program is exact
 }
 
 
