@@ -109,7 +109,8 @@ def forecast(counts: tuple[int, ...], shares: Shares, coordinates: int = 1) -> F
 
 def _least(errors: Floats) -> int:
     """The place of the least number, after rounding to 9 digits, so that machines agree."""
-    return min(range(len(errors)), key=lambda i: float(f"{errors[i]:.8e}"))
+    near: list[int] = np.flatnonzero(errors <= errors.min() * (1 + 2e-8)).tolist()  # others round to more
+    return min(near, key=lambda i: float(f"{errors[i]:.8e}"))
 
 
 def _states(scale: float) -> tuple[Floats, Floats]:
