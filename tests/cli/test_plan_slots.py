@@ -191,6 +191,11 @@ def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
     lines = [orjson.loads(line) | {"load": 7} for line in events.read_bytes().splitlines()]
     events.write_bytes(b"\n".join(map(orjson.dumps, lines)))
     assert len(planned(tmp_path / "shoal.toml", "--values", events)) == 2
+    # more coordinates than the other algorithms take
+    nine = ('value = "speed"', f"value = {[f'x{n}' for n in range(9)]}"), ("range = [0, 65]", f"range = {[[0, 1]] * 9}")
+    many = few[0], ("epsilon = 1\n", 'epsilon = 9\ndelta = "1e-6"\n')
+    plans = planned(said(tmp_path, *nine, *many), "--users", 400, "--cells", 2)
+    assert [[one["algorithm"] for one in plan["algorithms"]] for plan in plans] == [["few-users"]] * 9
     # together they have less noise than two metrics with half of epsilon each
     together, _ = planned(said(tmp_path, *changes), "--users", 400, "--cells", 2)
     (apart,) = planned(said(tmp_path, ("epsilon = 1\n", "epsilon = 0.5\n")), "--users", 400, "--cells", 2)
