@@ -172,8 +172,27 @@ def test_several_values_groups_and_a_release_per_contribution(folder: Path) -> N
 def test_subgaussian_values_rule_some_algorithms_out(folder: Path) -> None:
     config = said(folder, {'"naive"': '"full"\nsigma = 2'})
     (plan,) = planned(config)
-    assert [one["algorithm"] for one in plan["algorithms"]] == ["wishful", "single-tree", "multi-tree", "full"]
+    assert [one["algorithm"] for one in plan["algorithms"]] == [
+        "sharp", "wishful", "single-tree", "multi-tree", "full"
+    ]  # fmt: skip
     assert "with a sigma of 2" in shoal(config).stdout
+
+
+def test_with_a_sigma_sharp_is_compared_and_what_is_left_out_differs_by_no_more_than_it(folder: Path) -> None:
+    """A range a thousand times as wide as sigma: most samples are over the cap, and that hardly matters."""
+    near = {'"naive"': '"sharp"\nsigma = 0.01', "users = 40\n": "users = 1000\n"}
+    (plan,) = planned(said(folder, near), "--users", 1000, "--samples", 40, "--over", "30d")
+    found = of(plan, "sharp")
+    last = found["over_time"][-1]
+    assert found["last_noise_sd_likely"] is None
+    assert 0 < last["noise_sd"] < 0.01
+    assert 0.8 < last["left_out"] < 1
+    assert 0 < last["bias"] < 0.01
+    assert plan["recommended"]["algorithm"] == "sharp"
+    # and on a file it is run
+    more = {'"naive"': near['"naive"'], "epsilon = 1\n": "epsilon = 90\n"}
+    (seen,) = planned(said(folder, more), "--values", folder / "events.jsonl")
+    assert of(seen, "sharp")["over_time"][-1]["samples"] > 0
 
 
 def test_what_no_method_can_do_is_told(folder: Path) -> None:
@@ -194,9 +213,9 @@ def test_what_an_algorithm_refuses_is_said(folder: Path) -> None:
     assert "full is refused: range is too wide" in result.stdout
     (plan,) = planned(config, "--values", folder / "events.jsonl")
     assert "range is too wide" in of(plan, "full")["refused"]
-    refused = shoal(said(folder, {'"naive"': '"full"\nsigma = 1e-9'}))
+    refused = shoal(said(folder, {'"naive"': '"full"\nsigma = 1e15'}))
     assert isinstance(refused.exception, ConfigError)
-    assert "range is too wide" in str(refused.exception)
+    assert "sigma is too large" in str(refused.exception)
 
 
 @pytest.mark.slow

@@ -347,7 +347,17 @@ WITHHELD = (
     ), BUSY),
 )  # fmt: skip
 
+SIGMAS = (
+    Case("sharp with sigma", (
+        mean("centre", "sharp", "1h", sigma=20, epsilon=300, horizon="9d", range=(0, 1000)),
+        mean("groups", "sharp", "3h", sigma="7.5", epsilon=900, group="g", max_groups_per_user=2, max_contributions=33,
+             clamp=False, lateness="2h"),
+        mean("each", "sharp", "contribution", sigma=9, epsilon=40, users=20, max_contributions=4),
+        mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), horizon="2d"),
+    ), BUSY, in_full=True),
+)  # fmt: skip
+
 CASES = (
     *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
-    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *WITHHELD,
+    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *WITHHELD, *SIGMAS,
 )  # fmt: skip

@@ -312,7 +312,7 @@ CONFIGS: list[Config] = [
     ),
 ]
 # These choose a clip range: what follows from it is pattern if the choice is the same. From users' first samples, from
-# first blocks that are clipped like samples, in groups, and from first blocks with octaves apart.
+# first blocks that are clipped like samples, in groups, from first blocks with octaves apart; with sigma one centre.
 SHARP: list[Config] = [
     config(
         {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "horizon": "60s"},
@@ -325,5 +325,9 @@ SHARP: list[Config] = [
     ),
     config(
         {"algorithm": "sharp", "epsilon": 900, "max_contributions": 500, "every": "contribution", "users": None},
+    ),
+    config(
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "max_contributions": 9, "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 200, "sigma": "0.1", "every": "contribution", "group": "g"},
     ),
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from tests.privacy.auditor.families import (
     restarts,
     shares,
     sharp,
+    sigma,
     slots,
     sums,
     updates,
@@ -42,6 +43,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "shares": shares.draw,
     "forward": forward.draw,
     "vectors": vectors.draw,
+    "sigma": sigma.draw,
 }
 
 
