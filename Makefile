@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
-.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint doctest fix reference lock clean
+.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -61,6 +61,7 @@ $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
 	$(BIN)/python -m shoal.agents.broker.jars
+	$(BIN)/python -m shoal.agents.broker.rehearsal
 	touch $@
 
 demo: install
@@ -71,9 +72,13 @@ demo-geo: install
 
 check: lint doctest
 
-lint: install
+lint: style types
+
+style: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: install
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
@@ -81,13 +86,13 @@ doctest: install
 	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal benchmarks
 
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
-test: lint
+test: style
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
-	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=2 --keep-going test-stories test-laws
+	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
-# and so do the brokers and tables that its tests share; the longest stories come first.
+# and so do the brokers and tables that its tests share; the longest stories come first. Types are checked beside them.
 PYTEST := -m pytest --quiet --dist=loadfile
 COVERAGE := $(CURDIR)/.coverage
 TEST_EFFORT := 0.5

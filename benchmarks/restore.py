@@ -14,8 +14,8 @@ from aiokafka import TopicPartition
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.settings import BOUND, settings_of
+from shoal.agents.process_settings import tune_garbage_collector
 from shoal.agents.worker.outbox import BoundMachine
-from shoal.agents.worker.process import tune_garbage_collector
 from shoal.stream.topic import plan_topic
 
 

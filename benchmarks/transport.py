@@ -19,7 +19,7 @@ from shoal.agents.broker.process import Broker
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.agents.worker.process import tune_garbage_collector
+from shoal.agents.process_settings import tune_garbage_collector
 from tests.kafka.kafka_tools import Toy, produce
 
 PARTITIONS = 4

@@ -1,5 +1,6 @@
 """Fixtures for all tests: one real Kafka and PostgreSQL per session, and the same random numbers every time."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import settings
 
 from tests.support import coverage
 
+gc.disable()  # until all is collected: of what is imported nothing is garbage, and looking takes a third of the time
 coverage.measure()  # before any module of shoal is imported
 
 from tests.support import nursery  # noqa: E402
@@ -37,6 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kafka")
         if item.get_closest_marker("kafka") and not {*WITH_BROKERS, HERE / "long"}.intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:

@@ -5,6 +5,7 @@ That links, options and configurations exist is tested in `test_docs.py`, the de
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import orjson
 import pytest
 
 from shoal.models.config.file import load
+from tests.support.workers import shoal
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -49,6 +51,17 @@ def sh(commands: str, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def again(commands: str, folder: Path) -> str:
+    """What commands print that a shell has run before, each in a process that need not import anything."""
+    printed = ""
+    for command in commands.splitlines():
+        name, *arguments = shlex.split(command)
+        done = shoal(*arguments, cwd=folder)
+        assert (name, done.returncode) == ("shoal", 0), done.stderr
+        printed += done.stdout
+    return printed
 
 
 def releases(output: str) -> list[dict[str, Any]]:
@@ -86,11 +99,11 @@ def test_its_commands_for_a_file_run_and_print_what_it_shows(run: Run) -> None:
     assert list(last) == list(shown)
     assert {name: last[name] for name in shown.keys() - NOISY} == {name: shown[name] for name in shown.keys() - NOISY}
     # and the same once more, to the byte; but not with other events
-    assert releases(sh(run.again, run.folder)) == run.releases
+    assert releases(again(run.again, run.folder)) == run.releases
     events = run.folder / "examples" / "purchases.jsonl"
     events.write_bytes(events.read_bytes().replace(b"29.33", b"29.34"))
     with pytest.raises(AssertionError, match="two values"):
-        sh(run.again, run.folder)
+        again(run.again, run.folder)
 
 
 @pytest.mark.slow
@@ -118,7 +131,7 @@ def test_what_it_says_of_noise_is_so_in_the_example(checkout: Path) -> None:
     config.write_text(
         config.read_text("utf-8").replace('statistic = "mean"', 'statistic = "mean"\nalgorithm = "naive"')
     )
-    found = releases(sh(block(EXAMPLES, "sh", "shoal run examples/shoal.toml").split("\n", 1)[1], checkout))
+    found = releases(again(block(EXAMPLES, "sh", "shoal run examples/shoal.toml").split("\n", 1)[1], checkout))
     (textbook,) = re.findall(r'`algorithm = "naive"`, the textbook\'s way, it is (\d+)', said)
     assert round((found[-1]["high"] - found[-1]["low"]) / 2) == int(textbook)
 
@@ -173,12 +186,12 @@ def test_the_table_of_the_first_example_is_what_a_run_gives(checkout: Path) -> N
             outside += abs(value - float(truth)) > within
     assert f"(here {14 - outside} of 14)" in README
     # and a second run gives the same bytes; but not with other events
-    sh(run, checkout)
+    again(run, checkout)
     assert (checkout / "spending.jsonl").read_bytes() == written
     file = checkout / "examples" / "visits.jsonl"
     file.write_bytes(file.read_bytes().replace(b"14.37", b"14.38", 1))
     with pytest.raises(AssertionError, match="two values"):
-        sh(run, checkout)
+        again(run, checkout)
 
 
 def test_its_picture_is_small_and_there() -> None:

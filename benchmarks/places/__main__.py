@@ -1,4 +1,4 @@
-"""Places and slots: errors per cell, caps, users in many cells, scaling laws, few users, and speed, in one run.
+"""Places and slots: errors per cell, caps, users in many cells, scaling laws, few users, vectors, speed, in one run.
 
     python -m benchmarks.places [--quick] [--out DIR]
     python -m benchmarks.places --page
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.places import capping, errors, few, inputs, scaling, sharing, speed
+from benchmarks.places import capping, errors, few, inputs, scaling, sharing, speed, vectors
 from benchmarks.places.page import page
 from benchmarks.places.report import Report, kept
 
@@ -39,7 +39,7 @@ def cells(*, quick: bool) -> list[inputs.Cell]:
 
 def run(*, quick: bool) -> Report:
     """Measure everything; speed comes first, in processes of its own."""
-    said = ("speed", "errors", "caps", "many cells", "scaling", "few users")
+    said = ("speed", "errors", "caps", "many cells", "scaling", "few users", "velocities")
     steps = iter(said)
 
     def note() -> None:
@@ -61,7 +61,9 @@ def run(*, quick: bool) -> Report:
     note()
     by_few, audit = few.measure(20 if quick else 2000), few.audit(100 if quick else 5000)
     note()
-    return Report(rows, check, caps, sharpest, slots, lines, by_few, audit, speeds, transport, _seconds())
+    velocities = vectors.measure(quick=quick)
+    note()
+    return Report(rows, check, caps, sharpest, slots, lines, by_few, audit, velocities, speeds, transport, _seconds())
 
 
 def _seconds() -> float:

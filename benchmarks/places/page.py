@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks import figures
 from benchmarks.page import Page, number, verdict
-from benchmarks.places import errors, picture, speed
+from benchmarks.places import errors, picture, speed, vectors
 from benchmarks.places.few import FAILURE
 from benchmarks.places.report import Report, as_json, verdicts
 from benchmarks.places.sharing import EPSILON, Scenario
@@ -23,7 +23,7 @@ def tables(report: Report) -> str:
     """All parts."""
     parts = [
         *_targets(report), *_errors(report), *_misses(report.cells), *_caps(report), *_slots(report.slots),
-        *_scaling(report), *_few(report), *_speed(report),
+        *_scaling(report), *_few(report), *_vectors(report), *_speed(report),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -249,6 +249,26 @@ def _few(report: Report) -> Iterator[str]:
         f"enumerated, the largest hockey-stick divergence is {audit.largest:.6f} times delta; {audit.above_half:,} "
         "pairs need more than half of it."
     )
+
+
+def _vectors(report: Report) -> Iterator[str]:
+    first = report.velocities[0]
+    yield "## Velocity as a vector"
+    yield (
+        f"Parts of the velocity to the east and to the north, each in -65 to 65 km/h, in {first.cells} cells of trips "
+        f"from the busiest to one with few buses; {first.draws} draws. *Together*: one metric of two coordinates with "
+        f"epsilon = {float(vectors.EPSILON):g}. *Apart*: two metrics with half of it each. Errors are mean absolute "
+        "ones of a coordinate, in km/h; ratios are geometric means over the cells, and *foretold* is that of the "
+        "errors predicted from counts. Noise alone is 0.75 times as large; what is left out or clipped is the same, "
+        "and so is a private choice of where to clip."
+    )
+    cells = [
+        (f"`{row.algorithm}`", number(row.together), number(row.apart), f"{row.ratio:.2f}", f"{row.foretold:.2f}",
+         f"{row.most:.2f}")
+        for row in report.velocities
+    ]  # fmt: skip
+    header = ("algorithm", "together", "apart", "ratio", "foretold", "largest ratio of a cell")
+    yield figures.table(header, cells)
 
 
 def _speed(report: Report) -> Iterator[str]:

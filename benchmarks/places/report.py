@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from benchmarks import page
-from benchmarks.places import capping, errors, few, scaling, sharing, speed
+from benchmarks.places import capping, errors, few, scaling, sharing, speed, vectors
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Report:
     lines: Sequence[scaling.Line]
     few_users: Sequence[few.Row]
     audit: few.Audit
+    velocities: Sequence[vectors.Row]
     speeds: Sequence[speed.Run]
     transport: speed.Transport
     seconds: float  # of processor time, this process and its children
@@ -75,6 +76,11 @@ def verdicts(report: Report) -> Iterator[Verdict]:
         "few users: hockey-stick divergence", "at most delta", f"at most {report.audit.largest:.6f} delta",
         report.audit.largest <= 1 + 1e-9,
     )  # fmt: skip
+    widest = max(report.velocities, key=lambda row: row.ratio)
+    yield Verdict(
+        "velocity as a vector against two metrics with half of epsilon each", "no larger error, with any algorithm",
+        f"{widest.ratio:.2f} times the error at most ({widest.algorithm})", widest.ratio <= 1,
+    )  # fmt: skip
     slowest = max(report.speeds, key=lambda row: row.seconds)
     yield Verdict(
         f"{report.transport.samples:,} samples, {report.transport.contributions:,} users: computed",
@@ -107,6 +113,7 @@ def from_json(data: dict[str, Any]) -> Report:
         lines=[scaling.Line(**line) for line in known["lines"]],
         few_users=[few.Row(**row) for row in known["few_users"]],
         audit=few.Audit(**known["audit"]),
+        velocities=[vectors.Row(**row) for row in known["velocities"]],
         speeds=[speed.Run(**row) for row in known["speeds"]],
         transport=speed.Transport(**known["transport"]),
         seconds=known["seconds"],

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 import orjson
 
@@ -22,7 +23,11 @@ USERS, CELLS, EACH = 50_000, 5_000, 20  # samples of each user, in up to 8 cells
 MOST_CELLS = 4  # K, by chop-user
 TARGET = 10.0  # seconds
 MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", "few-users")
-RUNS = (*(("slot-mean", name) for name in MEANS), ("slot-mean-variance", "best"), ("slot-distribution", "best"))
+SHARED, VECTORS = "best, spread_share", "best, two coordinates"
+RUNS = (
+    *(("slot-mean", name) for name in (*MEANS, SHARED, VECTORS)),
+    ("slot-mean-variance", "best"), ("slot-distribution", "best"),
+)  # fmt: skip
 QUICK_RUNS = (("slot-mean", "best"), ("slot-distribution", "best"))
 KEY = bytes(32)
 TOGETHER = 200  # contributions in a message, about
@@ -70,11 +75,18 @@ def rows_of(scale: int) -> list[Contribution]:
 def run(statistic: str, algorithm: str, scale: int) -> Run:
     """The slot, in this process."""
     rows, few = rows_of(scale), algorithm == "few-users"
+    more: dict[str, Any] = {"spread_share": Fraction(3, 10)} if algorithm == SHARED else {}
+    if algorithm == VECTORS:
+        more = {"axes": ((SPEEDS, None),) * 2}
+        rows = [
+            row._replace(total={cell: [[one, STEPS - one] for one in samples] for cell, samples in row.total.items()})
+            for row in rows
+        ]
     before = _peak()
     slotted = Slotted(
-        statistic=statistic, algorithm=algorithm, grid=SPEEDS, epsilon=Fraction(1),  # type: ignore[arg-type]
+        statistic=statistic, algorithm=algorithm.partition(",")[0], grid=SPEEDS, epsilon=Fraction(1),  # type: ignore[arg-type]
         delta=Fraction(1, 10**6) if few else Fraction(0), max_contributions=64, max_cells=MOST_CELLS,
-        quantiles=(Fraction(1, 2),),
+        quantiles=(Fraction(1, 2),), **more,
     )  # fmt: skip
     wall, began = time.perf_counter(), time.process_time()
     last, pause, first, cells = began, 0.0, 0.0, 0

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms.grid import LARGEST, Grid
-from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.noise import cube, laplace
 from shoal.mechanisms.statistic import Estimate, clamped
 
 COVERAGE = 0.95
@@ -44,18 +44,28 @@ class Normal:
     variance: float
 
 
-Law = Scales | Normal  # of noise
+@dataclass(frozen=True, slots=True)
+class OfCube:
+    """One coordinate of noise that several have in common (noise/cube.py)."""
+
+    coordinates: int
+    scale: Fraction
+
+
+Law = Scales | Normal | OfCube  # of noise
 
 
 @lru_cache(maxsize=1 << 14)
 def noise_sd(scales: Law) -> float:
-    """Standard deviation of a sum of independent discrete Laplace draws, given as (scale, how many) pairs, or normal.
+    """Standard deviation of a sum of independent discrete Laplace draws, given as (scale, how many) pairs, or of a law.
 
-    >>> noise_sd(((Fraction(10), 4),)), noise_sd(Normal(2.0))
-    (28.2725, 1.41421)
+    >>> noise_sd(((Fraction(10), 4),)), noise_sd(Normal(2.0)), noise_sd(OfCube(2, Fraction(10)))
+    (28.2725, 1.41421, 19.9979)
     """
     if isinstance(scales, Normal):
         return six_digits(math.sqrt(scales.variance))
+    if isinstance(scales, OfCube):
+        return six_digits(math.sqrt(cube.variance(scales.coordinates, scales.scale)))
     return six_digits(math.sqrt(math.fsum(count * laplace.variance(scale) for scale, count in scales)))
 
 
@@ -83,6 +93,8 @@ def noise_quantile(scales: Law, coverage: float = COVERAGE) -> float:
     """
     if isinstance(scales, Normal):
         return six_digits(NormalDist().inv_cdf((1 + coverage) / 2) * math.sqrt(scales.variance))
+    if isinstance(scales, OfCube):
+        return six_digits(float(scales.scale) * _cube_quantile(scales.coordinates, coverage))
     counted = [(float(scale), count) for scale, count in scales if count]
     if not counted:
         return 0.0
@@ -109,7 +121,7 @@ def tail_bound(squares: float, largest: float, coverage: float, *, has_largest: 
 
 
 def estimate(
-    grid: Grid, total: int, samples: int, scales: Law, ends: tuple[float, float] | None = None,
+    grid: Grid, total: Fraction | int, samples: int, scales: Law, ends: tuple[float, float] | None = None,
     coverage: float = COVERAGE,
 ) -> Estimate:  # fmt: skip
     """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""
@@ -123,6 +135,18 @@ def estimate(
 def six_digits(value: float) -> float:
     """The value rounded to six significant decimal digits."""
     return float(f"{value:.6g}")
+
+
+@lru_cache(maxsize=1 << 8)
+def _cube_quantile(coordinates: int, coverage: float) -> float:
+    """The quantile for a scale of 1, by bisection."""
+    low, high = 0.0, 1.0
+    while cube.tail(coordinates, high) > 1 - coverage:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cube.tail(coordinates, middle) > 1 - coverage else (low, middle)
+    return high
 
 
 def _quantile(scales: list[tuple[float, int]], coverage: float) -> float:

@@ -17,8 +17,9 @@ from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.spec import VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.two_sided.statistic import TwoSided
+from shoal.mechanisms.withheld import CountingMean
 
-Mechanism = MeanParameters | Coordinates | Stepped | DecayedVariance | Slotted | TwoSided
+Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted | TwoSided
 
 
 class Kind(Protocol):

@@ -29,7 +29,7 @@ DIGESTED = (
 LATER = (
     "prior", "sigma", "horizon", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
-    "max_events_per_user", "simultaneous", "spread_share",
+    "max_events_per_user", "simultaneous", "spread_share", "withheld",
     "groups", "start", "end", "selection",
 )  # fmt: skip
 INSIDE = {

@@ -22,7 +22,7 @@ from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
-from shoal.models.records import Message, Partial, Row, record_key
+from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks, TopicClocks
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import GroupState, Release, Released, group_name
@@ -79,7 +79,7 @@ class ReleasePartition:
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
         self._groups_of = {
-            label: metric.groups(partial(self._is_home, plan, metric))
+            label: metric.groups(partial(plan.is_home, partition, metric.name))
             for label, (plan, metric) in self._metrics.items()
         }
         self._closings = {
@@ -164,9 +164,6 @@ class ReleasePartition:
         if label in self._retired:
             return None
         raise FailStop(lacks(self._where(), f"metric {label}"))
-
-    def _is_home(self, plan: TopicPlan, metric: Metric, group: str) -> bool:
-        return plan.home_of(record_key(metric.name, group)) == self.partition
 
     def heads(self) -> Iterator[tuple[Metric, str, int, bytes]]:
         """Of every group: metric, group ("" without one), last seq and chain."""
@@ -387,8 +384,9 @@ class ReleasePartition:
         entries = self._waiting.take_changes() + hidden
         for key in made.changed:
             entries += kept_entries(key, changes[key])
-        open_ones = [(label, closing.reached) for label, closing in self._closings.items() if closing.is_open]
-        entries += [reached_entry(label, reached) for label, reached in open_ones if reached is not None]
+        entries += [
+            reached_entry(label, one.reached) for label, one in self._closings.items() if one.is_open and one.reached
+        ]
         return self._changelog.write(entries, made.changed.items(), self._mark(), again)
 
     def _mark(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
 from shoal.models.digests import parameters_digest
 from shoal.models.events import getter, read_value, value_getters
+from shoal.models.records import record_key
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 
@@ -118,6 +119,10 @@ class TopicPlan:
     def home_of(self, record_key: str) -> int:
         """The contributions partition of a `metric|group`."""
         return PARTITIONERS["murmur2"](record_key.encode(), self.contributions_partitions)
+
+    def is_home(self, partition: int, metric: str, group: str) -> bool:
+        """Whether a contributions partition has a metric's group ("" without one)."""
+        return self.home_of(record_key(metric, group)) == partition
 
 
 def plan_topic(

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 import pytest
 
-from benchmarks.accuracy import comparators, inputs, together
+from benchmarks.accuracy import comparators, inputs, scatter, together
 from benchmarks.accuracy.__main__ import algorithms, measure
 from benchmarks.accuracy.bounding import bound, ticks
 from benchmarks.accuracy.driving import Bounded, looks, parameters
@@ -227,3 +227,15 @@ def test_a_short_run_of_the_intervals_writes_their_page(tmp_path: Path) -> None:
     rows = re.findall(r"^\|.*", (tmp_path / "together.md").read_text(), re.MULTILINE)
     assert len(rows) == 11
     assert rows[0] == "| statistic | 2 releases within, `simultaneous = 2` | without | interval |"
+
+
+def test_a_sigma_saves_most_of_the_error_where_the_range_is_wide(tmp_path: Path) -> None:
+    report = scatter.run(((400, 2), (250, 6)), 2)
+    assert [row.law for row in report.rows] == ["normal"] * 2 + ["exponential"] * 2 + ["users differ"] * 2
+    for row in report.rows:
+        assert row.error < row.without / 2
+        assert 0 < row.noise_sd < 1
+    scatter.page(report).publish(tmp_path, keep=False)
+    rows = re.findall(r"^\|.*", (tmp_path / "scatter.md").read_text(), re.MULTILINE)
+    assert len(rows) == 2 + len(report.rows)
+    assert scatter.tables(scatter.from_json(scatter.page(report).data)) == scatter.tables(report)

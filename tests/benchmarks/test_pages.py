@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import few_users, figures
 from benchmarks.accuracy import page as accuracy
-from benchmarks.accuracy import together
+from benchmarks.accuracy import scatter, together
 from benchmarks.decay import page as decay
 from benchmarks.decay import report as decay_report
 from benchmarks.page import kept
@@ -20,9 +20,10 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "decay": lambda data: decay.tables(decay_report.from_json(data)),
     "places": lambda data: places.tables(places_report.from_json(data)),
     "together": lambda data: together.tables(together.from_json(data)),
+    "scatter": lambda data: scatter.tables(scatter.from_json(data)),
     "few-users": lambda data: few_users.tables(few_users.from_json(data)),
 }
-GUIDES = {"accuracy": ("accuracy", "together"), "decay": ("decay",), "places-accuracy": ("places",)}
+GUIDES = {"accuracy": ("accuracy", "together", "scatter"), "decay": ("decay",), "places-accuracy": ("places",)}
 
 
 def results(name: str) -> str:

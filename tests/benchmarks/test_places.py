@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.places import arms, capping, errors, few, inputs, scaling, sharing, speed
+from benchmarks.places import arms, capping, errors, few, inputs, scaling, sharing, speed, vectors
 from benchmarks.places.__main__ import main
 from benchmarks.places.page import tables
 from benchmarks.places.report import Report, from_json, verdicts
@@ -119,6 +119,25 @@ def test_no_release_is_as_likely_as_the_law_says() -> None:
     assert 0.9 < few.audit(200).largest <= 1 + 1e-9
 
 
+def test_velocities_go_the_way_from_position_to_position() -> None:
+    (users,) = vectors.velocities(100, 1)
+    assert len(users) >= 5
+    ways = [[vectors.GRID.mean_value(one, 1) for one in sample] for samples in users for sample in samples]
+    assert {math.copysign(1, one) for way in ways for one in way} == {-1, 1}
+    assert max(math.hypot(*way) for way in ways) <= 65 * math.sqrt(2)
+    assert vectors._parts(10, (51.0, 0.0), (52.0, 0.0)) == (0, 10)
+    assert vectors._parts(10, (51.0, 0.0), (51.0, -1.0)) == (-10, 0)
+    assert vectors._parts(10, (51.0, 0.0), (51.0, 0.0)) == (0, 0)
+
+
+def test_together_has_the_errors_of_releases_and_less_than_apart() -> None:
+    rows = vectors.measure(quick=True)
+    assert [row.algorithm for row in rows] == ["best", "baseline"]
+    baseline = rows[1]
+    assert 0.7 < baseline.foretold < 0.8
+    assert 0 < baseline.together < 65
+
+
 def test_the_slot_for_speed_has_its_users_and_samples() -> None:
     sent = speed.transport(500)
     assert (sent.contributions, sent.samples) == (100, 2000)
@@ -126,6 +145,8 @@ def test_the_slot_for_speed_has_its_users_and_samples() -> None:
     run = speed.run("slot-mean", "best", 500)
     assert run.cells == len({cell for row in speed.rows_of(500) for cell in row.total})
     assert 0 < run.first < run.seconds
+    for name in (speed.SHARED, speed.VECTORS):
+        assert speed.run("slot-mean", name, 500).cells == run.cells
 
 
 # ---------------------------------------------------------------- the page
@@ -162,4 +183,6 @@ def test_what_is_missed_is_said(quick: Path) -> None:
     assert "| 0% of 1 within 10 %; worst ratio 1.30; 1 surely beyond | **missed** |" in text
     assert "### Where `best` misses" in text
     assert "99.0 s at most (slot-mean, best) | **missed** |" in text
+    wide = replace(found.velocities[0], ratio=1.2, algorithm="levy")
+    assert "| 1.20 times the error at most (levy) | **missed** |" in tables(replace(found, velocities=[wide]))
     assert "### Where `best` misses" not in tables(replace(found, cells=[replace(row, ratio=1.0)]))

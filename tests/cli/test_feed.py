@@ -100,8 +100,23 @@ def test_an_event_has_the_names_of_the_specification_and_only_what_was_given(tmp
     }  # fmt: skip
     whole, empty = events(tmp_path, snapshot([full, {}]).SerializeToString())
     del full["trip"]["start_time"], full["position"]["odometer"], full["current_status"]
+    full["position"] |= {"east": 0, "north": 0}  # besides, of a speed with a bearing
     assert whole == full
     assert empty == {}
+
+
+@pytest.mark.parametrize(
+    ("bearing", "east", "north"), [(0, 0, 5), (90, 5, 0), (225, -3.5355339, -3.5355339), (-30, -2.5, 4.330127)]
+)
+def test_a_speed_with_a_bearing_has_parts(tmp_path, bearing, east, north):
+    (event,) = events(tmp_path, snapshot([report("a", 100, speed=5, bearing=bearing)]).SerializeToString())
+    assert (event["position"]["east"], event["position"]["north"]) == pytest.approx((east, north), abs=1e-6)
+
+
+@pytest.mark.parametrize("position", [{"speed": 5}, {"bearing": 90}, {"speed": 5, "bearing": float("nan")}])
+def test_what_has_no_direction_or_speed_has_no_parts(tmp_path, position):
+    (event,) = events(tmp_path, snapshot([report("a", 100, **position)]).SerializeToString())
+    assert not {"east", "north"} & set(event["position"])
 
 
 # ---------------------------------------------------------------- what counts once

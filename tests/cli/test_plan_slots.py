@@ -14,8 +14,8 @@ from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic
-from tests.cli.test_plan import METRIC as MEAN
-from tests.cli.test_plan_steps import BEGIN, planned, shoal
+from tests.cli.plan_cases import BEGIN, planned, shoal
+from tests.cli.plan_cases import METRIC as MEAN
 
 HOUR = 3_600_000  # milliseconds
 SLOTS = """
@@ -180,10 +180,10 @@ def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
     few = ('"baseline"', '"few-users"'), ("epsilon = 1\n", 'epsilon = 9\ndelta = "1e-6"\nsigma = [1, 10]\n')
     speed, load_ = planned(said(tmp_path, *changes, *few), "--users", 400, "--cells", 2)
     assert [(plan["field"], plan["range"]) for plan in (speed, load_)] == [("speed", [0, 65]), ("load", [0, 650])]
-    # both in parts of their ranges, and no other algorithm has several values
-    (one,), (other,) = speed["algorithms"], load_["algorithms"]
-    assert (one["algorithm"], one["configured"]) == ("few-users", True)
-    assert other["error"] == pytest.approx(10 * one["error"])
+    # both in parts of their ranges
+    assert [one["algorithm"] for one in speed["algorithms"] if one["configured"]] == ["few-users"]
+    for one, other in zip(speed["algorithms"], load_["algorithms"], strict=True):
+        assert other["error"] == pytest.approx(10 * one["error"])
     text = shoal(tmp_path / "shoal.toml", "--users", 400, "--cells", 2).stdout
     assert "slot-mean of load in 0 .. 650" in " ".join(text.split())
     # a file is looked at as a release would
@@ -191,6 +191,17 @@ def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
     lines = [orjson.loads(line) | {"load": 7} for line in events.read_bytes().splitlines()]
     events.write_bytes(b"\n".join(map(orjson.dumps, lines)))
     assert len(planned(tmp_path / "shoal.toml", "--values", events)) == 2
+    # more coordinates than the other algorithms take
+    nine = ('value = "speed"', f"value = {[f'x{n}' for n in range(9)]}"), ("range = [0, 65]", f"range = {[[0, 1]] * 9}")
+    many = few[0], ("epsilon = 1\n", 'epsilon = 9\ndelta = "1e-6"\n')
+    plans = planned(said(tmp_path, *nine, *many), "--users", 400, "--cells", 2)
+    assert [[one["algorithm"] for one in plan["algorithms"]] for plan in plans] == [["few-users"]] * 9
+    # together they have less noise than two metrics with half of epsilon each
+    together, _ = planned(said(tmp_path, *changes), "--users", 400, "--cells", 2)
+    (apart,) = planned(said(tmp_path, ("epsilon = 1\n", "epsilon = 0.5\n")), "--users", 400, "--cells", 2)
+    assert [one["algorithm"] for one in together["algorithms"]] == [one["algorithm"] for one in apart["algorithms"]]
+    for one, other in zip(together["algorithms"], apart["algorithms"], strict=True):
+        assert one["error"] < other["error"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 130])

@@ -3,98 +3,52 @@
 import math
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
 import pytest
-from typer.testing import CliRunner, Result
 
-from shoal.agents.cli.main import app
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.plan import NOT_PRIVATE
 from shoal.mechanisms.statistic import Contribution
-from shoal.mechanisms.stepped.workload import MOST_STEPS
 from shoal.models.config.file import load
-from shoal.models.errors import ConfigError, InputError
-from shoal.stream.file_run import FileRun, Line
-from shoal.stream.topic import plan_topic
-from tests.cli.test_plan import METRIC as MEAN
+from shoal.models.errors import ConfigError
+from tests.cli.plan_cases import BEGIN, of, planned, shoal
+from tests.cli.plan_cases import METRIC as MEAN
+from tests.cli.plan_steps_cases import (
+    ALL,
+    ALPHA,
+    FORMULA,
+    FORWARD,
+    HALF,
+    HOURS,
+    MEANS,
+    PATENT,
+    PER_HOUR,
+    POLYNOMIAL,
+    STATED,
+    SUM,
+    TABLE,
+    USERS,
+    WINDOW,
+    run,
+    said,
+)
 
-HOUR, DAY = 3_600_000_000, 86_400_000_000
-BEGIN = 1_704_067_200_000_000  # a midnight
-HOURS, PER_HOUR, USERS = 32, 5, 40  # so that each user has 4 samples
-SUM = """
-[[metric]]
-name = "spend"
-topic = "sales"
-user = "who"
-value = "amount"
-time = "at"
-statistic = "sum"
-range = [0, 10]
-epsilon = 1
-max_contributions = 4
-step = "1h"
-"""
-WINDOW = 'decay = { kind = "window", length = "8h" }\n'
-HALF = 'decay = { kind = "exponential", half_life = "6h" }\n'
-ALPHA = 'decay = { kind = "exponential", alpha = 0.9 }\n'
-POLYNOMIAL = 'decay = { kind = "polynomial", exponent = 1.5 }\n'
-ALL = 'decay = { kind = "all-windows" }\n'
-FORWARD = 'decay = { kind = "forward", exponent = 2 }\n'
-TABLE = 'decay = { kind = "table", weights = [1, 0.75, "1/3", 0.1] }\n'
-FORMULA = 'decay = { kind = "formula", weight = "1/(1+i)^4", horizon = "6h" }\n'
-PATENT, MEANS = 'algorithm = "patent"\n', ('"sum"', '"mean"')
-STATED = ("--users", USERS, "--over", f"{HOURS}h")
-
-
-def said(folder: Path, more: str, *changes: tuple[str, str], others: str = "") -> Path:
-    text = SUM
-    for before, after in changes:
-        assert before in text
-        text = text.replace(before, after)
-    (folder / "shoal.toml").write_text('[privacy]\nepsilon = 100\nunit = "event"\n' + text + more + others)
-    return folder / "shoal.toml"
-
-
-def shoal(*arguments: object, columns: int = 200) -> Result:
-    return CliRunner().invoke(app, ["plan", *map(str, arguments)], env={"COLUMNS": str(columns)})
-
-
-def planned(*arguments: object) -> list[dict[str, Any]]:
-    result = shoal(*arguments, "--json")
-    if result.exception is not None:
-        raise result.exception
-    metrics: list[dict[str, Any]] = orjson.loads(result.stdout)["metrics"]
-    return metrics
-
-
-def of(plan: dict[str, Any], algorithm: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in plan["algorithms"] if one["algorithm"] == algorithm)
-    return found
-
-
-def run(config: Path) -> list[dict[str, Any]]:
-    """The releases of a file run with as many events in each hour."""
-    plan = plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1)
-    lines = []
-    for index in range(HOURS * PER_HOUR):
-        at = BEGIN // 1000 + index // PER_HOUR * HOUR // 1000 + index % PER_HOUR
-        lines.append(Line(index, orjson.dumps({"who": f"u{index % USERS}", "amount": index % 11, "at": at})))
-    return [orjson.loads(one.value) for output in FileRun(plan).outputs(lines) for one in output.releases]
+OF_THE_PATENT = [WINDOW, HALF, ALPHA, POLYNOMIAL, ALL, TABLE, FORMULA]
+PLANNED = [("", decay) for decay in ("", FORWARD, *OF_THE_PATENT)] + [(PATENT, decay) for decay in OF_THE_PATENT]
+ALIKE = [("", WINDOW), ("", FORWARD), (PATENT, HALF)]  # means and counts have the noise of their sums
+SHOWN = [("sum", *one) for one in PLANNED] + [(statistic, *one) for statistic in ("mean", "count") for one in ALIKE]
+MORE = [(statistic, *one) for statistic in ("mean", "count") for one in PLANNED if one not in ALIKE]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("decay", ["", WINDOW, HALF, ALPHA, POLYNOMIAL, FORWARD, ALL, TABLE, FORMULA])
-@pytest.mark.parametrize("algorithm", ["", PATENT])
-@pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
+@pytest.mark.parametrize(
+    ("statistic", "algorithm", "decay"), SHOWN + [pytest.param(*one, marks=pytest.mark.long) for one in MORE]
+)
 def test_the_noise_foretold_is_that_of_every_release(
-    tmp_path: Path, decay: str, algorithm: str, statistic: str
+    tmp_path: Path, statistic: str, algorithm: str, decay: str
 ) -> None:
-    if algorithm and decay in ("", FORWARD):
-        return  # the patent has none
     # given a workload that is stated, and a file that is like it
     config = said(tmp_path, (decay or 'decay = { kind = "none" }\n') + algorithm, ('"sum"', f'"{statistic}"'))
     (plan,) = planned(config, *STATED)
@@ -324,80 +278,3 @@ def test_wrong_usage(tmp_path: Path) -> None:
     unknown = shoal(config)
     assert unknown.exit_code == 2
     assert "how many users" in unknown.stderr
-
-
-def events(samples: int = 6, groups: int = 1) -> list[dict[str, Any]]:
-    """Users with as many samples, an hour apart."""
-    return [
-        {"who": f"u{user}", "amount": 7, "at": BEGIN // 1000 + number * HOUR // 1000 + user, "country": number % groups}
-        for number in range(samples) for user in range(USERS)
-    ]  # fmt: skip
-
-
-def written(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    (folder / "events.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
-    return folder / "events.jsonl"
-
-
-def test_a_file_says_who_contributes_when_and_that_it_is_not_private(tmp_path: Path) -> None:
-    # given users with 6 samples in the first 6 hours, of which 4 count, and one sample in hour 12
-    rows = [*events(), {"who": "late", "amount": 7, "at": BEGIN // 1000 + 11 * HOUR // 1000}]
-    path, config = written(tmp_path, rows), said(tmp_path, HALF, MEANS)
-    result = shoal(config, "--values", path, "--json", "--plot", tmp_path / "plan.png")
-    fields = orjson.loads(result.stdout)
-    (plan,) = fields["metrics"]
-    assert NOT_PRIVATE in result.stderr
-    assert (fields["private"], plan["private"], plan["warning"]) == (False, False, NOT_PRIVATE)
-    assert plan["workload"] | {"spread": 0, "samples_per_unit": 0} == {
-        "users": 41, "samples_per_user": pytest.approx(241 / 41), "samples_per_unit": 0, "over": 12 * 3600, "steps": 12,
-        "pattern": "that of the file", "spread": 0,
-    }  # fmt: skip
-    # then noise, samples and what is left out are those of its releases
-    run = FileRun(plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1))
-    lines = [Line(index, orjson.dumps(row)) for index, row in enumerate(rows)]
-    releases = [orjson.loads(one.value) for output in run.outputs(lines) for one in output.releases]
-    looks = of(plan, "sharp")["over_time"]
-    assert len(looks) == len(releases) == 12
-    for look, release in zip(looks, releases, strict=True):
-        assert (look["samples"], look["noise_sd"]) == pytest.approx((release["samples"], release["noise_sd"]))
-    assert [look["left_out"] for look in looks][:4] == [0] * 4
-    assert looks[5]["left_out"] == pytest.approx(1 - looks[5]["samples"] / sum(40 * 0.5 ** (k / 6) for k in range(6)))
-    text = shoal(config, "--values", path).stdout
-    assert text.startswith(NOT_PRIVATE)
-    assert "41 users with 5.88 samples each over 12h, from the file" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("unit", "cap", "groups", "counted"),
-    [
-        ("user", 4, 2, 2),  # 6 samples of a user, of which 4 count, half of them in the larger group
-        ("user", 4, 1, 3),  # those of the other group are left out, and take none of the cap
-        ("user-2h", 1, 2, 3),
-        ("user-2h", 1, 1, 3),
-        ("event", None, 1, 3),
-    ],
-)
-def test_caps_of_a_file_are_those_of_a_unit_in_all_groups_together(
-    tmp_path: Path, unit: str, cap: int | None, groups: int, counted: int
-) -> None:
-    # given users with 3 samples in one group and 3 in another, and a release of everything
-    rows = events(6, groups=2)
-    changes = f'unit = "{unit}"\n' + (f"max_contributions = {cap}\nmax_groups_per_user = {groups}\n" if cap else "")
-    config = said(tmp_path, 'group = "country"\n' + HALF.replace("6h", "9000d"), ("max_contributions = 4\n", changes))
-    (plan,) = planned(config, "--values", written(tmp_path, rows))
-    # then as many count as in its releases
-    run = FileRun(plan_topic(load(config), "sales", b"k" * 32, source_partitions=1, contributions_partitions=1))
-    lines = [Line(index, orjson.dumps(row)) for index, row in enumerate(rows)]
-    releases = [orjson.loads(one.value) for output in run.outputs(lines) for one in output.releases]
-    last = [one["samples"] for one in releases if one["group"] == "0"][-1]
-    samples = of(plan, "sharp")["over_time"][-1]["samples"]
-    assert samples == pytest.approx(last, rel=1e-3)
-    assert samples == pytest.approx(counted * USERS, rel=1e-2)
-
-
-def test_a_file_of_too_many_steps_is_refused(tmp_path: Path) -> None:
-    rows = [{"who": "a", "amount": 1, "at": at} for at in (0, MOST_STEPS * HOUR // 1000)]
-    refused = shoal(said(tmp_path, WINDOW), "--values", written(tmp_path, rows))
-    assert isinstance(refused.exception, InputError)
-    assert "give fewer events" in str(refused.exception)

@@ -193,6 +193,12 @@ SLOTS = (
                 value=PLANE["value"][:2], range=PLANE["range"][:2], max_contributions=6),
         slotted("space", algorithm="few-users", delta="1e-5", epsilon=40, slot="1d", clamp=False, **PLANE),
     ), Stream(count=500, pace=80, units=30), in_full=True),
+    Case("means of vectors", (
+        *(slotted(name, algorithm=name, epsilon=30, group="g", max_cells=2, value=PLANE["value"][:2],
+                  range=PLANE["range"][:2], max_contributions=6)
+          for name in ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")),
+        slotted("deviations", spread_share="0.3", epsilon=90, slot="7d", clamp=False, **PLANE),
+    ), Stream(count=500, pace=80, units=30)),
     Case("mean and variance", (
         slotted("both", "slot-mean-variance", epsilon=8, group="g", max_cells=2, across_cells="clip-user"),
         slotted("capped", "slot-mean-variance", epsilon=8, algorithm="baseline", contribution_cap=2),
@@ -329,6 +335,28 @@ FEW_PRIORS = (
     ), BUSY, in_full=True),
 )  # fmt: skip
 
+WITHHELD = (
+    Case("what is withheld", (
+        mean("naive", "naive", max_contributions=3, group="g", max_groups_per_user=2, withheld=True),
+        mean("sharp", "sharp", "1h", epsilon=400, max_contributions=70, withheld=True),
+        mean("plane", "sharp", "3h", epsilon=90, delta="1e-3", withheld=True, **PLANE),
+        mean("full", "full", "3h", epsilon=900, group="g", max_groups_per_user=3, withheld=True),
+        mean("around", "multi-tree", prior=(20, 300, 9), lateness="2h", withheld=True, **PLANE),
+        mean("few", "single-tree", prior="few-users", sigma=9, delta="1e-3", epsilon=300, withheld=True),
+        mean("events", "naive", "1h", max_events_per_user=2, withheld=True, **EVENTS),
+    ), BUSY),
+)  # fmt: skip
+
+SIGMAS = (
+    Case("sharp with sigma", (
+        mean("centre", "sharp", "1h", sigma=20, epsilon=300, horizon="9d", range=(0, 1000)),
+        mean("groups", "sharp", "3h", sigma="7.5", epsilon=900, group="g", max_groups_per_user=2, max_contributions=33,
+             clamp=False, lateness="2h"),
+        mean("each", "sharp", "contribution", sigma=9, epsilon=40, users=20, max_contributions=4),
+        mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), horizon="2d"),
+    ), BUSY, in_full=True),
+)  # fmt: skip
+
 FADING = {"kind": "exponential", "half_life": "10h"}
 BEATS = Stream(count=300, beats=True, refusals=False)
 
@@ -363,5 +391,5 @@ PRESENCE = (
 
 CASES = (
     *MEANS, *SUMS, *SLOTS, *CUT, *READINGS, *MEDIANS, *PREDICATES, *LISTED, *TOGETHER,
-    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *PRESENCE,
+    *ALIKE, *UPDATES, *VARIANCES, *DELTAS, *FEW_PRIORS, *WITHHELD, *SIGMAS, *PRESENCE,
 )  # fmt: skip

@@ -12,8 +12,8 @@ from tests.support.people import visits
 
 METRICS: tuple[dict[str, Any], ...] = (
     {"name": "daily", "every": "1d"},
-    {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
-    {"name": "city", "group": "city", "every": "6h", "max_groups_per_user": 1},
+    {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5, "withheld": True},
+    {"name": "city", "group": "city", "every": "6h", "max_groups_per_user": 1, "withheld": True},
     SHARP_METRIC,
     *STEP_METRICS,
     {"name": "spread", "statistic": "variance", "step": "6h", "decay": {"kind": "window", "length": "2d"}},

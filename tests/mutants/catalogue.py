@@ -12,6 +12,7 @@ from tests.mutants import (
     few,
     gaussians,
     golden,
+    ledgers,
     means,
     noise,
     people,
@@ -21,10 +22,12 @@ from tests.mutants import (
     relations,
     selection,
     sharps,
+    sigmas,
     slots,
     two_sided,
     units,
     variances,
+    vectors,
 )
 from tests.mutants.mutant import Mutant
 
@@ -36,6 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *deltas.MUTANTS,
     *variances.MUTANTS,
     *sharps.MUTANTS,
+    *sigmas.MUTANTS,
     *means.MUTANTS,
     *people.MUTANTS,
     *slots.MUTANTS,
@@ -43,6 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *few.MUTANTS,
     *places.MUTANTS,
     *presence.MUTANTS,
+    *vectors.MUTANTS,
     *cells.MUTANTS,
     *crossings.MUTANTS,
     *selection.MUTANTS,
@@ -51,6 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *accounts.MUTANTS,
     *relations.MUTANTS,
     *records.MUTANTS,
+    *ledgers.MUTANTS,
     *audits.MUTANTS,
     *golden.MUTANTS,
 )

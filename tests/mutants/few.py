@@ -7,6 +7,7 @@ LAW = COVERAGE + "test_points_are_drawn_with_their_exact_law"
 AVERAGE = "mechanisms/slot/means/test_few_users.py::test_one_user_moves_the_average_by_no_more_than_its_noise_is_for"
 PART = "mechanisms/slot/means/test_few_users_part.py::"
 PRIOR = "mechanisms/continual_mean/test_few_users_prior.py::"
+CHOOSING = "mechanisms/continual_mean/test_few_users_choice.py::"
 DISTRIBUTION = "mechanisms/slot/test_distribution.py::"
 LEVELS = DISTRIBUTION + "test_no_neighbour_moves_a_level_by_more_than_its_noise_is_for_and_one_by_just_so_much"
 CHOICE, FEW = "mechanisms/selection/few_users_point.py", "mechanisms/slot/means/few_users.py"
@@ -56,7 +57,7 @@ POINTS = (
     Mutant(
         name="undecided is kept",
         family="few users",
-        file=CHOICE,
+        file="mechanisms/noise/uniform.py",
         old="if drawn < least:",
         new="if drawn <= least:",
         breach="weights are those that were rounded up, which neighbours do not share",
@@ -301,7 +302,7 @@ PRIORS = (
         old="self.trees_of(self.widest))",
         new="self.trees)",
         breach="nothing is clipped, so a block moves by more than the interval's width",
-        tests=(PRIOR + "test_after_any_choice_neighbours_differ_by_what_the_counters_are_for",),
+        tests=(CHOOSING + "test_after_any_choice_neighbours_differ_by_what_the_counters_are_for",),
     ),
     Mutant(
         name="an interval wider than its noise, around a point",
@@ -329,7 +330,7 @@ PRIORS = (
         old='"few-users-prior", "mean"',
         new='"tree", "mean"',
         breach="the noise of the first releases tells what the choice was made with",
-        tests=(PRIOR + "test_the_choice_has_bits_of_its_own_name",),
+        tests=(CHOOSING + "test_the_choice_has_bits_of_its_own_name",),
     ),
     Mutant(
         name="a block of a user that comes twice",
@@ -338,7 +339,7 @@ PRIORS = (
         old="if (level, pseudonym) in self._kept:",
         new="if pseudonym is None:",
         breach="a user is counted twice among those who choose",
-        tests=(PRIOR + "test_a_block_that_comes_twice_stops",),
+        tests=(CHOOSING + "test_a_block_that_comes_twice_stops",),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Mutants of the means on blocks: their levels, clip intervals, shares and priors."""
+"""Mutants of the means on blocks: their levels, clip intervals, shares and priors; and of what means withhold."""
 
 from tests.mutants.mutant import Mutant
 
@@ -225,4 +225,55 @@ DETAILS = (
     ),
 )
 
-MUTANTS = (*LEVELS, *CLIPS, *PRIORS, *RESTARTS, *GIVEN, *DETAILS)
+WITHHELD_TESTS = "stream/test_withheld.py::"
+WITHHELD = (
+    Mutant(
+        name="samples of value 0 are not said to be withheld",
+        family="withheld",
+        file="mechanisms/withheld.py",
+        old="LONE_COUNT if block is None else block",
+        new="LONE_COUNT if block is None and value else block",
+        breach="a number that is published without noise says how many values are 0",
+        tests=(WITHHELD_TESTS + "test_what_came_is_what_counts_and_what_is_withheld",),
+        quick=True,
+    ),
+    Mutant(
+        name="what is over a cap is withheld by its value",
+        family="withheld",
+        file="mechanisms/withheld.py",
+        old="if reason in COUNTED:",
+        new="if reason in COUNTED and value:",
+        breach="a number that is published without noise says how many values are 0",
+        tests=(WITHHELD_TESTS + "test_what_came_is_what_counts_and_what_is_withheld",),
+    ),
+    Mutant(
+        name="what came counts twice after a restart",
+        family="withheld",
+        file="mechanisms/withheld.py",
+        old="self._came = int(came)",
+        new="self._came = 2 * int(came)",
+        breach="a release that is made again has other bytes: a second stream under one key",
+        tests=(WITHHELD_TESTS + "test_what_came_survives_a_crash_after_every_message",),
+        quick=True,
+    ),
+    Mutant(
+        name="a block counts all its samples as new",
+        family="withheld",
+        file="mechanisms/withheld.py",
+        old="self._came += 1 if contribution.pseudonym else contribution.samples",
+        new="self._came += contribution.samples",
+        breach="samples of a block are counted when they come and again when it closes",
+        tests=(WITHHELD_TESTS + "test_whose_samples_are_withheld",),
+    ),
+    Mutant(
+        name="a tick in which nothing counts is a tick of the mean",
+        family="withheld",
+        file="mechanisms/withheld.py",
+        old="if any(contribution.level != LEVEL for contribution in came):",
+        new="if came:",
+        breach="there are more releases, of which each has noise of its own, than the mean was planned for",
+        tests=(WITHHELD_TESTS + "test_it_adds_a_field_to_releases_and_changes_nothing_else",),
+    ),
+)
+
+MUTANTS = (*LEVELS, *CLIPS, *PRIORS, *RESTARTS, *GIVEN, *DETAILS, *WITHHELD)

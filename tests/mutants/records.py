@@ -1,4 +1,4 @@
-"""Mutants of what must not be forgotten: accounts, the one stream of a key, the ledger and the audit."""
+"""Mutants of what must not be forgotten: accounts, the one stream of a key, and the audit."""
 
 from tests.mutants.mutant import Mutant
 
@@ -6,10 +6,8 @@ STATE = "privacy/test_state.py::"
 RELEASE = "stream/test_release.py::"
 OLDER_STATE = "stream/test_equality.py::test_a_source_that_goes_back_to_an_older_state_changes_no_release"
 UNPUBLISHED = "stream/test_unpublished.py::"
-LEDGER = "agents/audit/test_ledger.py::"
 AUDIT = "agents/audit/test_log.py::"
 OWNERS = "agents/audit/test_owners.py::"
-ONE_OWNER = "privacy/test_one_owner.py::"
 RESTORED = "privacy/test_restored_logs.py::"
 VERIFY = "agents/audit/test_verify.py::"
 NOTHING_FOUND = "not enough values to unpack"  # where a test names the one finding
@@ -189,83 +187,6 @@ KEPT = (
     ),
 )
 
-CHARGES = (
-    Mutant(
-        name="charge not added",
-        family="ledger",
-        file="agents/audit/budget.py",
-        old="left -= charge",
-        new="left -= 0",
-        breach="each of several new metrics has the whole rest of the budget",
-        tests=(LEDGER + "test_metrics_that_come_together_share_what_is_left[sqlite]",),
-    ),
-    Mutant(
-        name="retired versions are refunded",
-        family="ledger",
-        file="agents/audit/budget.py",
-        old="charges = [Charge(*row) for row in connection.execute(wanted.order_by(*key))]",
-        new="charges = [Charge(*row) for row in connection.execute(wanted.order_by(*key)) if row.state == 'active']",
-        breach="what was published stays known, and its charge does not",
-        tests=(LEDGER + "test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions[sqlite]",),
-        quick=True,
-    ),
-    Mutant(
-        name="budget not enforced",
-        family="ledger",
-        file="agents/audit/budget.py",
-        old="if charge > left:",
-        new="if charge > configured:",
-        breach="the charges of one person exceed the budget",
-        tests=(LEDGER + "test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions[sqlite]",),
-        quick=True,
-    ),
-    Mutant(
-        name="budget raised by a configuration",
-        family="ledger",
-        file="agents/audit/budget.py",
-        old="if configured > stored:",
-        new="if configured < 0:",
-        breach="the budget grows without an explicit, logged act",
-        tests=(LEDGER + "test_the_first_configuration_sets_the_budget_and_none_raises_it[sqlite]",),
-    ),
-    Mutant(
-        name="parameters may drift",
-        family="ledger",
-        file="agents/audit/registration.py",
-        old="if row.parameters != registration.parameters or row.digest != registration.digest:",
-        new="if row.metric != registration.metric:",
-        breach="another mechanism runs under a charge that was made for the first",
-        tests=(LEDGER + "test_changed_parameters_need_a_new_version[sqlite]",),
-    ),
-    Mutant(
-        name="two apps share a key",
-        family="ledger",
-        file="agents/audit/registration.py",
-        old="if same and row.digest == registration.digest and row.key_fingerprint == request.key_fingerprint:",
-        new="if same and row.digest != registration.digest and row.key_fingerprint == request.key_fingerprint:",
-        breach="the same noise on two streams shows their difference",
-        tests=(LEDGER + "test_two_apps_do_not_share_the_noise_of_a_key[sqlite]",),
-    ),
-    Mutant(
-        name="a retired version returns",
-        family="ledger",
-        file="agents/audit/registration.py",
-        old="if row.state == RETIRED:\n        raise",
-        new="if row.state == RETIRED and request.file_run:\n        raise",
-        breach="its key meets a second stream",
-        tests=(LEDGER + "test_changed_parameters_need_a_new_version[sqlite]",),
-    ),
-    Mutant(
-        name="a value may be public elsewhere",
-        family="ledger",
-        file="agents/audit/registration.py",
-        old='if f"{value}.".startswith(f"{path}.") or f"{path}.".startswith(f"{value}."):',
-        new="if value == path:",
-        breach="the value of one metric is the user, time or group of another, and goes out as it is",
-        tests=(LEDGER + "test_a_field_is_value_or_pattern_over_all_apps_of_a_log",),
-    ),
-)
-
 LOGS = (
     Mutant(
         name="equivocation overwritten",
@@ -351,57 +272,6 @@ DETAILS = (
             "mechanisms/continual_mean/sharp/test_sharp_breaches.py::test_a_restart_changes_nothing_that_a_unit_may_move",
         ),
     ),
-    Mutant(
-        name="floats for parameters",
-        family="ledger",
-        file="mechanisms/check.py",
-        old="if isinstance(value, bool) or not isinstance(value, int | Fraction):",
-        new="if isinstance(value, bool) or not isinstance(value, int | float | Fraction):",
-        breach="epsilon is rounded before it is shared out",
-        tests=("mechanisms/test_grid_blocks_checks.py::test_checks_name_the_argument_and_refuse_floats",),
-    ),
-    Mutant(
-        name="configured numbers as floats",
-        family="ledger",
-        file="models/exact.py",
-        old="return Fraction(value)",
-        new="return Fraction(float(value))",
-        breach="what is charged is not what was agreed",
-        tests=(
-            "models/config/test_config.py::test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file",
-        ),
-    ),
-    Mutant(
-        name="charges as floats",
-        family="ledger",
-        file="models/tables.py",
-        old="return None if value is None else exact_text(value)",
-        new="return None if value is None else str(float(value))",
-        breach="many small charges sum to less than they are",
-        tests=(
-            LEDGER + "test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions[sqlite]",
-            LEDGER + "test_tenths_add_up_exactly[sqlite]",
-            "models/test_log_values.py::test_any_amount_is_read_back_exactly",
-        ),
-    ),
-    Mutant(
-        name="a charge below what is used",
-        family="ledger",
-        file="agents/audit/registration.py",
-        old="if not 0 <= amount <= charge:",
-        new="if not 0 <= amount:",
-        breach="the ledger is told less than the metric costs",
-        tests=(LEDGER + "test_a_registration_that_contradicts_itself_is_refused",),
-    ),
-    Mutant(
-        name="charged for one group",
-        family="ledger",
-        file="agents/audit/session.py",
-        old="charge_epsilon=charge_epsilon,",
-        new="charge_epsilon=charge_epsilon / metric.max_groups_per_user,",
-        breach="the ledger is told what one of a user's groups costs",
-        tests=(LEDGER + "test_a_metric_is_charged_its_whole_epsilon_whatever_it_is_divided_by",),
-    ),
 )
 
-MUTANTS = (*KEPT, *CHARGES, *LOGS, *DETAILS)
+MUTANTS = (*KEPT, *LOGS, *DETAILS)

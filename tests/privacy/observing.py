@@ -253,8 +253,8 @@ CONFIGS: list[Config] = [
         {"epsilon": 9000, "max_contributions": 32, "users": 2, "lateness": "3s"}, {"algorithm": "naive", "every": "7s"}
     ),
     config(
-        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2},
-        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3},
+        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2, "withheld": True},
+        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3, "withheld": True},
     ),
     config({"epsilon": 4000, "every": "contribution", "late": "drop"}, {"algorithm": "naive", "every": "contribution"}),
     config(
@@ -312,11 +312,12 @@ CONFIGS: list[Config] = [
     ),
 ]
 # These choose a clip range: what follows from it is pattern if the choice is the same. From users' first samples, from
-# first blocks that are clipped like samples, in groups, and from first blocks with octaves apart.
+# first blocks that are clipped like samples, in groups, from first blocks with octaves apart; with sigma one centre.
 SHARP: list[Config] = [
     config(
         {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "horizon": "60s"},
-        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s",
+         "withheld": True},
     ),
     config(
         {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "horizon": "60s", "lateness": "3s",
@@ -324,5 +325,9 @@ SHARP: list[Config] = [
     ),
     config(
         {"algorithm": "sharp", "epsilon": 900, "max_contributions": 500, "every": "contribution", "users": None},
+    ),
+    config(
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "max_contributions": 9, "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 200, "sigma": "0.1", "every": "contribution", "group": "g"},
     ),
 ]  # fmt: skip

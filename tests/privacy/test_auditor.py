@@ -39,6 +39,8 @@ SEEDS = {
     "shares": (20002, 20005, 20006, 20011),
     "forward": (20001, 20006, 20007, 20023),
     "presence": (20000, 20001, 20004, 20009, 20016, 20022),
+    "vectors": (20001, 20003, 20008, 20013),
+    "sigma": (20016, 20004, 20141, 20092),
 }
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it
@@ -50,6 +52,8 @@ LARGEST = {
     "listed": 0.99999,  # to what it is where a sum has a denominator
     "forward": 0.99999,  # likewise
     "presence": 0.99999,  # likewise
+    "vectors": 0.99999,  # to what a linear program is exact
+    "sigma": 0.99999,  # likewise
 }
 
 

@@ -8,7 +8,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -258,6 +257,7 @@ OTHER = {
     "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
     "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
     "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "horizon": "90d",
+    "withheld": True,
 }  # fmt: skip
 STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
 OTHER_STEPPED = {  # with the others' names, and what only sums have
@@ -310,6 +310,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})
+    assert key({"withheld": False}) == key({})
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), min_size=2, max_size=4, unique=True))
@@ -333,7 +334,7 @@ def test_the_order_of_hashes_changes_no_byte(folder):
     (folder / "shoal.toml").write_text(CONFIG.replace("naive", "full").replace("epsilon = 1\n", "epsilon = 90\n"))
     command = [sys.executable, "-m", "shoal", "run", "shoal.toml", "--input", "in.jsonl", "--output", "-"]
     outputs = []
-    for seed in ("0", "1", "12345"):
+    for seed in ("0", "12345"):
         for name in folder.glob("log.db*"):
             name.unlink()
         (folder / "shoal.key.used").unlink(missing_ok=True)
@@ -341,4 +342,4 @@ def test_the_order_of_hashes_changes_no_byte(folder):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
         outputs.append(done.stdout)
     assert len(outputs[0].splitlines()) > 10
-    assert all(one == other for one, other in pairwise(outputs))
+    assert outputs[0] == outputs[1]

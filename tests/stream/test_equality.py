@@ -68,6 +68,11 @@ CONFIGS: list[Config] = [
         {"algorithm": "single-tree", "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "lateness": "3s"} | FEW_USERS,
     ),
     config(SHARP | {"epsilon": 400, "grid": 64}, {"algorithm": "sharp", "every": "2s", "users": None}),
+    config(
+        {"algorithm": "sharp", "epsilon": 60, "sigma": "0.1", "horizon": "60s", "grid": 64},
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.3", "max_contributions": 7, "every": "contribution"},
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "group": "g", "max_groups_per_user": 2, "every": "3s"},
+    ),
     config(SHARP | {"epsilon": 2000, "group": "g", "max_groups_per_user": 2}),
     config(
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "sigma": ("0.3", "0.1")},

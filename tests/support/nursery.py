@@ -6,9 +6,11 @@ killed, frozen and measured. What `shoal` itself does before its modules are the
 """
 
 import functools
+import gc
 import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -176,9 +178,14 @@ def _become(request: dict[str, Any], outputs: Sequence[int]) -> str:
 
 
 if __name__ == "__main__":
+    gc.disable()  # as in tests/conftest.py
     coverage.measure()
-    for _module in (SHOAL, "shoal.agents.cli.main"):  # of which the second takes so long
-        importlib.import_module(_module)
+    for _module in pkgutil.iter_modules(
+        [str(ROOT / "shoal/agents/cli")]
+    ):  # those of the commands are not imported early
+        importlib.import_module(f"shoal.agents.cli.{_module.name}")
+    gc.freeze()
+    gc.enable()
     with socket.socket(fileno=int(sys.argv[1])) as _listener:
         _chosen = serve(_listener)
     sys.exit(importlib.import_module(_chosen).main())

@@ -44,6 +44,11 @@ def home(version: str = VERSION) -> Path:
     return Path(sys.prefix) / "share" / "shoal" / f"kafka-{version}"
 
 
+def remembered(version: str = VERSION) -> Path:
+    """What Java remembers of a start of an installed Kafka, if it was rehearsed (rehearsal.py)."""
+    return home(version).with_name(f"kafka-{version}.aot")
+
+
 def lock_file(version: str = VERSION) -> Path:
     """The committed list of what a version of Kafka consists of."""
     return Path(__file__).with_name(f"kafka-{version}.lock")
@@ -76,6 +81,7 @@ def install(version: str = VERSION) -> bool:
         for jar in locked(version):
             _fetch(jar, Path(scratch), libs / jar.filename)
         shutil.rmtree(target, ignore_errors=True)
+        remembered(version).unlink(missing_ok=True)  # it is of those jars
         libs.rename(target)
     return True
 

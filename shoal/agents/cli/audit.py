@@ -24,7 +24,7 @@ from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings, settings_of
 from shoal.agents.kafka.topics import kafka_errors
-from shoal.agents.worker.process import quiet_libraries, tune_garbage_collector
+from shoal.agents.process_settings import quiet_libraries, tune_garbage_collector
 from shoal.mechanisms import words
 from shoal.mechanisms.accounts import Holding
 from shoal.models.config.file import Config, load

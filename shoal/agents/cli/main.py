@@ -3,57 +3,44 @@
 import logging
 import os
 import sys
-from collections.abc import Callable
 
 import typer
 
 from shoal import __version__
-from shoal.agents.cli.audit import migrate, replay, user, verify
-from shoal.agents.cli.beat import beat
-from shoal.agents.cli.budget import budget
-from shoal.agents.cli.check import check
-from shoal.agents.cli.demo import demo
-from shoal.agents.cli.kafka import broker, produce, topics
-from shoal.agents.cli.key import new
-from shoal.agents.cli.map import map_
-from shoal.agents.cli.plan import plan
-from shoal.agents.cli.run import run
-from shoal.agents.cli.simulate import buses
-from shoal.agents.cli.window import window
-from shoal.agents.cli.worker import worker
+from shoal.agents.cli.lazy import Command, Group, Table, group_of
 from shoal.models.errors import ShoalError
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo,
-    "worker": worker,
-    "run": run,
-    "produce": produce,
-    "beat": beat,
-    "window": window,
-    "map": map_,
-    "plan": plan,
-    "check": check,
-    "topics": topics,
-    "migrate": migrate,
-    "budget": budget,
-    "broker": broker,
-}
-GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-    "audit": (
+HERE = "shoal.agents.cli"
+COMMANDS: Table = {
+    "demo": Command(f"{HERE}.demo:demo", "Watch real purchases, or buses, become private statistics."),
+    "worker": Command(f"{HERE}.worker:worker", "Run the agents: events in, private releases out."),
+    "run": Command(f"{HERE}.run:run", "Run the metrics over a file of events, without Kafka."),
+    "produce": Command(f"{HERE}.kafka:produce", "Send a file of events to its topic."),
+    "beat": Command(f"{HERE}.beat:beat", "Send beats: how time goes on where presence is protected."),
+    "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
+    "map": Command(f"{HERE}.map:map_", "Draw the releases by place."),
+    "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
+    "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),
+    "topics": Command(f"{HERE}.kafka:topics", "Create the topics that are missing, verify the others."),
+    "migrate": Command(f"{HERE}.audit:migrate", "Bring the schema of the audit log up to date."),
+    "budget": Command(f"{HERE}.budget:budget", "Show what was charged and what is left."),
+    "broker": Command(f"{HERE}.kafka:broker", "Run a real Kafka on this machine, for development."),
+    "audit": Group(
         "Proofs of what was released, and what is kept of one user.",
-        {"verify": verify, "replay": replay, "user": user},
+        {
+            "verify": Command(f"{HERE}.audit:verify", "Check the audit log; needs no key."),
+            "replay": Command(f"{HERE}.audit:replay", "Make every release again and compare every byte."),
+            "user": Command(f"{HERE}.audit:user", "Tell what workers keep of one user."),
+        },
     ),
-    "key": ("The secret key.", {"new": new}),
-    "simulate": ("Events to try things with.", {"buses": buses}),
+    "key": Group("The secret key.", {"new": Command(f"{HERE}.key:new", "Make a key; nothing is overwritten.")}),
+    "simulate": Group(
+        "Events to try things with.", {"buses": Command(f"{HERE}.simulate:buses", "Trips of a city's buses.")}
+    ),
 }
 
-app = typer.Typer(
-    name="shoal",
-    help="Live statistics about people from Kafka topics, with user-level differential privacy.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+app = group_of(
+    COMMANDS, "Live statistics about people from Kafka topics, with user-level differential privacy.", "shoal"
 )
 
 
@@ -68,15 +55,6 @@ def _options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show it."),
 ) -> None:
     """Live statistics about people from Kafka topics, with user-level differential privacy."""
-
-
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-for _group, (_help, _commands) in GROUPS.items():
-    _sub = typer.Typer(help=_help, no_args_is_help=True, rich_markup_mode=None)
-    for _name, _command in _commands.items():
-        _sub.command(_name)(_command)
-    app.add_typer(_sub, name=_group)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, 
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
-from shoal.agents.worker.process import tune_garbage_collector
+from shoal.agents.process_settings import tune_garbage_collector
 from shoal.mechanisms.noise.keyed import derive
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError

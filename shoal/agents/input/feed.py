@@ -3,9 +3,13 @@
 A file holds one feed message, several one after the other, or several that each follow their length. Feeds repeat a
 position until there is a newer one: what has the vehicle and the time of that vehicle's last position is passed over.
 Vehicle and time alone decide that, never a value. What else a feed tells, such as delays and alerts, is no event.
+
+A position that has a speed and a bearing also has the velocity's parts, `east` and `north`: a mean of speeds and one of
+bearings would not say which way, and how fast, vehicles go on average.
 """
 
 import json
+import math
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, BinaryIO
@@ -119,6 +123,10 @@ def _event(report: VehiclePosition, time: int) -> bytes:
     event: dict[str, Any] = {"timestamp": time} if time else {}
     event |= {part: given for part, names in PARTS.items() if (given := _given(getattr(report, part), names))}
     event |= _given(report, ALONE)
+    position = event.get("position", {})
+    if "speed" in position and math.isfinite(position.get("bearing", math.nan)):
+        way, speed = math.radians(position["bearing"]), float(position["speed"])
+        position |= {"east": np.float32(speed * math.sin(way)), "north": np.float32(speed * math.cos(way))}
     try:
         return orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:  # an id that is no UTF-8 stays so, and bound refuses the record: replaced letters make one of two

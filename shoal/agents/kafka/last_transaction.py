@@ -56,7 +56,7 @@ class DescribeTransactionsResponse0(Response):  # type: ignore[misc]  # aiokafka
 
 
 class DescribeTransactionsRequest0(RequestStruct):  # type: ignore[misc]  # aiokafka is untyped
-    """Asks for transactional ids."""
+    """Asks a coordinator for the state of the last transaction of each of these transactional ids."""
 
     FLEXIBLE_VERSION = True
     API_KEY = 65

@@ -14,7 +14,7 @@ from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.first_pass import first_reasons
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.observed import Accounted, Observed, Sample, Sent
-from shoal.mechanisms.plan import Spec
+from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.statistic import Block
 from shoal.models.cells import cell_reader
 from shoal.models.config.file import Config
@@ -58,7 +58,7 @@ def observed(config: Config, section: MetricSection, path: str, on_bytes: Callab
 
 
 def _topic(config: Config, section: Spec, key: bytes) -> TopicPlan:
-    alone = config.model_copy(update={"metric": (section,)})
+    alone = config.model_copy(update={"metric": (varied(section, withheld=None),)})  # what counts is the same
     return plan_topic(alone, section.topic, key, source_partitions=1, contributions_partitions=1)
 
 

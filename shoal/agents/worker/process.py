@@ -6,8 +6,6 @@ through `fail_stop.py`. Brokers that are away or not ready are waited for, at th
 """
 
 import asyncio
-import gc
-import logging
 import os
 import signal
 import sys
@@ -24,6 +22,7 @@ from shoal.agents.kafka.reachability import BrokersNotReady, Reach
 from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import Verified, verify_topics
+from shoal.agents.process_settings import quiet_libraries, tune_garbage_collector
 from shoal.agents.worker.app import ShoalApp, make_app
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.threads import in_thread
@@ -47,21 +46,6 @@ def run_worker(
     tune_garbage_collector()
     quiet_libraries()
     return asyncio.run(Worker(settings, domain).run(on_verified, on_app))
-
-
-def tune_garbage_collector() -> None:
-    """Look for cycles rarely: walking the whole state found none, and cost 38 % of throughput."""
-    gc.set_threshold(100_000, 50, 1000)
-
-
-def quiet_libraries() -> None:
-    """Silence Faust, mode and aiokafka, whose services log under the module of their class, also under ours."""
-    ours = ("shoal.agents.worker.app", "shoal.agents.kafka.transport", "shoal.agents.worker.tables")
-    for name in ("faust", "mode", "aiokafka", "asyncio", *ours):
-        logger = logging.getLogger(name)
-        logger.setLevel(logging.CRITICAL)
-        logger.propagate = False
-        logger.addHandler(logging.NullHandler())
 
 
 def ignore_signals() -> None:

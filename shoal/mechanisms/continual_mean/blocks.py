@@ -9,7 +9,7 @@ Source       George, Ramesh, Singh and Tyagi (2024), section 3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, new_block, over_cap
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block, Contribution, new_block, over_cap
 
 
 def weight(level: int) -> int:
@@ -65,3 +65,31 @@ class BlockBounder:
             return total << COUNT_BITS | count, None
         level = count.bit_length() - 1
         return count, new_block((level + 1, level, _WEIGHTS[level], total, None))
+
+
+class Changes:
+    """What a releaser's changelog lacks: blocks that it keeps, and those that it keeps no longer."""
+
+    __slots__ = ("_dropped", "written")
+
+    def __init__(self) -> None:
+        self.written: list[Contribution] = []  # since the last transaction
+        self._dropped: list[tuple[int, str]] = []  # (level, pseudonym)
+
+    def drop(self, blocks: Iterable[tuple[int, str]]) -> None:
+        """Take these blocks out; those that no transaction has written yet leave no trace."""
+        dropped = dict.fromkeys(blocks)
+        written, self.written = self.written, []
+        for contribution in written:
+            key = contribution.level, contribution.pseudonym
+            if key in dropped:
+                del dropped[key]
+            else:
+                self.written.append(contribution)
+        self._dropped += dropped
+
+    def take(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        """Both, for the next transaction."""
+        changes = self.written, self._dropped
+        self.written, self._dropped = [], []
+        return changes

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR, WITH_SIGMA
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
@@ -26,8 +26,9 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
     middles = tuple((low + high) / 2 for low, high in spec.ranges)
     prior = (middles if len(middles) > 1 else middles[0]) if spec.prior is None else spec.prior
     with_delta = WITH_PRIOR if spec.prior == FEW_USERS else WITH_DELTA
+    with_sigma = WITH_SIGMA if len(spec.values) == 1 else ON_BLOCKS
     for name in OF_EVENTS if spec.privacy_unit.is_event else MEANS:
-        if (spec.sigma is None or name in ON_BLOCKS) and (not spec.delta or name in with_delta):
+        if (spec.sigma is None or name in with_sigma) and (not spec.delta or name in with_delta):
             yield varied(
                 spec,
                 algorithm=name,

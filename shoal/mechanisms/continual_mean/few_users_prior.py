@@ -22,6 +22,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
+from shoal.mechanisms.continual_mean.blocks import Changes
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.keyed import Bits
 from shoal.mechanisms.selection.few_users_point import PointChoice, reach_steps, users_needed
@@ -56,7 +57,7 @@ class FewUsers:
 
     @cached_property
     def reach(self) -> int:
-        """r0, in grid steps."""
+        """How far off the true mean a user's may be, in grid steps: r0 of the proof."""
         return reach_steps(self.users, self.samples, self.failure, self.sigma)
 
     @property
@@ -79,7 +80,7 @@ class FewUsersReleaser:
     """Keeps every block until enough users have come; then chooses the prior, and hands all blocks on."""
 
     __slots__ = (
-        "_bits", "_dropped", "_few", "_grid", "_inner", "_kept", "_levels", "_open", "_point", "_ready", "_written",
+        "_bits", "_changes", "_few", "_grid", "_inner", "_kept", "_levels", "_open", "_point", "_ready",
     )  # fmt: skip
 
     def __init__(
@@ -95,8 +96,7 @@ class FewUsersReleaser:
         self._point: int | None = None
         self._kept: dict[tuple[int, str], Contribution] = {}
         self._ready = 0  # users who have given enough samples
-        self._written: list[Contribution] = []
-        self._dropped: list[tuple[int, str]] = []
+        self._changes = Changes()
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
         """Keep the block, or count it if the prior is there; nothing activates before the tick is complete."""
@@ -104,7 +104,7 @@ class FewUsersReleaser:
             self._inner.add(contribution)
         else:
             self._keep(contribution)
-            self._written.append(contribution)
+            self._changes.written.append(contribution)
         return ()
 
     def _keep(self, contribution: Contribution) -> None:
@@ -127,7 +127,8 @@ class FewUsersReleaser:
         inner = self._begin(point)
         for contribution in self._kept.values():
             inner.add(contribution)
-        self._drop_kept()
+        self._changes.drop(self._kept)
+        self._kept = {}
         prior = None if self._point is None else self._grid.mean_value(self._point, 1)
         return (Activation(self._levels - 1, prior, few.users * few.samples, few.epsilon),)
 
@@ -143,11 +144,6 @@ class FewUsersReleaser:
         self._inner = self._open(point)
         return self._inner
 
-    def _drop_kept(self) -> None:
-        unseen = {(contribution.level, contribution.pseudonym) for contribution in self._written}
-        self._dropped += [key for key in self._kept if key not in unseen]
-        self._written, self._kept = [], {}
-
     def estimate(self) -> Estimate | None:
         return None if self._inner is None else self._inner.estimate()
 
@@ -157,9 +153,7 @@ class FewUsersReleaser:
         return self._kept
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        changes = self._written, self._dropped
-        self._written, self._dropped = [], []
-        return changes
+        return self._changes.take()
 
     @property
     def levels(self) -> list[LevelState]:

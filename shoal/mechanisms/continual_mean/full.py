@@ -141,8 +141,8 @@ class FullReleaser:
     """
 
     __slots__ = (
-        "_active", "_bins", "_clips", "_counters", "_counts", "_dropped", "_kept", "_levels", "_mean", "_next",
-        "_prior_key", "_ready", "_sums", "_units", "_written",
+        "_active", "_bins", "_changes", "_clips", "_counters", "_counts", "_kept", "_levels", "_mean", "_next",
+        "_prior_key", "_ready", "_sums", "_units",
     )  # fmt: skip
 
     def __init__(self, mean: Full, key: bytes, group: bytes, coordinate: int) -> None:
@@ -164,8 +164,7 @@ class FullReleaser:
         self._kept: list[dict[str, tuple[int, int]]] = [{} for _ in self._levels]  # pseudonym -> (effective, total)
         self._units: dict[str, int] = {}  # pseudonym -> bit l: its block of level l is here
         self._ready = 0  # samples that units offer to the prior of the next level
-        self._written: list[Contribution] = []
-        self._dropped: list[tuple[int, str]] = []
+        self._changes = blocks.Changes()
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
         """Push the block if its level is active; keep it while a prior may still need it."""
@@ -179,7 +178,7 @@ class FullReleaser:
         if active == len(self._levels):
             return ()
         self._keep(contribution)
-        self._written.append(contribution)
+        self._changes.written.append(contribution)
         next_level = self._levels[self._next]
         if self._ready < next_level.array_size * next_level.arrays:
             return ()
@@ -242,10 +241,7 @@ class FullReleaser:
                 yield UnitSamples(samples, first[pseudonym][0], pseudonym, total)
 
     def _drop_kept(self) -> None:
-        unseen = {(contribution.level, contribution.pseudonym) for contribution in self._written}
-        keys = ((level, pseudonym) for level, kept in enumerate(self._kept) for pseudonym in kept)
-        self._dropped += [key for key in keys if key not in unseen]
-        self._written = []
+        self._changes.drop((level, pseudonym) for level, kept in enumerate(self._kept) for pseudonym in kept)
         self._units = {}
         self._kept = [{} for _ in self._levels]
 
@@ -276,9 +272,7 @@ class FullReleaser:
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        changes = self._written, self._dropped
-        self._written, self._dropped = [], []
-        return changes
+        return self._changes.take()
 
     @property
     def levels(self) -> list[LevelState]:

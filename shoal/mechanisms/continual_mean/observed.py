@@ -20,6 +20,7 @@ from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
+from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
 from shoal.mechanisms.observed import Observed, Sample, Sent
 from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
@@ -184,6 +185,8 @@ def exact(mean: MeanParameters, head: list[Any]) -> tuple[int, int]:
         return head[0], head[1]
     if isinstance(mean, Sharp):
         return head[5][0], head[5][1]
+    if isinstance(mean, Subgaussian):
+        return sum(map(int.__mul__, mean.doubling.weights, head[2])), head[3]
     if isinstance(mean, Full):
         return sum(blocks.weight(level) * count for level, count in enumerate(head[1])), sum(head[2])
     return head[0], sum(head[2])

@@ -30,7 +30,7 @@ def one_mean(spec: Spec, coordinate: int) -> MeanParameters:
     Raises:
         ValueError: it refuses the settings.
     """
-    mean = ContinualMean.of(spec)
+    mean = ContinualMean.mean(spec)
     return mean.parts[coordinate] if isinstance(mean, Coordinates) else mean
 
 

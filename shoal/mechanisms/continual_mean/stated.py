@@ -42,12 +42,19 @@ class StatedMean:
         return cls(stated, coordinate, users, given, over, of_groups)
 
     def about(self, spec: Spec) -> About:
-        sigma, spread = spec.sigmas[self.coordinate], float(self.stated.spread)
-        sample_sd = spread * width_of(spec, self.coordinate) * SAMPLE_SD if sigma is None else float(sigma)
+        spread = float(self.stated.spread)
+        sample_sd = self._body(spec) * SAMPLE_SD
         pattern = self.stated.pattern(self.users, self.samples)
         sampling = sample_sd / math.sqrt(max(1, pattern.samples(None, 1)))
         sizes = tuple((self.users * share, math.ceil(size)) for share, size in pattern.classes)
         return About(self.users, self.samples, self.over, self.stated.law, spread, sampling, sizes)
+
+    def _body(self, spec: Spec) -> float:
+        """The width of what values lie in; with a sigma of the assumed law that has it for standard deviation."""
+        sigma = spec.sigmas[self.coordinate]
+        return (
+            float(self.stated.spread) * width_of(spec, self.coordinate) if sigma is None else float(sigma) / SAMPLE_SD
+        )
 
     def outlook(self, spec: Spec) -> Outlook:
         try:
@@ -96,7 +103,7 @@ class StatedMean:
         if isinstance(spec.every, int):
             at = spec.every * tick
         expected: Expected = ahead.at(tick / ticks)
-        moved = bias(expected.left_out, width_of(spec, self.coordinate) * float(self.stated.spread))
+        moved = bias(expected.left_out, self._body(spec))
         return Look(
             tick / ticks, at, expected.samples, expected.noise_sd, expected.half_interval, expected.left_out, moved
         )

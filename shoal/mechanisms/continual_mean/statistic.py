@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 from shoal.mechanisms import rules
 from shoal.mechanisms.accounts import Accounts, Site
-from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DELTA, WITH_PRIOR
+from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, WITH_DELTA, WITH_PRIOR, WITH_SIGMA
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts, Rule
 from shoal.mechanisms.continual_mean.coordinates import MOST, MOST_WITH_DELTA, Coordinates
 from shoal.mechanisms.continual_mean.few_users_prior import SHARE
@@ -21,6 +21,7 @@ from shoal.mechanisms.continual_mean.multi_tree import MultiTree
 from shoal.mechanisms.continual_mean.naive import Naive
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.single_tree import SingleTree
+from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
@@ -28,6 +29,7 @@ from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.stepped.accounts import event_accounts
+from shoal.mechanisms.withheld import CountingAccounts, CountingMean
 from shoal.mechanisms.words import many
 
 ALGORITHMS: dict[str, type[MeanParameters]] = {
@@ -70,15 +72,31 @@ class ContinualMean:
         _check_assumptions(spec)
         _check_delta(spec)
         _check_tuning(spec)
+        if spec.withheld and spec.every == "contribution":
+            raise ValueError(
+                "withheld counts what came in a tick, and a release per contribution has none; remove it, or let every "
+                "be a duration"
+            )
 
     @classmethod
-    def of(cls, spec: Spec) -> MeanParameters | Coordinates:
+    def of(cls, spec: Spec) -> MeanParameters | Coordinates | CountingMean:
+        mean = cls.mean(spec)
+        return CountingMean(mean) if spec.withheld else mean
+
+    @staticmethod
+    def mean(spec: Spec) -> MeanParameters | Coordinates:
+        """The mean alone, whether or not its releases say what they withhold."""
         noise = _noise_of(spec)
         parts = tuple(_mean_of(spec, coordinate, noise) for coordinate in range(len(spec.values)))
         return parts[0] if len(parts) == 1 else Coordinates(parts)
 
+    @classmethod
+    def accounts(cls, spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+        accounts = cls._accounts(spec, bounder, site)
+        return CountingAccounts(accounts, site.send) if spec.withheld else accounts
+
     @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+    def _accounts(spec: Spec, bounder: Bounder, site: Site) -> Accounts:
         if spec.privacy_unit.is_event:
             return event_accounts(spec.max_events_per_user, bounder.add, site)
         rule = Rule(spec.contribution_limit, spec.max_groups_per_user, len(spec.values))
@@ -101,6 +119,8 @@ class ContinualMean:
             share = f", each with {part} / {groups}" if groups > 1 else ""
             whose = f"a {spec.privacy_unit.words()} counts in at most {many(groups, 'group')}"
             yield f"{whose}{share}, with at most {spec.contribution_limit} samples in each"
+        if spec.algorithm == "sharp" and spec.sigma is not None:
+            yield "it holds whatever values are like, also if they scatter more than sigma says"
         if spec.prior == FEW_USERS:
             yield from _few_users_clause(spec)
         elif spec.prior is not None:
@@ -108,6 +128,8 @@ class ContinualMean:
                 "its prior is public, and private only if it was made without these values, or charged where it was "
                 "made"
             )
+        if spec.withheld:
+            yield "each release says how many samples came and do not count, or not yet, and what share they are"
 
 
 class _Noise(NamedTuple):
@@ -177,8 +199,21 @@ def _check_assumptions(spec: Spec) -> None:
     for prior, (low, high), _ in zip(spec.priors, spec.ranges, spec.sigmas, strict=True):
         if prior is not None and not low <= prior <= high:
             raise ValueError("prior lies outside the range; choose a number inside it")
-    if spec.sigma is not None and spec.algorithm not in ON_BLOCKS:
-        raise ValueError(f"sigma is for algorithms on blocks; {spec.algorithm} needs a range of the values")
+    if spec.sigma is not None:
+        _check_sigma(spec)
+
+
+def _check_sigma(spec: Spec) -> None:
+    """Refuse a sigma where blocks are not what counts, and for sharp where its one centre would not do."""
+    if spec.algorithm not in WITH_SIGMA:
+        raise ValueError(f"sigma is for algorithms on blocks, and sharp; {spec.algorithm} needs a range of the values")
+    if spec.algorithm == "sharp":
+        if spec.privacy_unit.is_event:
+            raise ValueError("sigma is not for unit event, which has no blocks; remove it")
+        if len(spec.values) > 1:
+            raise ValueError("sharp takes a sigma for one value; use several metrics, or an algorithm on blocks")
+        if spec.delta:
+            raise ValueError("sharp takes sigma without a delta; remove one of the two")
 
 
 def _few_users_clause(spec: Spec) -> Iterator[str]:
@@ -209,7 +244,8 @@ def _mean_of(spec: Spec, coordinate: int, noise: _Noise) -> MeanParameters:
     if spec.prior == FEW_USERS:
         given |= {"delta": spec.delta / len(spec.values)}
     assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return ALGORITHMS[spec.algorithm](
+    cls = Subgaussian if spec.algorithm == "sharp" and spec.sigma is not None else ALGORITHMS[spec.algorithm]
+    return cls(
         grid=Grid(low, high, spec.grid),
         epsilon=spec.epsilon / len(spec.values),
         max_contributions=spec.contribution_limit,

@@ -35,7 +35,6 @@ class Fenwick(ABC):
 
     @cached_property
     def size(self) -> int:
-        """Elements per tree."""
         return (1 << self.height) - 1
 
     def locate(self, t: int) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 Guarantee    each call is pure epsilon-DP; a call sees at most one number per unit
 Relation     values: two streams differ in the values of one unit; how many units gave a number is public
-Sensitivity  one unit moves each count by at most 1, hence each integer cost by at most s: 2 in `centre`, 1 in `scale`
+Sensitivity  one unit moves each count by at most 1, hence each integer cost by at most s: 2 in `centre` and `bucket`,
+             1 in `scale`
 Mechanism    exponential: P(i) proportional to exp(-epsilon * cost_i / (2 s)), exactly
 Accuracy     a rank error above 2 / epsilon * ln(candidates / beta) has a probability of at most beta
 Proof        docs/proofs/sharp.md
@@ -52,6 +53,24 @@ def centre(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> in
     values = sum(counts)
     costs = [abs(2 * below - values) for below in accumulate(counts, initial=0)]
     return exponential.choose(costs, epsilon / 4, words)
+
+
+def bucket(counts: Sequence[int], epsilon: Fraction, words: Iterator[int]) -> int:
+    """The number of a bucket near the median of the values counted per bucket.
+
+    The cost of a bucket is max(0, 2 * (values below it) - values, 2 * (values above it) - values), which one unit moves
+    by at most 2; it is 0 for the bucket that holds the median. Of boundaries, where all values share a bucket, each
+    would have the same cost.
+
+    >>> bucket([0, 500, 0, 0, 0], Fraction(10), iter([1 << 61] + [1 << 63] * 9))
+    1
+    """
+    values, below = sum(counts), 0
+    costs, rate = [], epsilon / 4
+    for count in counts:
+        costs.append(max(0, 2 * below - values, values - 2 * (below + count)))
+        below += count
+    return exponential.choose(costs, rate, words)
 
 
 @lru_cache(maxsize=1024)

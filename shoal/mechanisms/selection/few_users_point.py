@@ -17,9 +17,8 @@ slot/means/few_users_ball.py has the paper's proposals, for points of several co
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, localcontext
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from functools import lru_cache
 from heapq import merge
@@ -28,8 +27,9 @@ from typing import NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.decimals import decimal
+from shoal.mechanisms.noise.uniform import SPARE, exp_enclosed, is_below_exp, precise, wide_uniform
 
-_DIGITS, _SPARE = 60, 10  # of decimals; those of them that rounding may take
+_DIGITS = 60  # of decimals
 _WORD = 64
 _REACH_DIGITS = 50  # of r0, before it is rounded up
 _MOST = Fraction(100)  # of epsilon / 2: more of it would change no draw in exp(100) and make the numbers long
@@ -156,67 +156,16 @@ def stretches(numbers: Sequence[int], radius: int) -> Iterator[Stretch]:
             yield Stretch(start, end - start, near)
 
 
-def wide_uniform(below: int, words: Iterator[int]) -> int:
-    """A uniform integer 0 .. below - 1 of any size, from the leading bits of as many words as it takes."""
-    bits = (below - 1).bit_length()
-    count = -(-bits // _WORD)
-    while True:
-        drawn = 0
-        for _ in range(count):
-            drawn = drawn << _WORD | next(words)
-        drawn >>= count * _WORD - bits
-        if drawn < below:
-            return drawn
-
-
-def is_below_exp(drawn: int, exponent: Fraction, bits: int, words: Iterator[int]) -> bool:
-    """Whether a uniform real, of which `drawn` is the integer part, is below exp(-exponent) * 2**bits, exactly.
-
-    Further bits of it are drawn until enclosures of the power decide. They always do: the exponential of a rational
-    number other than 0 is irrational, and that of 0 is enclosed by itself.
-    """
-    while True:
-        least, most = exp_enclosed(exponent, bits)
-        if drawn < least:
-            return True
-        if drawn >= most:
-            return False
-        drawn, bits = drawn << _WORD | next(words), bits + _WORD
-
-
-@lru_cache(maxsize=1 << 16)
-def exp_enclosed(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Integers around exp(-exponent) * 2**bits: equal, or one apart but in rare cases.
-
-    >>> exp_enclosed(Fraction(1), 10), exp_enclosed(Fraction(0), 10), exp_enclosed(Fraction(10**9), 10)
-    ((376, 377), (1024, 1024), (0, 1))
-    """
-    if not exponent:
-        return 1 << bits, 1 << bits
-    digits = bits // 3 + _DIGITS
-    with precise(digits):
-        value = decimal(exponent)
-        scaled = (-value).exp() * (1 << bits)
-        slack = scaled.scaleb(_SPARE - digits) * (1 + value)
-        least, most = scaled - slack, scaled + slack
-        return int(least.to_integral_value(ROUND_FLOOR)), int(most.to_integral_value(ROUND_CEILING))
-
-
 @lru_cache(maxsize=1 << 12)
 def _garbage(rate: Fraction, delta: Fraction) -> int:
     """max(1 / (1 - exp(-rate)), exp(rate) / delta), rounded up; the first is below 1 + 1 / rate."""
     with precise(_DIGITS):
         exponent = decimal(rate)
         garbage = max(1 + 1 / exponent, exponent.exp() / decimal(delta))
-        most = garbage + garbage.scaleb(_SPARE - _DIGITS) * (1 + exponent)
+        most = garbage + garbage.scaleb(SPARE - _DIGITS) * (1 + exponent)
         return int(most.to_integral_value(ROUND_CEILING))
 
 
 def _log_inverse(value: Fraction) -> float:
     """ln(1 / value), even for values too small for a float."""
     return math.log(value.denominator) - math.log(value.numerator)
-
-
-def precise(digits: int) -> AbstractContextManager[Context]:
-    """A context for decimals of this many digits and any exponent; `_SPARE` of the digits absorb rounding errors."""
-    return localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX))

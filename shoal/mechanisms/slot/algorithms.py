@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from shoal.mechanisms.slot import allotment, distribution, mean_variance
 from shoal.mechanisms.slot.cell import Algorithm
 from shoal.mechanisms.slot.chop_users import Error
-from shoal.mechanisms.slot.means import best, few_users, few_users_values, levy
+from shoal.mechanisms.slot.means import best, few_users, few_users_values, levy, several
 from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING, BASELINE
 from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED
 
@@ -21,7 +21,17 @@ MEANS: Mapping[str, Algorithm] = {
     "few-users": Algorithm(few_users.release, few_users.predicted_error),
     WITH_PRIOR: Algorithm(few_users.release_with_prior, few_users.predicted_error_with_prior),
 }
-MEANS_OF_VALUES = Algorithm(few_users_values.release, few_users_values.predicted_error)  # of several coordinates
+
+
+def _of_values(name: str) -> Algorithm:
+    """The algorithm for values of several coordinates."""
+    if name == "few-users":
+        return Algorithm(few_users_values.release, few_users_values.predicted_error)
+    choose = best.release_of if name == "best" else several.always(MEANS[name].release)
+    return Algorithm(several.jointly(choose), several.predicting(MEANS[name].predicted_error))
+
+
+MEANS_OF_VALUES: Mapping[str, Algorithm] = {name: _of_values(name) for name in MEANS if name != WITH_PRIOR}
 MEANS_AND_VARIANCES = Algorithm(mean_variance.release, mean_variance.predicted_error)
 DISTRIBUTIONS = Algorithm(distribution.release, distribution.predicted_error)
 

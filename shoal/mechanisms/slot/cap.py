@@ -33,7 +33,7 @@ def contribution_cap(counts: Counts, cell: CellParameters, error: Error | None =
     if cell.cap == "median":
         return median(counts)
     if cell.cap == "optimal":
-        return optimal(counts, cell.dropped, error or partial(mean_error, epsilon=cell.epsilon))
+        return optimal(counts, cell.dropped, error or partial(mean_error, epsilon=cell.lone_epsilon))
     check.positive(contribution_cap=cell.cap)
     return min(cell.cap, max(counts))
 

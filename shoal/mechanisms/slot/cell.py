@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from shoal.mechanisms.error_bars import COVERAGE
+from shoal.mechanisms.error_bars import COVERAGE, Law, OfCube
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.noise.cube import CubeNoise
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.statistic import Estimate
@@ -41,6 +42,21 @@ class CellParameters:
     clamps: bool = True  # to what is possible
     axes: tuple[Axis, ...] = ()  # of a value of several coordinates, all with as many steps
     coverage: float = COVERAGE  # of a noise interval
+    coordinates: int = 1  # of the value that this is one coordinate of, with a share of epsilon (means/several.py)
+
+    @property
+    def lone_epsilon(self) -> Fraction:
+        """The epsilon with which Laplace noise of one number alone is as large as a coordinate's, on average.
+
+        >>> unit = Grid(Fraction(0), Fraction(1), 100)
+        >>> [str(CellParameters(grid=unit, epsilon=Fraction(1, d), coordinates=d).lone_epsilon) for d in (1, 2, 3)]
+        ['1', '2/3', '1/2']
+        """
+        return self.epsilon * Fraction(2 * self.coordinates, self.coordinates + 1)
+
+    def law(self, scale: Fraction) -> Law:
+        """The law of noise (`Draws.noise_for`) that this share of epsilon allows at this scale."""
+        return ((scale, 1),) if self.coordinates == 1 else OfCube(self.coordinates, scale / self.coordinates)
 
 
 def cell_estimate(
@@ -77,6 +93,50 @@ class Draws:
 
     def laplace(self, purpose: str, scale: Fraction, part: int = 0) -> int:
         return DiscreteLaplace(scale, self.subkey(purpose, part)).draw(0)
+
+    def noise_for(self, purpose: str, scale: Fraction) -> int:
+        """The noise of a number that a user moves by no more than `scale` times the epsilon spent on it."""
+        return self.laplace(purpose, scale)
+
+    def each(self, coordinates: int) -> "list[OneOfSeveral]":
+        """The draws of each of several coordinates."""
+        cubes: dict[str, CubeNoise] = {}
+        return [OneOfSeveral(self, axis, coordinates, cubes) for axis in range(coordinates)]
+
+
+class OneOfSeveral(Draws):
+    """The randomness of one coordinate: words of its own, and its number of noise that all coordinates have in common.
+
+    The share of epsilon that one coordinate spends at a scale all of them do, d times as much together. So one draw of
+    a cube is made for all, of scale / d.
+
+    >>> both = Draws(bytes(32), b"cell", 7).each(2)
+    >>> [one.noise_for("sum", Fraction(20)) for one in both], both[0].subkey("bin") == both[1].subkey("bin")
+    ([43, 6], False)
+    """
+
+    __slots__ = ("_axis", "_coordinates", "_cubes", "_whole")
+
+    def __init__(self, whole: Draws, axis: int, coordinates: int, cubes: dict[str, CubeNoise]) -> None:
+        super().__init__(whole._key, whole._cell, whole._slot)
+        self._whole, self._axis, self._coordinates, self._cubes = whole, axis, coordinates, cubes
+
+    def subkey(self, purpose: str, part: int = 0) -> bytes:
+        return derive(self._key, self._cell, purpose, "slot", part, 1 + self._axis, self._slot)
+
+    def noise_for(self, purpose: str, scale: Fraction) -> int:
+        """The coordinate's number.
+
+        Raises:
+            ValueError: another coordinate asked for another scale, so that one draw cannot be for both.
+        """
+        each = scale / self._coordinates
+        cube = self._cubes.get(purpose)
+        if cube is None:
+            cube = self._cubes[purpose] = CubeNoise(self._coordinates, each, self._whole.subkey(purpose))
+        if cube.scale != each:
+            raise ValueError(f"coordinates have noise of different scales: {cube.scale} and {each}")
+        return cube.draw(self._axis)
 
 
 Release = Callable[[Users, CellParameters, Draws], Estimate]

@@ -17,7 +17,7 @@ from shoal.mechanisms.plan import Spec
 from shoal.mechanisms.slot import algorithms as registry
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release
-from shoal.mechanisms.slot.means import best
+from shoal.mechanisms.slot.means import best, several
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.slot.workload import Places, SlotWorkload
 from shoal.mechanisms.spec import FEW_USERS
@@ -84,7 +84,7 @@ class Allotted:
     @classmethod
     def of(cls, mechanism: Slotted, slot: Places, let_in: dict[int, Places], numbers: Sequence[int]) -> "Allotted":
         """Allot as release does, or for `splits` as bound and release do; nothing if no cell has enough users."""
-        error, epsilon, least = registry.worst_error(mechanism.statistic), mechanism.slot_epsilon, mechanism.min_users
+        error, epsilon, least = registry.worst_error(mechanism.statistic), mechanism.error_epsilon, mechanism.min_users
         cells = _by_cell(slot, least)
         if not cells:
             return cls({}, {}, 0.0, 0)
@@ -169,23 +169,31 @@ class Predicted(NamedTuple):
 def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
     """The prediction for every algorithm that could be configured and has what it needs, by name."""
     counts, capped = cell.counts, replace(cell.parameters, cap=mechanism.cap)
-    if mechanism.axes:
-        release, predict = registry.MEANS_OF_VALUES
-        return {FEW_USERS: Predicted(predict(counts, capped), release, capped.cap)}
     if mechanism.statistic != "slot-mean":
         release, predict = registry.algorithm_of(mechanism.statistic, "best")
         every = replace(capped, cap=capped.cap if isinstance(capped.cap, int) else max(counts))
         ways = {"best": capped, "baseline": every}
         return {name: Predicted(predict(counts, way), release, way.cap) for name, way in ways.items()}
-    width = float(capped.grid.high - capped.grid.low)
-    tried = [(way.name, Predicted(way.error * width, way.release, way.cap)) for way in best.candidates(counts, capped)]
-    by_name = {"best": min((way for _, way in tried), key=lambda way: way.error)}
+    tried = list(_candidates(counts, capped))
+    by_name = {"best": min((way for _, way in tried), key=lambda way: way.error)} if tried else {}
     for name, way in tried:
         by_name[name] = min(by_name.get(name, way), way, key=lambda way: way.error)
     for name in NEEDING_DELTA if mechanism.delta else ():
-        release, predict = registry.algorithm_of(mechanism.statistic, name)
+        if mechanism.axes and name not in registry.MEANS_OF_VALUES:
+            continue
+        release, predict = registry.MEANS_OF_VALUES[name] if mechanism.axes else registry.MEANS[name]
         by_name[name] = Predicted(predict(counts, capped), release, capped.cap)
     return by_name
+
+
+def _candidates(counts: Counts, cell: CellParameters) -> Iterator[tuple[str, Predicted]]:
+    """What `best` chooses from, for one coordinate or for all; nothing for more than it takes."""
+    if len(cell.axes) > several.MOST:
+        return
+    width = float(cell.grid.high - cell.grid.low)
+    for way in best.candidates(counts, several.of_one(cell) if cell.axes else cell):
+        release = several.jointly(several.always(way.release)) if cell.axes else way.release
+        yield way.name, Predicted(way.error * width, release, way.cap)
 
 
 def made_of(cell: Cell, way: Predicted) -> Estimate:

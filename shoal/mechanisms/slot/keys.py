@@ -6,6 +6,7 @@ from fractions import Fraction
 from shoal.mechanisms import rules
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cell import Axis
+from shoal.mechanisms.slot.means.several import MOST
 from shoal.mechanisms.spec import FEW_USERS, PATTERN, USER_SLOT, Spec
 from shoal.mechanisms.words import many
 
@@ -24,6 +25,7 @@ def check(spec: Spec) -> None:
         raise ValueError("slot is missing; add it")
     unused = ("every", "step", "decay", "horizon")
     rules.refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
+    rules.refuse_given(spec, ("withheld",), "is for means without a decay; a slot says what is dropped")
     if spec.max_groups_per_user != 1:
         raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
     _check_algorithm(spec)
@@ -69,10 +71,18 @@ def _check_share(spec: Spec) -> None:
 
 
 def _check_several(spec: Spec) -> None:
-    if (spec.statistic, spec.algorithm) != ("slot-mean", FEW_USERS):
+    if spec.statistic != "slot-mean":
         raise ValueError(
-            f"several values are for means without a decay, and for a slot-mean with algorithm {FEW_USERS}; use a "
-            "metric for each"
+            f"several values are for a slot-mean and for means, not for a {spec.statistic}; use a metric for each"
+        )
+    if spec.prior is not None:
+        raise ValueError(
+            f'several values have no prior = "{FEW_USERS}"; use algorithm = "{FEW_USERS}", or a metric for each'
+        )
+    if spec.algorithm != FEW_USERS and len(spec.values) > MOST:
+        raise ValueError(
+            f"value has {len(spec.values)} coordinates, and a slot-mean {MOST} at most, or 32 with {FEW_USERS}; use "
+            "several metrics"
         )
 
 
@@ -85,7 +95,9 @@ def axes(spec: Spec) -> tuple[Axis, ...]:
 
 def numbers(spec: Spec) -> int:
     """The numbers of a release that have an interval by noise: of a distribution those of cdf and histogram."""
-    return {"slot-mean": 1, "slot-mean-variance": 2, "slot-distribution": 2 * (spec.bins or BINS) - 1}[spec.statistic]
+    if spec.statistic == "slot-mean":
+        return len(spec.values)
+    return 2 if spec.statistic == "slot-mean-variance" else 2 * (spec.bins or BINS) - 1
 
 
 def failure(spec: Spec) -> Fraction:
@@ -139,6 +151,8 @@ def clauses(spec: Spec, loss: str) -> Iterator[str]:
         share = "" if cells == 1 else ", which share what the slot has"
         yield f"in a slot they count in at most {many(cells, where)}{share}"
     yield f"with at most {many(spec.contribution_limit, 'sample')} in each"
+    if len(spec.values) > 1 and spec.algorithm != FEW_USERS:
+        yield f"all {len(spec.values)} coordinates of a value together"
     if spec.min_users is not None:
         few = f"{where}s with fewer than {many(spec.min_users, 'user')}"
         yield f"{few} are not released, which is a courtesy"

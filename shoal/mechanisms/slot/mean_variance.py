@@ -38,8 +38,8 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     first += draws.laplace("mean", narrow)
     second += draws.laplace("variance", wide) if wide else 0  # of one sample, which has none
     highest, widest = (grid.steps, Fraction(squares.steps, 4)) if cell.clamps else (None, None)
-    mean = noised(grid, first, kept, narrow, highest, cell.coverage)
-    variance = noised(squares, second, kept**2, wide, widest, cell.coverage)
+    mean = noised(grid, first, kept, cell.law(narrow), highest, cell.coverage)
+    variance = noised(squares, second, kept**2, cell.law(wide), widest, cell.coverage)
     return cell_estimate(
         value=_pair(mean.value, variance.value),
         noise_sd=_pair(mean.noise_sd, variance.noise_sd),

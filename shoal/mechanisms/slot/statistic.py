@@ -5,6 +5,7 @@ Relation     values: two streams differ in the values of one unit; who contribut
 Unit         a user in one slot, or a user in at most S slots; in each slot in at most K cells (allotment.py)
 Shares       a slot has 1 / S of epsilon, a cell of it 1 / d with d the most cells that one of its users is in; exact
 Mechanism    that of the algorithm, on one cell; cells and slots never share noise
+Values       of several coordinates: all of them together have what one would (means/several.py)
 Few users    cells with fewer than `min_users` users are not released. That is a courtesy and no part of the guarantee:
              how many users a cell has is public
 Proof        docs/proofs/units.md for slots, many-cells.md for cells
@@ -26,6 +27,7 @@ from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Axis, Cap, CellParameters, Draws, cell_estimate
+from shoal.mechanisms.slot.means import several
 from shoal.mechanisms.slot.samples import Samples
 from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, VALUES, Spec
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, OnGrid
@@ -95,11 +97,19 @@ class Slotted(OnGrid):
             )
         if self.statistic == "slot-mean-variance":
             _ = self.grid.squares  # what it refuses, it refuses now
-        if self.axes and self.algorithm != FEW_USERS:
-            raise ValueError(f"several coordinates are for {FEW_USERS}, not {self.algorithm}")
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
-        algorithm = algorithms.MEANS_OF_VALUES if self.axes else algorithms.algorithm_of(self.statistic, name)
+        if self.axes:
+            self._check_axes(name)
+            algorithm = algorithms.MEANS_OF_VALUES[name]
+        else:
+            algorithm = algorithms.algorithm_of(self.statistic, name)
         object.__setattr__(self, "_algorithm", algorithm)
+
+    def _check_axes(self, name: str) -> None:
+        if self.statistic != "slot-mean" or name not in algorithms.MEANS_OF_VALUES:
+            raise ValueError(f"several coordinates are not for {name} of a {self.statistic}")
+        if len({grid.steps for grid in self.grids}) > 1:
+            raise ValueError("several coordinates have grids of as many steps: one draw of noise is for all")
 
     # ---------------------------------------------------------------- of a metric's keys
 
@@ -179,6 +189,12 @@ class Slotted(OnGrid):
         return self.epsilon / self.max_slots
 
     @property
+    def error_epsilon(self) -> Fraction:
+        """The slot's epsilon as the worst error of a cell goes by it: with several coordinates each has more noise."""
+        apart = self.algorithm != FEW_USERS and self.axes
+        return several.of_one(self.parameters).lone_epsilon if apart else self.slot_epsilon
+
+    @property
     def parameters(self) -> CellParameters:
         """The parameters of a cell that has all of a slot's epsilon."""
         takes_all = self.algorithm == "baseline" and not isinstance(self.cap, int)
@@ -216,7 +232,8 @@ class Slotted(OnGrid):
         if not counts:
             return NOBODY
         share = many_cells.split if self.splits else many_cells.chop
-        return (yield from share(counts, self.max_cells, self.slot_epsilon, algorithms.worst_error(self.statistic)))
+        error = algorithms.worst_error(self.statistic)
+        return (yield from share(counts, self.max_cells, self.error_epsilon, error))
 
     def _cell(self, key: bytes, slot: int, cell: str, members: Members, allotment: Allotment) -> CellRelease:
         out = allotment.left_out.get(cell, frozenset())

@@ -29,7 +29,7 @@ def check(spec: Spec) -> None:
         raise ValueError(f"{spec.algorithm} is not for what has a step; use one of: {', '.join(ALGORITHMS)}")
     check_decay(spec, spec.step)
     rules.check_values(spec)
-    rules.refuse_given(spec, ("prior", "sigma"), "is for means without a decay")
+    rules.refuse_given(spec, ("prior", "sigma", "withheld"), "is for means without a decay")
     if spec.algorithm != "sharp":
         rules.refuse_delta(spec)
     if len(spec.values) > 1:

@@ -32,8 +32,8 @@ from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.powers import Floats, Powers
 from shoal.mechanisms.sums.steps.growing import GrowingSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
-from shoal.mechanisms.sums.steps.steps import FAR, equal_quantile, like
-from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed, Node, spelled, text
+from shoal.mechanisms.sums.steps.steps import FAR, Given, OfSteps, equal_quantile, like
+from shoal.mechanisms.sums.sums import FRACTION, UNIT, Headed, spelled, text
 
 _PIECES = 64  # of skipped steps, for each doubling of t and, beyond 2, every 2 of the exponent
 _PLACES = 32  # releases that mechanisms are compared at
@@ -50,17 +50,10 @@ class Profile(NamedTuple):
     largest: float  # scale, with the coefficient
 
 
-class Steps(Protocol):
+class Steps(Given, Protocol):
     """Noised steps that forward decay can be made of."""
 
-    @property
-    def mechanism(self) -> str: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def epsilon(self) -> Fraction: ...
     def shape(self) -> str: ...
-    def column(self, step: int) -> tuple[Node, ...]: ...
     def borders(self, t: int) -> tuple[int, int]: ...
     def sampler(self, subkey: Subkeys) -> Noise: ...
     def forward_squares(self, powers: Powers, t: int, unit: Callable[[Fraction], float]) -> float: ...
@@ -69,7 +62,7 @@ class Steps(Protocol):
 
 
 @dataclass(frozen=True)
-class ForwardSum:
+class ForwardSum(OfSteps[Steps]):
     """All public parameters of a sum with forward decay.
 
     >>> sums = ForwardSum.best(Powers(Fraction(2)), width=1, epsilon=Fraction(1))
@@ -90,21 +83,6 @@ class ForwardSum:
     def best(cls, powers: Powers, *, width: int, epsilon: Fraction, horizon: int | None = None) -> "ForwardSum":
         """Trees that grow; with a horizon, what has the least mean variance over so many releases."""
         return cls(powers, _best_steps(powers, horizon)(width, epsilon))
-
-    @property
-    def width(self) -> int:
-        return self.steps.width
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.steps.epsilon
-
-    @property
-    def mechanism(self) -> str:
-        return self.steps.mechanism
-
-    def column(self, step: int) -> tuple[Node, ...]:
-        return self.steps.column(step)
 
     def shape(self) -> str:
         return f"ForwardSum(exponent={spelled(self.powers.exponent)}, steps={self.steps.shape()})"

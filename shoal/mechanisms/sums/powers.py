@@ -100,7 +100,6 @@ class TreeWeights:
 
     @property
     def last(self) -> int:
-        """The tree's last step."""
         return self.before + self.tree.leaves
 
     def left(self, t: int) -> float:

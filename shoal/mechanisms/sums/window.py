@@ -27,7 +27,7 @@ from shoal.mechanisms.sums.sums import Windowed
 
 
 @dataclass(frozen=True)
-class WindowSum(OfSteps):
+class WindowSum(OfSteps[NoisedSteps]):
     """All public parameters of a window sum.
 
     >>> sums = WindowSum.best(1024, width=1, epsilon=Fraction(1))

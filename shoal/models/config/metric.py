@@ -11,7 +11,7 @@ from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
 from shoal.models.config import per_coordinate
 from shoal.models.config.cell import MOST_BINS, Cap, CellSection
 from shoal.models.config.decay import DecaySection
-from shoal.models.config.per_coordinate import Range, for_each
+from shoal.models.config.per_coordinate import PositiveNumbers, Range, Ranges, for_each
 from shoal.models.config.section import DAY, Duration, Exact, Instant, Section, positive_span
 from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
@@ -34,9 +34,7 @@ def _prior(value: Any) -> Any:
 
 # Keys with one value, or a list with one for each coordinate.
 Fields = Annotated[str | Predicate | tuple[str, ...] | None, PlainValidator(per_coordinate.field_names)]
-Ranges = Annotated[Range | tuple[Range, ...] | None, PlainValidator(per_coordinate.ranges)]
 Prior = Annotated[Fraction | tuple[Fraction, ...] | Literal["few-users"] | None, PlainValidator(_prior)]
-PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(per_coordinate.positive_numbers)]
 
 
 class MetricSection(Section):
@@ -146,6 +144,11 @@ class MetricSection(Section):
     clamp: bool | None = Field(
         None, description="clamp the published estimate; none: only sharp, best and few-users do"
     )
+    withheld: bool | None = Field(
+        None,
+        description="for a mean without a decay: true: each release says how many samples came and do not count, or "
+        "not yet, and what share of all they are; public; none: false",
+    )
     slot: Duration | None = Field(None, description="length of a slot; each slot is released once, at its end")
     cell: CellSection | None = Field(
         None, description="with a slot: where an event was; none: the group, or one for all"
@@ -209,6 +212,11 @@ class MetricSection(Section):
     @classmethod
     def _exists(cls, value: str) -> str:
         return value if value == USER_SLOT else parse_unit(value).name
+
+    @field_validator("withheld")
+    @classmethod
+    def _or_nothing(cls, value: bool | None) -> bool | None:
+        return value or None
 
     @field_validator("quantiles")
     @classmethod

@@ -5,7 +5,9 @@ In comes what TOML has; out come frozen, exact values, or a `ValueError` that sa
 
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import PlainValidator
 
 from shoal.models.exact import exact_number
 from shoal.models.predicates import Predicate, is_predicate
@@ -98,3 +100,8 @@ def overlap(left: str, right: str) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
+
+
+# Keys with one value, or a list with one for each coordinate.
+Ranges = Annotated[Range | tuple[Range, ...] | None, PlainValidator(ranges)]
+PositiveNumbers = Annotated[Fraction | tuple[Fraction, ...] | None, PlainValidator(positive_numbers)]

@@ -2,8 +2,6 @@
 
 import re
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,8 +17,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v001_first_tables, v004_relation
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
-
-OPEN = "import sys; from shoal.agents.audit.ledger import Ledger; print(Ledger.open(sys.argv[1], migrate=True).log_id)"
+from tests.agents.audit.racing import race
 
 
 def test_a_log_keeps_its_random_id(database_url: str) -> None:
@@ -47,16 +44,10 @@ def test_the_migrations_make_what_the_models_say(database_url: str) -> None:
             }
 
 
-def test_processes_that_open_a_fresh_log_at_once_make_one(database_url: str) -> None:
-    # given no database yet, and four processes that all want it
-    started = [
-        subprocess.Popen([sys.executable, "-c", OPEN, database_url], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    # then all end well and name the same log
-    answers = [process.communicate(timeout=60)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0, 0]
-    assert len(set(answers)) == 1
+def test_processes_that_open_a_fresh_log_at_once_make_one(database_url: str, tmp_path: Path) -> None:
+    # given no database yet, and four processes that all want it, then they name the same log
+    (name,) = set(race(tmp_path, database_url, [("open",)] * 4))
+    assert name
 
 
 def test_threads_that_open_a_fresh_log_at_once_make_one(database_url: str) -> None:

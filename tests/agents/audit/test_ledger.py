@@ -1,10 +1,9 @@
 """The ledger: what was agreed is charged once, compared ever after, and refused when it would drift."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, LedgerError
 from tests.agents.audit.audit_examples import APP, amounts, register, release, version
+from tests.agents.audit.racing import race
 from tests.stream.simulation import config
 
 
@@ -330,35 +330,16 @@ def test_retired_is_for_good(ledger: Ledger) -> None:
         ledger.retire(APP, "basket", 2)
 
 
-REGISTER = """
-import sys
-from fractions import Fraction
-from tests.agents.audit.audit_examples import register, version
-from shoal.agents.audit.ledger import Ledger
-from shoal.models.errors import ConfigError, LedgerError
-with Ledger.open(sys.argv[1]) as ledger:
-    sys.stdin.readline()
-    try:
-        print(len(register(ledger, version(sys.argv[2], epsilon="3")).charged))
-    except LedgerError as error:
-        print("refused", "more than the 1 left of 4" in str(error))
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "answers"),
     [(["basket"] * 3, ["0", "0", "1"]), (["one", "two", "three"], ["1", "refused True", "refused True"])],
 )
 def test_racing_registrations_charge_once_and_never_too_much(
-    ledger: Ledger, database_url: str, names: list[str], answers: list[str]
+    ledger: Ledger, database_url: str, names: list[str], answers: list[str], tmp_path: Path
 ) -> None:
-    # given three processes, ready to register the same metric, or three of which one fits into the budget
-    command = [sys.executable, "-c", REGISTER, database_url]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    racing = [subprocess.Popen([*command, name], **pipes) for name in names]
-    # when they are let go
-    said = [process.communicate("go\n", timeout=60)[0].strip() for process in racing]
+    # when three processes register the same metric, or three of which one fits into the budget
+    said = race(tmp_path, database_url, [("register", name) for name in names])
     # then one wins, and the others compare with it
     assert sorted(said) == answers
     book = ledger.budget_report()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal.agents.broker import jars
 from shoal.agents.broker.process import FREE_PORTS, Broker, free_port
 from shoal.models.errors import KafkaError
 from tests.support.kafka import Kafka, Record
@@ -84,7 +85,7 @@ def test_old_records_are_kept(kafka: Kafka) -> None:
     assert [r.timestamp for r in kafka.read_committed(topic)] == [MAY_1997]
 
 
-def test_a_killed_broker_comes_back_with_all_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_broker_comes_back_with_all_it_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Kafka(data=tmp_path / "kafka") as kafka:
         # given a committed transaction
         bootstrap, topic = kafka.bootstrap, kafka.create_topic("purchases")
@@ -100,7 +101,10 @@ def test_a_killed_broker_comes_back_with_all_it_acknowledged(tmp_path: Path) -> 
         assert kafka.bootstrap == bootstrap
         kafka.produce(topic, [Record(b"ann", b"2")], transactional_id="tx")
         assert [r.value for r in kafka.read_committed(topic)] == [b"1", b"2"]
-    # and a new broker on the same data has it too
+    # and a new broker on the same data has it too, whatever Java remembers of other starts
+    memory = tmp_path / "memory"
+    memory.write_bytes(b"of another Java")
+    monkeypatch.setattr(jars, "remembered", lambda: memory)
     with Kafka(data=tmp_path / "kafka") as again:
         assert [r.value for r in again.read_committed(topic)] == [b"1", b"2"]
 

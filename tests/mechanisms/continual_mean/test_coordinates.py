@@ -155,17 +155,24 @@ def test_the_budget_is_split_exactly_and_each_coordinate_has_noise_of_its_own(cl
     assert estimate.value[0] != estimate.value[1]
 
 
-@every_mean
-@pytest.mark.parametrize("flush", [1, 7])
-def test_the_state_survives_a_restart_anywhere(cls: type[MeanParameters], flush: int) -> None:
-    restarts(joint(cls, 3), flush)
+def unequal() -> Coordinates:
+    """Coordinates whose sigmas are different parts of their ranges: their priors take different numbers of arrays."""
+    one, other = (
+        joint(Full, sigma=Fraction(1), epsilon=Fraction(600)),
+        joint(Full, sigma=Fraction(1, 10**4), epsilon=Fraction(600)),
+    )
+    parameters = Coordinates((one.parts[0], other.parts[1]))
+    arrays = [[level.arrays for level in part.levels] for part in parameters.parts if isinstance(part, Full)]
+    assert arrays[0] < arrays[1]
+    return parameters
 
 
-def test_the_state_survives_a_restart_while_priors_wait_for_each_other() -> None:
-    restarts(unequal(), 3)
+RESTARTED = [(joint(cls, 3), flush) for cls in KINDS for flush in (1, 7)]
+RESTARTED.append((unequal(), 3))  # priors wait for each other
 
 
-def restarts(parameters: Coordinates, flush: int) -> None:
+@pytest.mark.parametrize(("parameters", "flush"), RESTARTED)
+def test_the_state_survives_a_restart_anywhere(parameters: Coordinates, flush: int) -> None:
     """A run, and the same run that starts anew from its changelog now and then."""
     contributions = sent(parameters, stream(len(parameters.parts)))
     whole, expected = parameters.releaser(KEY, b""), []
@@ -185,18 +192,6 @@ def restarts(parameters: Coordinates, flush: int) -> None:
             releaser = parameters.releaser(KEY, b"")
             releaser.restore(head, log.values())
             assert releaser.take_changes() == ([], [])
-
-
-def unequal() -> Coordinates:
-    """Coordinates whose sigmas are different parts of their ranges: their priors take different numbers of arrays."""
-    one, other = (
-        joint(Full, sigma=Fraction(1), epsilon=Fraction(600)),
-        joint(Full, sigma=Fraction(1, 10**4), epsilon=Fraction(600)),
-    )
-    parameters = Coordinates((one.parts[0], other.parts[1]))
-    arrays = [[level.arrays for level in part.levels] for part in parameters.parts if isinstance(part, Full)]
-    assert arrays[0] < arrays[1]
-    return parameters
 
 
 def test_a_level_is_published_when_the_last_coordinate_has_it() -> None:

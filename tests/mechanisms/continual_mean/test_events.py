@@ -96,6 +96,7 @@ def test_a_limit_lets_the_first_events_of_a_user_count_in_all_groups_together(
             {"value": ("x", "y"), "range": ((0, 1), (0, 1))},
             "sharp has no sums of several values over a tick, as unit event needs; use naive",
         ),
+        ("sharp", {"sigma": 1}, "sigma is not for unit event, which has no blocks; remove it"),
         ("naive", {"max_contributions": 3}, "max_contributions is not for unit event"),
         ("naive", {"users": None}, "users is missing"),
         (

@@ -42,7 +42,7 @@ def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> lis
         (Window(4), 1),
         (Exponential(Fraction(9, 10)), 8),
         (Listed(Weights.of([Fraction(1), Fraction(1, 2)])), 3),
-        (Undecayed(), 20),
+        (Undecayed(), 6),
     ],
 )
 def test_releases_are_right_on_average_and_their_error_bars_too(

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.selection.few_users_point import PointChoice, exp_enclosed, is_below_exp, stretches, wide_uniform
+from shoal.mechanisms.noise.uniform import exp_enclosed, is_below_exp, wide_uniform
+from shoal.mechanisms.selection.few_users_point import PointChoice, stretches
 from tests.mechanisms.mechanism_cases import KEY
 from tests.support.effort import examples
 

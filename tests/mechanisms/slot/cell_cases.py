@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cell import CellParameters, Draws
+from tests.support.effort import examples
 
 KEY = bytes(range(32))
 STEPS = 1 << 20
+few = examples(15)
 SPEEDS = Grid(Fraction(0), Fraction(65), STEPS)
 
 # Full and partial arrays, a user with half of all samples and with more, samples that are not kept, one sample alone.

@@ -13,7 +13,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import Change
 from shoal.mechanisms.noise.keyed import Bits
 from shoal.mechanisms.slot import statistic
-from shoal.mechanisms.slot.algorithms import MEANS, WITH_PRIOR
+from shoal.mechanisms.slot.algorithms import MEANS, MEANS_OF_VALUES, WITH_PRIOR
 from shoal.mechanisms.slot.allotment import result_of
 from shoal.mechanisms.slot.cell import Draws
 from shoal.mechanisms.slot.statistic import CellRelease, Slotted, gather
@@ -22,6 +22,7 @@ from tests.support.effort import examples
 
 GRID = Grid(Fraction(0), Fraction(65), 1 << 12)
 KEY = bytes(range(32))
+SEVERAL = [name for name in MEANS_OF_VALUES if name != "few-users"]
 KINDS = [
     *({"statistic": "slot-mean", "algorithm": name} for name in MEANS if name not in ("few-users", WITH_PRIOR)),
     {"statistic": "slot-mean", "algorithm": "few-users", "delta": Fraction(1, 1000), "sigma": Fraction(5)},
@@ -32,6 +33,8 @@ KINDS = [
         "epsilon": Fraction(40),
         "axes": ((GRID, Fraction(5)), (GRID, None)),
     },
+    *({"statistic": "slot-mean", "algorithm": name, "axes": ((GRID, None),) * 2} for name in SEVERAL),
+    {"statistic": "slot-mean", "spread_share": Fraction(1, 2), "axes": ((GRID, None),) * 3, "epsilon": Fraction(200)},
     {"statistic": "slot-mean", "prior": True, "delta": Fraction(1, 1000), "sigma": Fraction(5)},
     {"statistic": "slot-mean-variance"},
     {"statistic": "slot-mean-variance", "algorithm": "baseline"},
@@ -67,7 +70,10 @@ def samples_of(of: Slotted, users):
     if not of.axes:
         return rows
     return [
-        row._replace(total={cell: [[x, GRID.steps - x] for x in xs] for cell, xs in row.total.items()}) for row in rows
+        row._replace(
+            total={cell: [[x, GRID.steps - x, x][: len(of.axes)] for x in xs] for cell, xs in row.total.items()}
+        )
+        for row in rows
     ]
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
@@ -50,6 +51,7 @@ REFUSED = [
     ('slot = "1h"', 'slot = "1h"\nprior = 3', 'prior of a statistic per slot is "few-users", or none'),
     ('slot = "1h"', 'slot = "1h"\nalgorithm = "levy"\nprior = "few-users"', "is for a slot-mean with algorithm best"),
     ('slot = "1h"', 'slot = "1h"\nalgorithm = "sharp"', "sharp is not for a slot-mean; use one of: best, baseline"),
+    ('slot = "1h"', 'slot = "1h"\nwithheld = true', "withheld is for means without a decay; a slot says what is"),
     ('slot = "1h"', 'slot = "1h"\nbins = 9', "bins is for a slot-distribution; remove it"),
     ('slot = "1h"', 'slot = "1h"\nquantiles = [0.5]', "quantiles is for a slot-distribution; remove it"),
     ('slot = "1h"', 'slot = "1h"\nacross_cells = "drop"', "across_cells must be 'chop-user'"),
@@ -69,7 +71,7 @@ REFUSED = [
     ("h3 = 8", "h33 = 8", "unknown key 'h33'; did you mean 'h3'"),
     ('lat = "lat", ', "", "lat is missing; add it"),
     ('lon = "lon"', 'lon = "speed"', "field 'speed' is a value and 'speed' is pattern"),
-    ('value = "speed"', 'value = ["speed", "load"]', "range must be|several values are for .* algorithm few-users"),
+    ('value = "speed"', 'value = ["speed", "load"]', "range must be a list of 2"),
     ('value = "speed"\n', "", "value is missing; add it"),
     ('value = "speed"', 'value = ["speed", "w"]\nalgorithm = "few-users"\ndelta = 1e-6', "range must be a list of 2"),
     ('cell = { h3 = 8, lat = "lat", lon = "lon" }', "max_cells = 2", "max_cells needs cells: add cell or group"),
@@ -148,13 +150,33 @@ def test_few_users_may_have_several_values(tmp_path):
         few.replace('["speed", "load"]', names).replace("[[0, 65], [0, 9]]", ranges).replace('sigma = [3, "1/2"]', "")
     )
     assert len(Slotted.of(load(written(tmp_path, many)).metric[0]).axes) == 32
-    # the others have one value
-    for said in ('algorithm = "levy"', 'delta = 1e-9\nprior = "few-users"', 'statistic = "slot-distribution"'):
+    # the others up to 8
+    levy = several.replace('slot = "1h"', 'slot = "1h"\nalgorithm = "levy"')
+    assert [grid.high for grid in Slotted.of(load(written(tmp_path, levy)).metric[0]).grids] == [65, 9]
+    nine = levy.replace('["speed", "load"]', str([f"x{n}" for n in range(9)]))
+    with pytest.raises(
+        ConfigError, match="9 coordinates, and a slot-mean 8 at most, or 32 with few-users; use several"
+    ):
+        load(written(tmp_path, nine.replace("[[0, 65], [0, 9]]", str([[0, 1]] * 9))))
+    # what there is of one value alone
+    for said, message in (
+        ('delta = 1e-9\nprior = "few-users"', 'several values have no prior = "few-users"; use algorithm'),
+        ('statistic = "slot-distribution"', "several values are for .* not for a slot-distribution; use a metric for"),
+        (
+            'statistic = "slot-mean-variance"',
+            "several values are for .* not for a slot-mean-variance; use a metric for",
+        ),
+    ):
         wrong = several.replace('statistic = "slot-mean"\n', "") if "statistic" in said else several
-        with pytest.raises(ConfigError, match="several values are for .* slot-mean with algorithm few-users"):
+        with pytest.raises(ConfigError, match=message):
             load(written(tmp_path, wrong.replace('slot = "1h"', f'slot = "1h"\n{said}')))
-    with pytest.raises(ValueError, match="several coordinates are for few-users, not best"):
-        replace(Slotted.of(metric), algorithm="best")
+    with pytest.raises(ValueError, match="several coordinates are not for with-prior of a slot-mean"):
+        replace(Slotted.of(metric), algorithm="best", prior=True)
+    with pytest.raises(ValueError, match="several coordinates have grids of as many steps"):
+        replace(
+            Slotted.of(metric),
+            axes=((Grid(Fraction(0), Fraction(1), 4), None), (Grid(Fraction(0), Fraction(1), 5), None)),
+        )
 
 
 def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path):

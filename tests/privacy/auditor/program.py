@@ -6,8 +6,8 @@ probabilities at most exp(|w| / b), so the privacy loss is at most the least
 
     sum_j |w_j| / b_j   with   L w = difference.
 
-For Gaussian draws it is the least sum of w_j^2 / (2 sigma_j^2), a rho of zero-concentrated privacy, to which private
-choices add theirs.
+Of the draws of a cube, which have one scale, the largest |w_j| alone counts. For Gaussian draws it is the least sum of
+w_j^2 / (2 sigma_j^2), a rho of zero-concentrated privacy, to which private choices add theirs.
 """
 
 import importlib
@@ -70,17 +70,23 @@ def _epsilon(rho: float, delta: Fraction) -> float:
 
 
 def _laplace(coefficients: Numbers, difference: Numbers, laws: Sequence[Law]) -> float:
-    scales = np.array([float(law.scale) for law in laws])
+    # a column for each number that costs: a Laplace draw's size, or that of the largest in a cube
+    sizes = {law.cube or index: float(law.scale) for index, law in enumerate(laws)}
+    place = {name: index for index, name in enumerate(sizes)}
+    column = np.array([place[law.cube or index] for index, law in enumerate(laws)])
     rows = np.maximum(np.abs(coefficients).max(axis=1), 1e-9)  # so that all rows are of one size
     matrix, wanted = coefficients / rows[:, None], difference / rows
     room = TOLERANCE * max(1.0, float(np.abs(difference).max())) / rows
     size = float(np.abs(wanted).max())
-    both = np.hstack([matrix, -matrix])  # what is above zero and what is below
+    both = np.hstack([matrix, np.zeros((len(matrix), len(sizes)))])
+    within = np.zeros((len(laws), len(sizes)))
+    within[np.arange(len(laws)), column] = -1.0  # w is at most that size, and so is -w
+    free = np.eye(len(laws))
     found = solver().linprog(
-        np.concatenate([1 / scales, 1 / scales]) * size,
-        A_ub=np.vstack([both, -both]),
-        b_ub=np.concatenate([wanted + room, room - wanted]) / size,
-        bounds=(0, None),
+        np.concatenate([np.zeros(len(laws)), 1 / np.array(list(sizes.values()))]) * size,
+        A_ub=np.vstack([both, -both, np.hstack([free, within]), np.hstack([-free, within])]),
+        b_ub=np.concatenate([(wanted + room) / size, (room - wanted) / size, np.zeros(2 * len(laws))]),
+        bounds=(None, None),
         method="highs",
     )
     if not found.success:

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from shoal.mechanisms.noise.cube import CubeNoise
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 
@@ -19,10 +20,14 @@ class TooManyUnknowns(Exception):
 
 
 class Law(NamedTuple):
-    """How an unknown is distributed: discrete Laplace of this scale, or discrete Gaussian of this variance."""
+    """How an unknown is distributed: discrete Laplace of this scale, or discrete Gaussian of this variance.
+
+    Unknowns of one cube are a vector, whose probability its largest coordinate decides.
+    """
 
     gaussian: bool
     scale: Fraction
+    cube: bytes | None = None
 
 
 class Unknowns:
@@ -58,12 +63,17 @@ class Unknowns:
         def gaussian(noise: Any, index: int) -> int:
             return self.drawn(noise._bits._subkey, index, Law(True, Fraction(noise.sigma2)))
 
+        def cube(noise: Any, coordinate: int) -> int:
+            subkey = noise._bits._subkey
+            return self.drawn(subkey, coordinate, Law(False, Fraction(noise.scale), subkey))
+
         def block(noise: Any, start: int, count: int) -> Any:
             return np.array([noise.draw(index) for index in range(start, start + count)], dtype=np.object_)
 
         with (
             patch.object(DiscreteLaplace, "draw", laplace),
             patch.object(DiscreteLaplace, "draw_block", block),
+            patch.object(CubeNoise, "draw", cube),
             patch.object(DiscreteGaussian, "draw", gaussian),
             patch.object(DiscreteGaussian, "draw_block", block),
         ):

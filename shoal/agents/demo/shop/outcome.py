@@ -48,7 +48,7 @@ class MetricOutcome:
     @property
     def waiting(self) -> dict[int, int]:
         """Levels that did not activate, and the samples below them that each would have taken."""
-        mechanism = ContinualMean.of(self.section)
+        mechanism = ContinualMean.mean(self.section)
         active = {fields["level"] for fields in self.activations}
         levels = mechanism.levels if isinstance(mechanism, Full) else ()
         return {

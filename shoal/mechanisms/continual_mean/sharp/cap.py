@@ -14,6 +14,7 @@ of c keeps
 with K = 1.05 bits(T) for T releases: about the growing BLUE counter's standard deviation at width = epsilon = 1.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ NOISE = Fraction(21, 20)
 EVEN = Fraction(3, 2)  # times as many units with a first block as under the law with the long tail
 ALMOST_ALL = Fraction(9, 10)  # is enough, however many samples they have
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones
+MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
 WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units are alike is not known yet
 
 
@@ -66,8 +68,12 @@ class Forecast:
         return NOISE * self.releases.bit_length() * width / (epsilon * self.kept(cap))
 
 
-def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Fraction) -> int:
+def choose_cap(
+    forecast: Forecast, caps: Sequence[int], most: int, epsilon: Fraction, widths: Sequence[Fraction] = ()
+) -> int:
     """The cap with the least expected squared error of the mean of each unit's first `most` samples.
+
+    `widths` are those that a unit moves by within each cap, in clip widths; without them it is a width per sample.
 
     >>> early = Forecast(units=4000, samples=4900, users=25000, longer=Fraction(20))
     >>> [choose_cap(early, (1, 2, 4, 8, 16, 32, 64), 64, epsilon) for epsilon in (Fraction(1), Fraction(1, 10))]
@@ -79,12 +85,24 @@ def choose_cap(forecast: Forecast, caps: Sequence[int], most: int, epsilon: Frac
     a, b = (forecast.noise_sd(1, Fraction(1), epsilon) / (p + q)).as_integer_ratio()
     e, f = BIAS.as_integer_ratio()
 
-    def error(cap: int) -> tuple[Fraction, int]:
-        x = cap * q + p
-        noise, bias = a * x * f * (most * x) ** 2, e * b * (p * (most - cap)) ** 2
-        return Fraction(noise * noise + bias * bias, x**4), cap
+    def error(cap: int, width: Fraction) -> tuple[Fraction, int]:
+        x, (all_, part) = cap * q + p, (width / cap).as_integer_ratio()
+        noise, bias = a * all_ * x * f * (most * x) ** 2, e * b * part * (p * (most - cap)) ** 2
+        return Fraction(noise * noise + bias * bias, x**4 * part * part), cap
 
-    return min(caps, key=error)
+    return min(error(cap, width) for cap, width in zip(caps, widths or map(Fraction, caps), strict=True))[1]
+
+
+def patience(releases: int, most: int, *, each: bool) -> int:
+    """The number of releases to wait for enough units; twice as many for units or blocks at all.
+
+    A release per contribution (`each`) does not tell the time. Then it is until units have a quarter or half of a
+    sample each, or, if they may have many, until even ones would have their first blocks.
+    """
+    part = Fraction(1)
+    if each:
+        part = min(part, Fraction(4, most)) if most < MANY_SAMPLES else EARLY
+    return math.ceil(releases * part / 16)
 
 
 def blocks_pay(forecast: Forecast, cap: int, most: int, width: Fraction) -> bool:

@@ -17,21 +17,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from shoal.mechanisms.continual_mean.forecast import Expected, expected
 from shoal.mechanisms.continual_mean.sharp.assumed_law import Law
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
 from shoal.mechanisms.continual_mean.sharp.releaser import WORTH
+from shoal.mechanisms.continual_mean.sharp.waiting import Waiting
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.counters.growing_root import GrowingRoot
 from shoal.mechanisms.error_bars import Law as NoiseLaw
 from shoal.mechanisms.error_bars import noise_sd
-from shoal.mechanisms.workload import Pattern
-
-FULL, STRIDES = 128, 8  # ticks in a doubling, and the strides in which they are looked at
-CURVE = 256  # instants, twice, at which contributions are counted, where each has a release
 
 
 class Start(NamedTuple):
@@ -45,12 +40,10 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SharpProspect:
+class SharpProspect(Waiting[tuple[int, Beginning, Forecast]]):
     """The releases of a sharp mean to come over a pattern."""
 
     mean: SharpParameters
-    pattern: Pattern
-    releases: int | None  # None: one per contribution
     spread: Fraction
     quantile: float = 0.5  # of what the first clip range may come out as
 
@@ -77,33 +70,11 @@ class SharpProspect:
 
     # ---------------------------------------------------------------- ticks
 
-    @cached_property
-    def ticks(self) -> int:
-        """The number of releases in all, including those before it begins."""
-        contributions = self._contributions(1.0)
-        return max(1, contributions if self.releases is None else min(self.releases, contributions))
-
     def _contributions(self, tau: float) -> int:
         """The number of samples that come one by one, and of blocks beyond them."""
         shape = self.mean.shape
         beyond = (self._reached(block, tau) for block in range(shape.blocks) if shape.end(block) > shape.singles)
         return self.pattern.samples(shape.singles, tau) + sum(beyond)
-
-    @cached_property
-    def _curve(self) -> tuple[list[float], list[float]]:
-        """Parts of the time, some in equal ratios and some equally far apart, and the contributions by then."""
-        ratios = (self.ticks ** (i / CURVE - 1) for i in range(CURVE))
-        taus = sorted({0.0, *ratios, *(i / CURVE for i in range(1, CURVE + 1))})
-        return taus, [float(self._contributions(tau)) for tau in taus]
-
-    def _tick(self, tau: float) -> int:
-        tick = float(np.interp(tau, *self._curve)) if self.releases is None else tau * self.ticks
-        return max(1, round(tick))
-
-    def _tau(self, tick: int) -> float:
-        """The part of the time at which the tick is complete."""
-        taus, counts = ([0.0, 1.0], [0.0, float(self.ticks)]) if self.releases is not None else self._curve
-        return float(np.interp(tick, counts, taus))
 
     def _first(self, tick: int, holds: Callable[[float], bool]) -> int | None:
         """The first tick, from this one on, at which the condition holds; once it holds it keeps holding."""
@@ -116,21 +87,6 @@ class SharpProspect:
         return tick
 
     # ---------------------------------------------------------------- how it begins
-
-    @cached_property
-    def _begun(self) -> tuple[int, Beginning, Forecast] | None:
-        """The tick at which it begins and in which way, as the pattern decides.
-
-        The search goes in strides of an eighth, then tick by tick.
-        """
-        asked = _asked(self.ticks)
-        passed = index = 0
-        while passed < len(asked):
-            if self._begin(asked[index]) is not None:
-                decisions = (self._begin(tick) for tick in asked[passed : index + 1])
-                return next(decision for decision in decisions if decision is not None)
-            passed, index = index + 1, min(index + max(1, min(index, FULL) // STRIDES), len(asked) - 1)
-        return None
 
     @cached_property
     def start(self) -> Start | None:
@@ -257,16 +213,3 @@ class SharpProspect:
         """The half width that the budget allows."""
         both = 2 * self.mean.shape.weight(octave[0]) * len(octave)
         return (self.mean.block_budget(start.block_width, octave.stop) - spent) // both
-
-
-def _asked(ticks: int) -> list[int]:
-    """The ticks at which the mean decides: all at first, then equally many in each doubling.
-
-    >>> _asked(1000)[120:130]
-    [121, 122, 123, 124, 125, 126, 127, 128, 130, 132]
-    """
-    asked, tick = [], 1
-    while tick <= ticks:
-        asked.append(tick)
-        tick += 1 << max(0, tick.bit_length() - 7)
-    return asked

@@ -9,7 +9,7 @@ from functools import cached_property
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape
 from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
-from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even
+from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even, patience
 from shoal.mechanisms.continual_mean.sharp.gaussian import call_epsilon, noise_epsilon, part_of_noise
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.counters.growing_root import GrowingRoot
@@ -23,7 +23,6 @@ HALVINGS = 24  # candidates of a scale: the range times 2**(-j / 2)
 ALIKE = Fraction(9, 8)
 ALIKE_OFTEN = Fraction(8, 5)  # with more releases than MANY: then an octave's centre, a release, is less exact
 MANY = 10_000
-MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
 # A clip range leaves a part of the units outside on purpose, and no call tells how far: they might be at the end of the
 # range. So it is chosen where that part, in ranges, is at most this many times the noise of the naive sum.
 RISK = Fraction(2)
@@ -219,15 +218,8 @@ class SharpParameters(MeanParameters):
 
     @property
     def patience(self) -> int:
-        """The number of releases to wait for enough units; twice as many for units or blocks at all.
-
-        A release per contribution does not tell the time. Then it is until units have a quarter or half of a sample
-        each, or, if they may have many, until even ones would have their first blocks.
-        """
-        part = Fraction(1)
-        if self.each:
-            part = min(part, Fraction(4, self.max_contributions)) if self.max_contributions < MANY_SAMPLES else EARLY
-        return math.ceil(self.releases * part / 16)
+        """The number of releases to wait for enough units; twice as many for units or blocks at all."""
+        return patience(self.releases, self.max_contributions, each=self.each)
 
     def wanted_longs(self, units: int) -> int:
         """The number of units' first blocks to wait for, if `units` units are there."""

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from shoal.mechanisms.continual_mean.blocks import Changes
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
@@ -24,9 +25,9 @@ class SharpReleaser:
     """The releases of one group and coordinate: it waits, chooses clip ranges, then clips and counts."""
 
     __slots__ = (
-        "_arrived", "_beginning", "_blocks", "_choices", "_clips", "_counter", "_dropped", "_half", "_high", "_levels",
+        "_arrived", "_beginning", "_blocks", "_changes", "_choices", "_clips", "_counter", "_half", "_high", "_levels",
         "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_tree_key", "_units", "_waited",
-        "_waiting", "_width", "_written",
+        "_waiting", "_width",
     )  # fmt: skip
 
     def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
@@ -46,8 +47,7 @@ class SharpReleaser:
         self._ticks = self._samples = self._total = 0  # of what counts
         self._previous = 0, 0  # samples and exact total when the tick before was complete
         self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # block -> pseudonym -> (effective, total), waiting
-        self._written: list[Contribution] = []
-        self._dropped: list[tuple[int, str]] = []
+        self._changes = Changes()
 
     def _count(self, beginning: Beginning) -> None:
         """Make the counter for the clip ranges, always the same one, and fix which samples count one by one."""
@@ -97,7 +97,7 @@ class SharpReleaser:
             if contribution.pseudonym in waiting:
                 raise ValueError(f"a unit's block number {block} arrived twice")
             waiting[contribution.pseudonym] = contribution.effective, total
-            self._written.append(self._kept(block, contribution.pseudonym, contribution.effective, total))
+            self._changes.written.append(self._kept(block, contribution.pseudonym, contribution.effective, total))
 
     def _kept(self, block: int, pseudonym: str, effective: int, total: int) -> Contribution:
         shape = self._mean.shape
@@ -289,11 +289,9 @@ class SharpReleaser:
     # ---------------------------------------------------------------- state
 
     def _drop(self, block: int) -> None:
-        """Forget the blocks of this number, and note those that were written before."""
+        """Forget the blocks of this number."""
         place = block + self._mean.shape.levels
-        unseen = {row.pseudonym for row in self._written if row.level == place}
-        self._written = [row for row in self._written if row.level != place]
-        self._dropped += [(place, name) for name in self._blocks.pop(block) if name not in unseen]
+        self._changes.drop((place, name) for name in self._blocks.pop(block))
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
@@ -305,9 +303,7 @@ class SharpReleaser:
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        changes = self._written, self._dropped
-        self._written, self._dropped = [], []
-        return changes
+        return self._changes.take()
 
     def head(self) -> list[Any]:
         """[beginning, clip range and width, blocks' clips, units, ticks, sums, those before, waiting]."""

@@ -77,9 +77,18 @@ def chosen(counts: Counts, cell: CellParameters) -> Candidate:
 
 def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The release of the chosen mechanism, which is named in it."""
-    choice = chosen([len(user) for user in users], cell)
-    estimate = choice.release(users, replace(cell, cap=choice.cap), draws)
-    return replace(estimate, details={**estimate.details, "mechanism": f"best: {estimate.details['mechanism']}"})
+    return release_of([len(user) for user in users], cell)(users, cell, draws)
+
+
+def release_of(counts: Counts, cell: CellParameters) -> Release:
+    """The release of the mechanism that is chosen by these counts, for any coordinate of the cell."""
+    choice = chosen(counts, cell)
+
+    def released(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
+        estimate = choice.release(users, replace(cell, cap=choice.cap), draws)
+        return replace(estimate, details={**estimate.details, "mechanism": f"best: {estimate.details['mechanism']}"})
+
+    return released
 
 
 def predicted_error(counts: Counts, cell: CellParameters) -> float:

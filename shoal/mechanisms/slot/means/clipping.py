@@ -24,6 +24,7 @@ from shoal.mechanisms.statistic import Estimate
 
 BITS = 16  # of an array mean, below the grid's step
 ONE = 1 << BITS
+FINE = 1 << 40  # parts of an interval
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,29 @@ def clip(means: Sequence[int], low: int, high: int) -> int:
     return sum([low if mean < low else high if mean > high else mean for mean in means])
 
 
+def noised_clip(
+    means: Sequence[int], low: int, high: int, scale: Fraction, cell: CellParameters, draws: Draws, purpose: str
+) -> Fraction | int:
+    """The sum of the means, each clipped to low .. high, with noise of this scale.
+
+    Of several coordinates each has an interval of its own, and one draw of noise is for all. So what is clipped is
+    rounded to 2**-40 of its interval, and the noise is in such parts: one user moves each coordinate by FINE of them.
+    """
+    if cell.coordinates == 1:
+        return clip(means, low, high) + draws.noise_for(purpose, scale)
+    width, bottom = high - low, low * len(means)
+    parts = sum((2 * FINE * (min(max(mean, low), high) - low) + width) // (2 * width) for mean in means)
+    return bottom + Fraction((parts + draws.noise_for(purpose, scale * FINE / width)) * width, FINE)
+
+
 def release(
     means: Sequence[int], low: int, high: int, epsilon: Fraction, arrays: Arrays, cell: CellParameters, draws: Draws,
     name: str,
 ) -> Estimate:  # fmt: skip
     """The mean of the clipped array means, with noise for `epsilon`, which is what is left of the cell's."""
     scale = (high - low) / epsilon
-    noisy, count = clip(means, low, high) + draws.laplace("clipped mean", scale), len(means)
-    unclamped = estimate(cell.grid, noisy, count << BITS, ((scale, 1),), None, cell.coverage)
+    noisy, count = noised_clip(means, low, high, scale, cell, draws, "clipped mean"), len(means)
+    unclamped = estimate(cell.grid, noisy, count << BITS, cell.law(scale), None, cell.coverage)
     value = unclamped.value
     if cell.clamps:
         value = cell.grid.mean_value(min(max(noisy, low * count), high * count), count << BITS)

@@ -28,7 +28,7 @@ from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.selection import clip_range
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means import deviations_forecast
-from shoal.mechanisms.slot.means.clipping import BITS, clip
+from shoal.mechanisms.slot.means.clipping import BITS, noised_clip
 from shoal.mechanisms.slot.means.deviations_forecast import LOWEST, RUNGS, Forecast, Shares
 from shoal.mechanisms.statistic import Estimate
 
@@ -50,7 +50,7 @@ def divided(counts: Counts, cell: CellParameters) -> tuple[Shares, Forecast]:
     """
     if cell.spread_share is None:
         raise ValueError("spread_share is missing: deviations need a centre and a spread")
-    return deviations_forecast.divided(tuple(sorted(counts)), cell.epsilon, cell.spread_share)
+    return deviations_forecast.divided(tuple(sorted(counts)), cell.epsilon, cell.spread_share, cell.coordinates)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def far(most: int, step: int) -> int:
 
 def noised_sum(total: int, scale: Fraction, draws: Draws) -> int:
     """The sum of users' means, with the noise of the centre."""
-    return total + draws.laplace("centre", scale)
+    return total + draws.noise_for("centre", scale)
 
 
 def around(users: Users, counts: Counts, cell: CellParameters, epsilon: Fraction, draws: Draws) -> Around:
@@ -122,8 +122,8 @@ def release(users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     chosen = found.spread(parts.spread, draws.words("spread"))
     low, high = found.clipped(expected.steps[chosen])
     scale, samples = (high - low) / parts.rest, sum(counts)
-    noisy = samples * found.centre + clip(found.deviations, low, high) + draws.laplace("deviations", scale)
-    unclamped = estimate(cell.grid, noisy, samples << BITS, ((scale, 1),), None, cell.coverage)
+    noisy = samples * found.centre + noised_clip(found.deviations, low, high, scale, cell, draws, "deviations")
+    unclamped = estimate(cell.grid, noisy, samples << BITS, cell.law(scale), None, cell.coverage)
     value = unclamped.value
     if cell.clamps:
         value = cell.grid.mean_value(min(max(noisy, 0), samples * found.full), samples << BITS)

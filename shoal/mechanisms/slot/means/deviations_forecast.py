@@ -63,9 +63,11 @@ class Forecast(NamedTuple):
     error: float  # in parts of the range, of users who are as usual
 
 
-def divided(counts: tuple[int, ...], epsilon: Fraction, most: Fraction) -> tuple[Shares, Forecast]:
+def divided(
+    counts: tuple[int, ...], epsilon: Fraction, most: Fraction, coordinates: int = 1
+) -> tuple[Shares, Forecast]:
     """The parts of epsilon: all of what may be set aside, or half of it, and so on while a forecast gains by it."""
-    ways = ((way, forecast(counts, way)) for way in (Shares.of(epsilon, most / part) for part in PARTS))
+    ways = ((way, forecast(counts, way, coordinates)) for way in (Shares.of(epsilon, most / part) for part in PARTS))
     found = next(ways)
     for other in ways:
         if float(f"{other[1].error:.8e}") >= float(f"{found[1].error:.8e}"):
@@ -75,14 +77,16 @@ def divided(counts: tuple[int, ...], epsilon: Fraction, most: Fraction) -> tuple
 
 
 @lru_cache(maxsize=16)  # a cell's choice asks, and then its release; a key is as long as the cell has users
-def forecast(counts: tuple[int, ...], shares: Shares) -> Forecast:
+def forecast(counts: tuple[int, ...], shares: Shares, coordinates: int = 1) -> Forecast:
     """The clips for these counts of users, which come in ascending order.
 
     >>> found = forecast((4,) * 300, Shares.of(Fraction(1), Fraction(3, 10)))
     >>> found.steps, round(found.error, 4)
     ((12, 14, 14, 14, 12, 12, 9, 8, 6, 5, 0, 0, 0, 0, 0), 0.0027)
     """
+    less = 2 * coordinates / (coordinates + 1)  # noise of several coordinates than they would have apart
     centre, spread, rest = (min(float(part), LARGE) for part in shares)
+    centre, rest = less * centre, less * rest
     groups = Counter(2.0 ** (round(4 * log2(count)) / 4) for count in counts)  # counts that differ less are alike
     sizes, users = (np.array(list(numbers), dtype=np.float64) for numbers in (groups, groups.values()))
     samples, most = float(sum(counts)), float(counts[-1])
@@ -105,7 +109,8 @@ def forecast(counts: tuple[int, ...], shares: Shares) -> Forecast:
 
 def _least(errors: Floats) -> int:
     """The place of the least number, after rounding to 9 digits, so that machines agree."""
-    return min(range(len(errors)), key=lambda i: float(f"{errors[i]:.8e}"))
+    near: list[int] = np.flatnonzero(errors <= errors.min() * (1 + 2e-8)).tolist()  # others round to more
+    return min(near, key=lambda i: float(f"{errors[i]:.8e}"))
 
 
 def _states(scale: float) -> tuple[Floats, Floats]:
@@ -144,7 +149,7 @@ def _missing(clips: Floats, scales: Floats, shifts: Floats, users: Floats, sampl
 
 
 def _softplus(x: Floats) -> Floats:
-    """ln(1 + exp(x))."""
+    """ln(1 + exp(x)), for exponentials that no float holds, too."""
     found: Floats = np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
     return found
 

@@ -139,29 +139,29 @@ def linear(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
     """The expected error of a weighted mean."""
     shares = [weight / weighting.weight for weight in weighting.weights]
     normal = mismatch(counts, weighting.kept, shares, scatter(cell))
-    scale = weighting.heaviest / (weighting.weight * float(cell.epsilon))
+    scale = weighting.heaviest / (weighting.weight * float(cell.lone_epsilon))
     return size(normal, scale and scale * -math.expm1(-0.5 / scale))  # `clamped` to the range
 
 
-def levy(expected: ArraysOutlook, half: float, bins: int, epsilon: Fraction) -> float:
+def levy(expected: ArraysOutlook, half: float, bins: int, epsilon: Fraction, lone: Fraction) -> float:
     """The expected error of Levy.
 
     All array means are taken to lie in the middle bin, so that the cost of any other bin is their number.
     """
-    return size(expected.mismatch, _levy(expected.count, half, bins, epsilon))
+    return size(expected.mismatch, _levy(expected.count, half, bins, epsilon, lone))
 
 
 @lru_cache(maxsize=KEPT)
-def _levy(count: int, half: float, bins: int, epsilon: Fraction) -> float:
+def _levy(count: int, half: float, bins: int, epsilon: Fraction, lone: Fraction) -> float:
     middles = (np.arange(bins) + 0.5) / bins
     law = np.full(bins, math.exp(-float(epsilon) * count / 4))
     law[bins // 2] = 1
     low, high = np.maximum(middles - half, 0), np.minimum(middles + half, 1)
-    errors = clamped(2 * (high - low) / (count * float(epsilon)), low, high, np.clip(0.5, low, high))
+    errors = clamped(2 * (high - low) / (count * float(lone)), low, high, np.clip(0.5, low, high))
     return float((law * errors).sum() / law.sum())
 
 
-def quantile(expected: ArraysOutlook, q: Fraction, epsilon: Fraction) -> float:
+def quantile(expected: ArraysOutlook, q: Fraction, epsilon: Fraction, lone: Fraction) -> float:
     """The expected error of a mean clipped between two private quantiles.
 
     Array means are taken to lie where normal ones are expected: the law of the lower quantile follows, and that of
@@ -169,12 +169,12 @@ def quantile(expected: ArraysOutlook, q: Fraction, epsilon: Fraction) -> float:
     clipped on one side differs from what is clipped on the other. Two digits of the spread are enough, so that cells
     have it in common.
     """
-    noise, chance, clipped = _quantile(expected.count, float(f"{expected.spread:.1e}"), q, epsilon)
+    noise, chance, clipped = _quantile(expected.count, float(f"{expected.spread:.1e}"), q, epsilon, lone)
     return size(math.sqrt(expected.mismatch**2 + chance + (SKEW * clipped) ** 2), noise)
 
 
 @lru_cache(maxsize=KEPT)
-def _quantile(count: int, spread: float, q: Fraction, epsilon: Fraction) -> tuple[float, float, float]:
+def _quantile(count: int, spread: float, q: Fraction, epsilon: Fraction, lone: Fraction) -> tuple[float, float, float]:
     """The expected error of what is clamped between, the variance of what is clipped, and its mean on either side."""
     means = np.clip(0.5 + spread * scores(count), 0.0, 1.0)
     ends = np.concatenate(([0.0], means, [1.0]))
@@ -182,7 +182,7 @@ def _quantile(count: int, spread: float, q: Fraction, epsilon: Fraction) -> tupl
     at, law = _nodes(ends, (np.diff(ends) + 1e-12) * np.exp(-float(epsilon) / 8 * (costs - costs.min())))
     clipped = np.maximum(at[:, None] - means, 0)  # by a lower quantile there
     lower, chance = clipped.mean(axis=1), 2 * float(law @ clipped.var(axis=1)) / count
-    return _between(at, law, lower, lower + 0.5 - at, count * float(epsilon)), chance, float(law @ lower)
+    return _between(at, law, lower, lower + 0.5 - at, count * float(lone)), chance, float(law @ lower)
 
 
 def _nodes(ends: Floats, weights: Floats) -> tuple[Floats, Floats]:

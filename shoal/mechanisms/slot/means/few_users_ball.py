@@ -29,14 +29,11 @@ from shoal.mechanisms import check
 from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.laplace import bernoulli_exp
+from shoal.mechanisms.noise.uniform import exp_enclosed, is_below_exp, precise, wide_uniform
 from shoal.mechanisms.selection.few_users_point import (
     NearChoice,
-    exp_enclosed,
-    is_below_exp,
     none_of_odds,
-    precise,
     stretches,
-    wide_uniform,
 )
 
 ROUNDS = 1 << 12  # on average at most; each takes away from the probability of a point as `none_at_most` says

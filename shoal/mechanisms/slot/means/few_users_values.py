@@ -23,7 +23,8 @@ from functools import lru_cache
 from shoal.mechanisms import error_bars
 from shoal.mechanisms.decimals import decimal
 from shoal.mechanisms.grid import LARGEST, Grid
-from shoal.mechanisms.selection.few_users_point import precise, users_needed
+from shoal.mechanisms.noise.uniform import precise
+from shoal.mechanisms.selection.few_users_point import users_needed
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
 from shoal.mechanisms.slot.means.few_users import (
     Part,

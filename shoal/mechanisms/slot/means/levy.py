@@ -77,7 +77,8 @@ def tau(spread: Fraction, count: int, cap: int, failure: Fraction) -> int:
 def likely_error(expected: ArraysOutlook, arrays: Arrays, cell: CellParameters) -> float:
     """The likely error for these arrays, in parts of the range."""
     chosen_from = bins(arrays, cell)
-    return error_forecast.levy(expected, 2 * chosen_from.tau / chosen_from.full, chosen_from.count, cell.epsilon)
+    half = 2 * chosen_from.tau / chosen_from.full
+    return error_forecast.levy(expected, half, chosen_from.count, cell.epsilon, cell.lone_epsilon)
 
 
 def predicted_error(counts: Counts, cell: CellParameters) -> float:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from shoal.mechanisms.error_bars import COVERAGE, estimate
+from shoal.mechanisms.error_bars import COVERAGE, Law, estimate
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cap import contribution_cap, median
 from shoal.mechanisms.slot.cell import CellParameters, Counts, Draws, Users, cell_estimate
@@ -96,7 +96,7 @@ def array_averaging(counts: Counts, cell: CellParameters) -> Weighting:
     best = packed(tuple(counts), contribution_cap(counts, cell))
     if cell.cap == "optimal":  # for arrays that are all full. Where they are not, the median may do better
         both = best, packed(tuple(counts), median(counts))
-        best = min(both, key=lambda candidate: candidate.error(counts, cell.dropped, cell.epsilon))
+        best = min(both, key=lambda candidate: candidate.error(counts, cell.dropped, cell.lone_epsilon))
     return best
 
 
@@ -132,9 +132,9 @@ BASELINE, ARRAY_AVERAGING = Linear(baseline), Linear(array_averaging)
 def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
     """The weighted mean, with one draw of noise."""
     scale = weighting.heaviest * cell.grid.steps / cell.epsilon
-    noisy = weighting.total(users) + draws.laplace("mean", scale)
+    noisy = weighting.total(users) + draws.noise_for("mean", scale)
     most = cell.grid.steps if cell.clamps else None
-    noisy_mean = noised(cell.grid, noisy, weighting.weight, scale, most, cell.coverage)
+    noisy_mean = noised(cell.grid, noisy, weighting.weight, cell.law(scale), most, cell.coverage)
     return cell_estimate(
         noisy_mean.value, noisy_mean.noise_sd, noisy_mean.low, noisy_mean.high, sum(weighting.kept),
         predicted_error(weighting, [len(user) for user in users], cell), weighting.mechanism,
@@ -143,14 +143,14 @@ def release(weighting: Weighting, users: Users, cell: CellParameters, draws: Dra
 
 def predicted_error(weighting: Weighting, counts: Counts, cell: CellParameters) -> float:
     """The error that `release` states, in units of the range, from counts alone."""
-    return cell.grid.width_value(cell.grid.steps * weighting.error(counts, cell.dropped, cell.epsilon))
+    return cell.grid.width_value(cell.grid.steps * weighting.error(counts, cell.dropped, cell.lone_epsilon))
 
 
 def noised(
-    grid: Grid, noisy: int, weight: int, scale: Fraction, most: Fraction | int | None, coverage: float = COVERAGE
+    grid: Grid, noisy: int, weight: int, law: Law, most: Fraction | int | None, coverage: float = COVERAGE
 ) -> Estimate:
     """The quotient noisy / weight with error bars of one draw, clamped to 0 .. `most` grid steps if that is set."""
-    unclamped = estimate(grid, noisy, weight, ((scale, 1),), None, coverage)
+    unclamped = estimate(grid, noisy, weight, law, None, coverage)
     if most is None:
         return unclamped
     return replace(unclamped, value=grid.mean_value(min(max(noisy, 0), most * weight), weight))

@@ -62,13 +62,15 @@ class Quantile:
 
     def release(self, users: Users, cell: CellParameters, draws: Draws) -> Estimate:
         arrays = arranged([len(user) for user in users], cell)
-        means, q = arrays.means(users), self.lower(len(arrays.arrays), cell.epsilon)
+        means, q = arrays.means(users), self.lower(len(arrays.arrays), cell.lone_epsilon)
         low, high = interval(means, cell.grid.steps, q, cell.epsilon / 4, draws)
         return clipping.release(means, low, high, cell.epsilon / 2, arrays, cell, draws, self.name)
 
     def likely_error(self, expected: ArraysOutlook, cell: CellParameters) -> float:
         """The likely error for these arrays, in parts of the range."""
-        return error_forecast.quantile(expected, self.lower(expected.count, cell.epsilon), cell.epsilon)
+        return error_forecast.quantile(
+            expected, self.lower(expected.count, cell.lone_epsilon), cell.epsilon, cell.lone_epsilon
+        )
 
     def predicted_error(self, counts: Counts, cell: CellParameters) -> float:
         """The likely error for these counts, in units of the range, as error_forecast.py assumes it."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +118,25 @@ class NoisedSteps(Noised, ABC):
     def drawn(self, subkey: Subkeys) -> StepNoise: ...
 
 
-class OfSteps:
+class Given(Protocol):
+    """What a sum of noised steps has from them."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def epsilon(self) -> Fraction: ...
+    @property
+    def mechanism(self) -> str: ...
+    def column(self, step: int) -> tuple[Node, ...]: ...
+
+
+S = TypeVar("S", bound=Given)
+
+
+class OfSteps(Generic[S]):
     """A weighted sum of noised steps, which is as private as they are."""
 
-    steps: NoisedSteps
+    steps: S
 
     @property
     def width(self) -> int:
@@ -139,7 +154,7 @@ class OfSteps:
         return self.steps.column(step)
 
 
-class WeighedSteps(OfSteps, ABC):
+class WeighedSteps(OfSteps[NoisedSteps], ABC):
     """A decayed sum of noised steps: the variance of its noise is a closed form of the weights."""
 
     @property

@@ -98,7 +98,7 @@ def test_the_error_of_quantiles_is_as_simulated(
         low, high = sorted(found)
         noise = rng.laplace(0, 2 * (high - low) / (count * epsilon))
         errors.append(abs(np.clip(np.clip(means, low, high).mean() + noise, low, high) - means.mean()))
-    assert quantile(ArraysOutlook(count, 0.0, sd), q, Fraction(epsilon)) == pytest.approx(
+    assert quantile(ArraysOutlook(count, 0.0, sd), q, *[Fraction(epsilon)] * 2) == pytest.approx(
         statistics.fmean(errors), rel=0.2
     )
 
@@ -106,8 +106,8 @@ def test_the_error_of_quantiles_is_as_simulated(
 @pytest.mark.parametrize("bins", [1, 2, 9])
 @pytest.mark.parametrize(("count", "epsilon"), [(2, 1), (40, 1)])
 def test_the_error_of_levy_is_noise_or_a_bin_that_was_missed(bins: int, count: int, epsilon: int) -> None:
-    found = error_forecast.levy(ArraysOutlook(count, 0.0, 0.0), 0.25, bins, Fraction(epsilon))
-    sure = error_forecast.levy(ArraysOutlook(count, 0.0, 0.0), 0.25, 1, Fraction(epsilon))  # [1/4, 3/4]
+    found = error_forecast.levy(ArraysOutlook(count, 0.0, 0.0), 0.25, bins, *[Fraction(epsilon)] * 2)
+    sure = error_forecast.levy(ArraysOutlook(count, 0.0, 0.0), 0.25, 1, *[Fraction(epsilon)] * 2)  # [1/4, 3/4]
     assert sure == pytest.approx(1 / (count * epsilon) * (1 - math.exp(-count * epsilon / 4)))
     missed = (bins - 1) * math.exp(-count * epsilon / 4)
     assert found <= sure * 1.3 + 0.5 * missed / (1 + missed)

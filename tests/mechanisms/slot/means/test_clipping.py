@@ -18,7 +18,7 @@ from shoal.mechanisms.selection.median import costs
 from shoal.mechanisms.slot.cap import candidates
 from shoal.mechanisms.slot.cell import Algorithm, Cap, CellParameters, Draws, Users
 from shoal.mechanisms.slot.means import levy, quantile
-from shoal.mechanisms.slot.means.clipping import BITS, arranged, clip, sharpest_cap
+from shoal.mechanisms.slot.means.clipping import ONE, arranged, clip, sharpest_cap
 from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED, TENTH, Quantile
 from tests.mechanisms.slot.cell_cases import (
     COUNTS,
@@ -30,12 +30,10 @@ from tests.mechanisms.slot.cell_cases import (
     cells,
     draws,
     farthest_neighbours,
+    few,
     parameters,
 )
-from tests.support.effort import examples
 
-ONE = 1 << BITS
-few = examples(15)
 LEVY = Algorithm(levy.release, levy.predicted_error)
 WAYS: list[Algorithm | Quantile] = [LEVY, FIXED, DEPENDENT]
 every = pytest.mark.parametrize("way", WAYS, ids=["levy", "fixed-quantile", "epsilon-quantile"])

@@ -17,7 +17,7 @@ from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.selection import clip_range
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Draws, Users
 from shoal.mechanisms.slot.means import best, deviations
-from shoal.mechanisms.slot.means.clipping import BITS, clip
+from shoal.mechanisms.slot.means.clipping import ONE, clip
 from shoal.mechanisms.slot.means.deviations import GAIN, Around, far, rung
 from shoal.mechanisms.slot.means.deviations_forecast import LOWEST, PARTS, RUNGS, Shares, forecast
 from tests.mechanisms.slot.cell_cases import (
@@ -30,12 +30,10 @@ from tests.mechanisms.slot.cell_cases import (
     cells,
     draws,
     farthest_neighbours,
+    few,
     parameters,
 )
-from tests.support.effort import examples
 
-ONE = 1 << BITS
-few = examples(15)
 SHARES = st.fractions(Fraction(1, 1000), Fraction(9, 10))
 CAPS: list[Cap] = [1, 2, "median", "optimal"]
 ALIKE = [10] * 300

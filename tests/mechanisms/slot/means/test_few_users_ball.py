@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.keyed import Bits, derive
-from shoal.mechanisms.selection.few_users_point import exp_enclosed
+from shoal.mechanisms.noise.uniform import exp_enclosed
 from shoal.mechanisms.slot.means import few_users_ball
 from shoal.mechanisms.slot.means.few_users_ball import ROUNDS, BallChoice, capped, near_to, offsets_in_ball
 from tests.mechanisms.mechanism_cases import KEY

@@ -17,10 +17,12 @@ from tests.privacy.auditor.families import (
     restarts,
     shares,
     sharp,
+    sigma,
     slots,
     sums,
     updates,
     variances,
+    vectors,
 )
 from tests.privacy.auditor.streams import Case
 
@@ -42,6 +44,8 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "shares": shares.draw,
     "forward": forward.draw,
     "presence": presence.draw,
+    "vectors": vectors.draw,
+    "sigma": sigma.draw,
 }
 
 

@@ -1,6 +1,7 @@
 """Continual means of all algorithms: at ticks and per contribution, with coordinates, groups and late events."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from tests.privacy.auditor.streams import HIGH, HOUR, LOW, Case, Stream, of_event, of_user
@@ -12,7 +13,13 @@ PRIORS = [0, 100, 512, 1024]
 
 
 def draw(drawn: random.Random) -> Case:
-    """One case."""
+    """One case; some say what they withhold."""
+    case = _draw(drawn)
+    tells = case.metric["every"] != "contribution" and drawn.random() < 0.4
+    return replace(case, metric=case.metric | {"withheld": True}) if tells else case
+
+
+def _draw(drawn: random.Random) -> Case:
     algorithm = drawn.choice(["sharp"] * 4 + OTHERS)
     is_sharp, has_groups = algorithm == "sharp", drawn.random() < 0.4
     most = drawn.choice([1, 2, 3, 5, 8, 16, 33] + ([64, 70, 100, 130] * 2 if is_sharp else []))
