@@ -30,6 +30,8 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
         step = None if reached is None else reached // metric.every
         end = None if step is None else (step + 1) * metric.every
         clock, clocks = plan.clocks[metric.clock], release._clocks[plan.topic]
+        if clock.beats and step is not None:
+            reached = step * metric.every  # within a step, clocks are told with contributions, if there are any
         unheard = tuple(
             index for index, source in enumerate(clocks.sources) if source.watermarks.get(clock.label) is None
         )

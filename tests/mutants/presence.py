@@ -86,6 +86,7 @@ BEGINNINGS = (
         '        if metric.label in mark["starts"] or section.start is None:\n',
         "        if True:\n",
         "which records count depends on how far load let a worker read",
+        BYTES + "test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read",
         BEATS + "test_a_metric_that_is_added_begins_at_the_first_beat_of_its_start",
         BEATS + "test_a_metric_that_is_added_after_its_start_is_refused",
     ),
@@ -177,6 +178,14 @@ TRANSACTIONS = (
 )
 
 SHOWN = (
+    mutant(
+        "/metrics show the clock within a step",
+        "stream/open_ticks.py",
+        "        if clock.beats and step is not None:\n",
+        "        if False:\n",
+        "contributions bring a clock that is told at no other time: it tells that somebody came",
+        BYTES + "test_a_clock_within_a_step_is_not_shown",
+    ),
     mutant(
         "/metrics count events",
         "agents/worker/web.py",

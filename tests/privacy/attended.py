@@ -1,8 +1,11 @@
 """A worker whose metrics protect presence, as it is seen from outside with one unit's records and without them.
 
-Noise is scripted. A node's noise z in the one stream and z + R d in the other, where d is what the unit sent, make the
-same noisy sums of both; so here every noisy sum is a number that its key, side and step decide, whatever came in. All
-that is published or shown must then be the same bytes, for only noisy sums, and what finds keys, may depend on records.
+A node's noise z in the one stream and z + R d in the other, where d is what the unit sent, make the same noisy sums of
+both. All that is published or shown must then be the same bytes, for only noisy sums, and what finds keys, may depend
+on records. That is looked at in two ways:
+
+    scripted    every noisy sum is a number that its key, side and step decide. What else depends on what the unit sent?
+    cancelled   noise is what it is, and the unit's samples add 0. Does what the others sent count as without the unit?
 
 Both streams are cut, interleaved and crashed in ways of their own: load depends on how many records there are.
 """
@@ -16,6 +19,7 @@ from unittest.mock import patch
 
 import orjson
 
+from shoal.mechanisms.statistic import Block
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.running import RunningSum
@@ -25,6 +29,7 @@ from shoal.mechanisms.two_sided.candidates import Candidates
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
+from shoal.stream.contributions import Outlet
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.privacy.hosted import Hosted, compiled
@@ -86,6 +91,11 @@ class Attended(Hosted):
             log = self._events[one.partition]
             log.append(one.line(len(log)))
 
+    def take_over_all(self) -> None:
+        """As a worker that is started again does."""
+        for partition in list(self.machines):
+            self._take_over(partition)
+
     async def _write(self, partition: StagePartition, outbox: Outbox) -> None:
         await super()._write(partition, outbox)
         for target, records in outbox.records.items():
@@ -130,6 +140,19 @@ def scripted() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def cancelled(unit: str) -> Iterator[None]:
+    """What counts of a unit is sent as if it were nothing: no samples, a sum of 0, no newcomer."""
+    merge = Outlet._merge
+
+    def merged(outlet: Outlet, group: str | None, effective: int, user: bytes, block: Block) -> None:
+        nothing = Block(block[0], block[1], 0, 0, block[4])
+        merge(outlet, group, effective, user, nothing if user == unit.encode() else block)
+
+    with patch.object(Outlet, "_merge", merged):
+        yield
+
+
 def _scripted(sums: Any) -> Any:
     make = sums.summer
 
@@ -161,15 +184,29 @@ def told(
     cfg: Config, phases: Iterable[Iterable[Sent]], schedules: Iterable[Schedule], sources: int = 2, homes: int = 2
 ) -> list[Any]:
     """What a worker tells after each phase of a stream, of which each is cut as its schedule says."""
-    with scripted():
-        worker, found = Attended(cfg, sources, homes), []
-        for phase, schedule in zip(phases, schedules, strict=True):
-            worker.send(phase)
-            for action, where, amount in schedule:
-                worker.act(action, where, amount)
-            worker.drain()
-            found.append(worker.told())
+    worker, found = Attended(cfg, sources, homes), []
+    for phase, schedule in zip(phases, schedules, strict=True):
+        worker.send(phase)
+        for action, where, amount in schedule:
+            worker.act(action, where, amount)
+        worker.drain()
+        found.append(worker.told())
     return found
+
+
+def told_of_an_addition(
+    before: Config, after: Config, phases: tuple[list[Sent], list[Sent]], schedule: Schedule, sources: int = 2
+) -> dict[str, Any]:
+    """What a worker tells that is started again with another configuration, wherever it is by then."""
+    worker = Attended(before, sources)
+    worker.send(phases[0])
+    for action, where, amount in schedule:
+        worker.act(action, where, amount)
+    worker.plan = compiled(after, sources)
+    worker.take_over_all()
+    worker.send(phases[1])
+    worker.drain()
+    return worker.told()
 
 
 def without(phases: Iterable[Iterable[Sent]], unit: str) -> list[list[Sent]]:

@@ -15,7 +15,20 @@ from shoal.agents.kafka import fail_stop
 from shoal.agents.kafka.settings import RELEASE
 from shoal.models.config.file import Config
 from shoal.stream.file_run import Line
-from tests.privacy.attended import Attended, Sent, beat, clock_record, present, sample, shown_at, told, without
+from tests.privacy.attended import (
+    Attended,
+    Sent,
+    beat,
+    cancelled,
+    clock_record,
+    present,
+    sample,
+    scripted,
+    shown_at,
+    told,
+    told_of_an_addition,
+    without,
+)
 from tests.support.effort import examples
 
 UNITS = [f"user{index}" for index in range(4)]
@@ -44,7 +57,7 @@ samples = st.builds(
     sample, partitions, units, seconds, st.sampled_from([0, 0.25, 1]), stamps,
     g=st.sampled_from(["a", "b", "c", "z", "never declared"]),
 )  # fmt: skip
-oddities = st.builds(Sent, partitions, st.sampled_from(MALFORMED), units, stamps)
+oddities = st.builds(Sent, partitions, st.sampled_from(MALFORMED), st.just("user0"), stamps)
 records = st.one_of(
     samples, samples, samples, oddities,
     st.builds(clock_record, partitions, seconds, units),
@@ -67,7 +80,12 @@ phases_of = st.lists(st.lists(records, max_size=25), min_size=1, max_size=3).map
 def test_a_unit_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
     phases, unit = data.draw(phases_of), data.draw(units)
     some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
-    assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
+    # every noisy sum the same, whatever came
+    with scripted():
+        assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
+    # every noisy sum as it is, but for what of the unit counts
+    with cancelled(unit):
+        assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
 
 
 FOUND = {"group": "g", "delta": "1e-6"}
@@ -87,7 +105,7 @@ def test_nor_does_it_where_keys_are_found_but_for_when_they_are(cfg: Config, dat
     phases, unit = data.draw(phases_of), data.draw(units)
     some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
     phases[0] = [*SUPPORT, *phases[0]]
-    with shown_at({"a": 0, "b": 3}):
+    with scripted(), shown_at({"a": 0, "b": 3}):
         found = told(cfg, phases, some)
         assert found == told(cfg, without(phases, unit), other)
     assert {json.loads(record[1])["group"] for record in released(found)} == {"a", "b"}
@@ -132,9 +150,11 @@ def once(sent: list[Sent], *, slowly: bool) -> list[Any]:
 
 @pytest.mark.parametrize("case", SENT)
 def test_whatever_a_unit_sends_changes_no_byte(case: str):
-    there = once(SENT[case], slowly=True)
-    assert there == once([], slowly=False)
-    assert there == once(SENT[case], slowly=False)
+    for way in (scripted(), cancelled(ALONE)):
+        with way:
+            there = once(SENT[case], slowly=True)
+            assert there == once([], slowly=False)
+            assert there == once(SENT[case], slowly=False)
 
 
 def test_all_keys_are_released_at_every_step_from_the_start():
@@ -144,6 +164,22 @@ def test_all_keys_are_released_at_every_step_from_the_start():
         assert [one["seq"] for one in releases if (one["metric"], one["group"]) == ("m0", key)] == list(range(1, 11))
 
 
+def test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read():
+    """At the first beat of its start in each partition, and not where the worker was that knew it first."""
+    later = {"name": "later", "group": "g", "groups": ["a", "b"], "start": "1970-01-01T00:02:30Z"}
+    before, after = present({"lateness": "7s"}), present({"lateness": "7s"}, later)
+    until = [*OTHERS[:4], *STEADY[:16], sample(0, "user1", 170, g="a"), sample(1, "user2", 170, g="b")]
+    found = []
+    for sent in (SENT["many"], SENT["far ahead"], []):
+        for read in (3, 7, 400):  # so that each partition has a state
+            steps = [("bound", where, read) for where in (0, 1)]
+            rest = [*STEADY[16:], *sent, *OTHERS[4:], *LAST]
+            with cancelled(ALONE):
+                found.append(told_of_an_addition(before, after, ([*until[:9], *sent, *until[9:]], rest), steps))
+    assert all(one == found[0] for one in found)
+    assert b"later" in str(found[0]["published"]).encode()
+
+
 def test_metrics_show_no_number_of_events():
     """Names and labels are those of beats, of releases, and of who answers."""
     text = once(SENT["many"], slowly=False)[-1]["shown"][0].decode()
@@ -151,6 +187,19 @@ def test_metrics_show_no_number_of_events():
         "shoal_releases_total", "shoal_owned_partitions", "shoal_withheld_metrics", "shoal_ready",
         "shoal_event_time_seconds", "shoal_seconds_since_tick", "shoal_audit_log_away", "shoal_brokers_away",
     }  # fmt: skip
+
+
+def test_a_clock_within_a_step_is_not_shown():
+    """Contributions bring it along, so it would tell that there are some."""
+    found = []
+    for sent in ([sample(0, ALONE, 150, g="a")], []):
+        worker = Attended(present({}))
+        for phase in ([beat(0, 112)], [beat(0, 113), *sent]):
+            worker.send(phase)
+            worker.drain()
+        found.append(worker.shown())
+    assert found[0] == found[1]
+    assert b'shoal_event_time_seconds{metric="m0"} 110.0' in found[0][0]
 
 
 def test_messages_that_come_twice_show_nowhere():

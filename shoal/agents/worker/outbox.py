@@ -35,8 +35,9 @@ class BoundMachine(BoundPartition):
 
     @property
     def cadence(self) -> int | None:
-        """The finest cadence in microseconds; None without ticks, which no idle partition can hold up."""
-        return min((every for clock in self.plan.clocks for every in clock.cadences), default=None)
+        """The finest cadence in microseconds of what waits for idle partitions; None if nothing does."""
+        clocks = (clock for clock in self.plan.clocks if not clock.beats)
+        return min((every for clock in clocks for every in clock.cadences), default=None)
 
     @property
     def has_complete(self) -> bool:
