@@ -266,6 +266,7 @@ def test_a_demo_whose_audit_fails_is_a_failure(
     assert "basket: differs" in str(done.exception)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_is_an_error_with_its_last_words(tmp_path: Path) -> None:
     with processes.worker(tmp_path / "missing.toml", tmp_path / "log") as worker:
         worker._process.wait(20)

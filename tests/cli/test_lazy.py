@@ -41,6 +41,7 @@ def test_a_key_is_made_without_what_other_commands_need():
     assert not loaded("key", "new").intersection({*HEAVY} - {"pydantic"})
 
 
+@pytest.mark.slow
 def test_a_file_is_run_without_what_speaks_to_kafka():
     assert not loaded("run").intersection({"aiokafka", "faust"})
 

@@ -163,6 +163,7 @@ for options in (["--raise"], ["--raise"], ["--raise", "--yes"]):
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_before_the_budget_is_raised(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'audit.db'}"
     with Ledger.open(url, migrate=True) as ledger:

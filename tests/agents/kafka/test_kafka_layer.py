@@ -108,6 +108,7 @@ fail_stop(FailStop("no way on"), "here")
     assert human == "shoal: no way on"
 
 
+@pytest.mark.slow
 def test_of_two_threads_that_fail_the_first_speaks_for_both() -> None:
     program = """
 import threading

@@ -179,6 +179,7 @@ def test_sharp_is_foretold_within_a_tenth_however_it_begins(way: str) -> None:
     assert 0.99 * low <= np.median(last) <= 1.01 * high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap", [2, 96])
 def test_a_release_per_contribution_is_foretold_too(cap: int) -> None:
     pattern = Pattern.even(60, cap)
