@@ -238,8 +238,8 @@ SHOWN = (
     mutant(
         "a file run remarks on its input",
         "agents/cli/run.py",
-        "        if not session.config.is_discreet:\n            file, survey = _look",
-        "        if True:\n            file, survey = _look",
+        "        elif not session.config.is_discreet:\n            judge(",
+        "        elif True:\n            judge(",
         "what is refused or said of an input tells of its records",
         RUNS + "test_no_input_is_refused_for_its_records",
     ),
