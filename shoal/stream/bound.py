@@ -188,8 +188,8 @@ class BoundPartition:
             if due is not None and found != due:
                 raise FailStop(
                     f"{self._where()}: its changelog has {found[0]} accounts of metric {intake.metric.label} where "
-                    f"{due[0]} are due ({found[1:]} and {due[1:]} of users' groups and open slots); users would start "
-                    f"again at count 0: {REMEDY}"
+                    f"{due[0]} are due ({_each(found[1:])} and {_each(due[1:])} of users' groups and open slots); "
+                    f"users would start again at count 0: {REMEDY}"
                 )
 
     def count(self, metric: str, user: str = "", group: str | None = None) -> int | None:
@@ -365,3 +365,8 @@ class BoundPartition:
 def _reason(error: Exception) -> str:
     """Bad input is never an exception here, whatever a parser makes of it."""
     return error.reason if isinstance(error, Refused) else "error"
+
+
+def _each(numbers: list[int]) -> str:
+    """Numbers without brackets, in which a worker that is discreet takes them for places."""
+    return ", ".join(map(str, numbers))

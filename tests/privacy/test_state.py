@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.agents.kafka import fail_stop
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
@@ -60,6 +61,18 @@ def test_a_changelog_that_lost_a_user_is_refused(data):
     restored(changelog)
     with pytest.raises(FailStop, match="users would start again at count 0"):
         restored({key: value for key, value in changelog.items() if key not in lost})
+
+
+def test_where_counts_are_hidden_the_message_about_lost_users_has_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fail_stop, "_discretion", True)
+    said = set()
+    for users in ("abc", "abcdefghijkl"):
+        changelog = committed([event(user, group) for user in users for group in "xy"])
+        lost = min(changelog.keys() - {MARK})
+        with pytest.raises(FailStop) as refused:
+            restored({key: value for key, value in changelog.items() if key != lost})
+        said.add(fail_stop.describe(refused.value, "here"))
+    assert len(said) == 1
 
 
 @examples(13)
