@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 import orjson
 
@@ -17,6 +19,7 @@ from shoal.agents.demo.processes import start, stop
 from shoal.agents.demo.progress import ReceivedRelease
 from shoal.agents.demo.shop.outcome import MetricOutcome
 from shoal.agents.demo.shop.purchases import FILE, Purchases
+from shoal.agents.input.event_file import EventFile
 from shoal.models.config.file import load
 from shoal.models.errors import InputError
 from shoal.models.times import time_of_text
@@ -46,7 +49,7 @@ step = "1d"
 start = 1997-01-01
 end = 1998-07-01
 """
-NAME = "presence"
+NAME, TOPIC = "presence", "purchases"
 RELEASES = "presence.jsonl"
 
 
@@ -60,15 +63,24 @@ def made(folder: Path) -> Iterator[None]:
     key_file.new(folder / "presence.key")
     config = folder / "presence.toml"
     config.write_text(CONFIG, "utf-8")
-    words = ("run", str(config), "--input", str(FILE), "--output", str(folder / RELEASES))
-    process = start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        yield
-        _, said = process.communicate()
-    finally:
-        stop(process)
+    with NamedTemporaryFile(dir=folder, prefix="purchases-", suffix=".jsonl") as lines:
+        _write_lines(config, lines.file)
+        words = ("run", str(config), "--input", lines.name, "--output", str(folder / RELEASES))
+        process = start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            yield
+            _, said = process.communicate()
+        finally:
+            stop(process)
     if process.returncode:
         raise InputError(f"the run by relation add-remove failed: {said.decode('utf-8', 'replace').strip()}")
+
+
+def _write_lines(config: Path, file: IO[bytes]) -> None:
+    """Write the purchases, which are a table, as the JSON lines that a run of this relation takes."""
+    for chunk in EventFile(str(FILE), load(config), TOPIC).chunks():
+        file.writelines(event + b"\n" for _, event in chunk)
+    file.flush()
 
 
 def outcome(folder: Path, purchases: Purchases) -> MetricOutcome | None:
