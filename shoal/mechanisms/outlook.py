@@ -125,6 +125,9 @@ def halved(error: float, of_factor: Callable[[float], Iterator[tuple[Look, float
 
     Of a doubling the last factor is tried first: if it will not do, neither will those before it.
     `of_factor` gives the looks at the end, with the amount and the cap that each would take.
+
+    >>> halved(math.inf, lambda factor: iter(())) is None
+    True
     """
     if math.isinf(error):
         return None

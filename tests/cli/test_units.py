@@ -142,6 +142,13 @@ def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, na
     ) in text
 
 
+def test_a_slot_says_that_coordinates_are_protected_together(folder, monkeypatch):
+    plane = METRIC.replace('"x"', '["x", "y"]').replace("[0, 10]", "[[0, 10], [0, 1]]")
+    monkeypatch.setattr(f"{__name__}.METRIC", plane)
+    text, _ = told('statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_contributions = 3\n')
+    assert "with at most 3 samples in each; all 2 coordinates of a value together" in text
+
+
 def test_the_charge_is_what_the_ledgers_unit_may_lose(folder):
     text, fields = told(SUM + CAP + 'unit = "user-5h"', SUM + CAP, unit="user-day")
     assert fields["unit"] == "user-day"

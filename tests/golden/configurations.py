@@ -372,7 +372,7 @@ def present(name: str, statistic: str, decay: Metric | None = None, **more: Any)
 
 PRESENCE = (
     Case("presence", (
-        present("mean", "mean"), present("sum", "sum"), present("count", "count"),
+        present("mean", "mean", algorithm="two-sided"), present("sum", "sum"), present("count", "count"),
         present("users", "users", {"kind": "none"}), present("both", "mean-variance", epsilon=20),
     ), BEATS, in_full=True),
     Case("presence in windows", (

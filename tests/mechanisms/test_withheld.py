@@ -11,14 +11,16 @@ from shoal.mechanisms.continual_mean.blocks import BlockBounder
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
+from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.withheld import LEVEL, LONE_COUNT, CountingAccounts, CountingMean
 from shoal.models.config.metric import MetricSection
 from tests.mechanisms.account_cases import Ledger
-from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, json_able, mean, means
+from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, json_able, mean, means, subgaussian
 
-every_mean = pytest.mark.parametrize("cls", means(), ids=[cls.name for cls in means()])
+MEANS = [subgaussian(cls) if cls is Subgaussian else cls for cls in means()]
+every_mean = pytest.mark.parametrize("cls", MEANS, ids=[cls.name for cls in MEANS])
 SAMPLES = [Sample(at // 8, f"{at % 5:032x}", at * 104729 % 1000) for at in range(80)]
 
 

@@ -30,7 +30,7 @@ from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.releaser import StepSums
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.decays import AnyWindow
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
 from shoal.mechanisms.sums.running import Last, RunningSum
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepped(SteppedStatistic):
+class Stepped(PlannedStatistic):
     """All public parameters of a sum, count or mean that is released at every step."""
 
     statistic: Name

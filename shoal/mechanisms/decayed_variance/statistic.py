@@ -40,12 +40,12 @@ from shoal.mechanisms.spec import Spec
 from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
 from shoal.mechanisms.stepped.keys import clamps, decay_of
 from shoal.mechanisms.stepped.releaser import StepSums
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecayedVariance(SteppedStatistic):
+class DecayedVariance(PlannedStatistic):
     """All public parameters of a variance that is released at every step.
 
     >>> from shoal.mechanisms.statistic import Contribution

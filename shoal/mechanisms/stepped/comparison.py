@@ -27,7 +27,7 @@ from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
 from shoal.mechanisms.stepped.keys import GROWING, NOT_OF_PATENT
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady
 from shoal.mechanisms.workload import bias
 
@@ -100,7 +100,7 @@ class Forecasts:
     """The outlooks of a metric under any settings, over one workload."""
 
     source: Source
-    of: Callable[[Spec], SteppedStatistic]  # the statistic that a metric's keys ask for
+    of: Callable[[Spec], PlannedStatistic]  # the statistic that a metric's keys ask for
 
     def prospect(self, spec: Spec) -> StepProspect:
         return prospect(self.of(spec), self.source.flow(spec))
@@ -203,7 +203,7 @@ class Comparison:
     """The outcome of every setting that was tried for a metric."""
 
     spec: Spec
-    statistic: SteppedStatistic  # with the best algorithm
+    statistic: PlannedStatistic  # with the best algorithm
     source: Source
     outlooks: tuple[Outlook, ...]  # an algorithm each
     by_hand: Outlook | None  # a draw of noise for each step; None: there is no noise

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.mechanisms.noise.keyed import MAX_INDEX
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.decays import (
     AllWindows,
@@ -138,7 +138,7 @@ class Counted:
 class StepProspect:
     """A stepped statistic over a flow of samples."""
 
-    statistic: SteppedStatistic
+    statistic: PlannedStatistic
     sums: DecayedSum
     flow: Flow | Counted
 
@@ -183,7 +183,7 @@ class StepProspect:
         return sums.window_variance(end, length)
 
 
-def prospect(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
+def prospect(statistic: PlannedStatistic, flow: Flow | Counted) -> StepProspect:
     """The releases to come of a statistic.
 
     Raises:
@@ -192,7 +192,7 @@ def prospect(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
     return StepProspect(statistic, statistic.decayed[0], flow)
 
 
-def by_hand(statistic: SteppedStatistic, flow: Flow | Counted) -> StepProspect:
+def by_hand(statistic: PlannedStatistic, flow: Flow | Counted) -> StepProspect:
     """The releases to come with one draw of noise for each step."""
     steps = LaplaceSteps(statistic.decayed[0].width, statistic.decayed[0].epsilon)
     sums: DecayedSum

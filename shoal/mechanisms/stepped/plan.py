@@ -15,7 +15,7 @@ from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, 
 from shoal.mechanisms.plan import Column, Curve, Line, Marks, Noise, Panel, Plan, Spec, Table, head
 from shoal.mechanisms.stepped.comparison import Comparison, Forecasts, typical
 from shoal.mechanisms.stepped.keys import LISTED
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady, Steps
 from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated
@@ -30,7 +30,7 @@ ASKED_OFTEN = "a window that is asked for often is better released by a metric o
 class Planner:
     """The planner of one such statistic."""
 
-    of: Callable[[Spec], SteppedStatistic]  # what a metric's keys ask for
+    of: Callable[[Spec], PlannedStatistic]  # what a metric's keys ask for
 
     def plans(
         self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
@@ -53,7 +53,7 @@ class Planner:
         return _noise(self.of(spec), last, typical(spec, Fraction(1)))
 
 
-def _noise(statistic: SteppedStatistic, last: Look | None, size: float) -> Noise:
+def _noise(statistic: PlannedStatistic, last: Look | None, size: float) -> Noise:
     """The noise beside what values lie in, or beside a sum's expected size, which is one value at least."""
     if last is None or statistic.is_exact:
         return Noise(None, 0.0)

@@ -90,27 +90,6 @@ class SteppedStatistic(OnGrid):
         """The grid of each sum: what a step of it is worth."""
         return (self.grid,)
 
-    # ---------------------------------------------------------------- planned
-
-    ends: ClassVar[str] = "range"  # what `breadth` is the width of
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it has no noise and costs nothing."""
-        return False
-
-    @abstractmethod
-    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
-        """The width of what values lie in if samples lie in this part of the range; None: they grow with samples."""
-
-    @abstractmethod
-    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
-        """The noise of a release from `n` samples, given that of the first sum in units of the range; None: none."""
-
-    def noise_words(self, name: str) -> str:
-        """What planned noise is measured in."""
-        return f"in units of {name}"
-
     # ---------------------------------------------------------------- of a metric's keys
 
     algorithms: ClassVar[tuple[str, ...]] = ALGORITHMS
@@ -159,3 +138,26 @@ class SteppedStatistic(OnGrid):
     @abstractmethod
     def releaser(self, key: bytes, group: bytes) -> Releaser:
         """What becomes of one group's contributions, with noise from the metric's key."""
+
+
+class PlannedStatistic(SteppedStatistic):
+    """One whose error is planned from rates of samples, which are public."""
+
+    ends: ClassVar[str] = "range"  # what `breadth` is the width of
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it has no noise and costs nothing."""
+        return False
+
+    @abstractmethod
+    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
+        """The width of what values lie in if samples lie in this part of the range; None: they grow with samples."""
+
+    @abstractmethod
+    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
+        """The noise of a release from `n` samples, given that of the first sum in units of the range; None: none."""
+
+    def noise_words(self, name: str) -> str:
+        """What planned noise is measured in."""
+        return f"in units of {name}"

@@ -61,9 +61,6 @@ class Candidates:
         self._changed: dict[str, dict[int | None, bool]] = {}  # names of records, and whether there were none
         self._dropped: list[Hidden] = []
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def due(self) -> int | None:
         """The next tick at which one is shown, or at which all are drawn anew."""
         self._forget_void()
@@ -202,7 +199,11 @@ def weight_of(total: Any) -> int:
 
 
 def plus(one: Came, other: Came) -> Came:
-    """What came in one and the other; totals of several sums are lists."""
+    """What came in one and the other; totals of several sums are lists.
+
+    >>> plus(NOTHING, (1, 7)), plus((1, 7), (2, 3)), plus((1, [7, 0]), (2, [3, 1]))
+    ((1, 7), (3, 10), (3, [10, 1]))
+    """
     total = one[1]
     if total is None:
         total = other[1]

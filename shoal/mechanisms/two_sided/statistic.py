@@ -115,20 +115,9 @@ class TwoSided(SteppedStatistic):
     def decayed(self) -> tuple[DecayedSum, ...]:
         return (self.sums,) * len(self.sides.names)
 
-    @property
-    def sum_grids(self) -> tuple[Grid, ...]:
-        return (self._side_grid,) * len(self.sides.names)
-
     @cached_property
-    def _side_grid(self) -> Grid:
-        """The grid of which a step is what a side counts in."""
-        match self.statistic:
-            case "count" | "users":
-                return Grid(Fraction(0), Fraction(1), 1)
-            case "mean-variance":
-                return self.grid.squares
-            case "mean":
-                return self.grid
+    def _grid_of_one(self) -> Grid:
+        """The grid of a sum that has one side; a step of it is what the side counts in."""
         return Grid(Fraction(0), max(abs(self.grid.low), abs(self.grid.high)), self.grid.steps)
 
     # ---------------------------------------------------------------- a key's past
@@ -155,14 +144,6 @@ class TwoSided(SteppedStatistic):
             case Forward():
                 return EVERY
         raise ValueError("this decay tells when somebody contributes; use a window, or none")
-
-    # ---------------------------------------------------------------- planned
-
-    def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
-        return float((self.grid.high - self.grid.low) * spread) if self.statistic == "mean" else None
-
-    def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
-        return sd, half
 
     # ---------------------------------------------------------------- of a metric's keys
 
@@ -231,7 +212,7 @@ class TwoSided(SteppedStatistic):
             case Samples():
                 return estimates.count(sided)
             case Signed():
-                return estimates.signed_sum(self._side_grid, sided)
+                return estimates.signed_sum(self._grid_of_one, sided)
             case ThreeSides(places=places):
                 return estimates.mean_and_variance(grid, places, sided, clamps=self.clamps)
         if self.statistic == "sum":

@@ -6,14 +6,14 @@ import pytest
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.decays import Window
 
 
 def test_parameters_alone_make_no_statistic() -> None:
     grid = Grid(Fraction(0), Fraction(1), 8)
     with pytest.raises(TypeError, match="abstract methods breadth, decayed, noise_of, releaser"):
-        SteppedStatistic(decay=Window(2), grid=grid, epsilon=Fraction(1))  # type: ignore[abstract]
+        PlannedStatistic(decay=Window(2), grid=grid, epsilon=Fraction(1))  # type: ignore[abstract]
 
 
 def test_what_statistics_share_is_that_of_a_mean_of_one_sum() -> None:
