@@ -141,8 +141,8 @@ def test_the_other_relation_is_shown_beside_it(demo: Demo, shop: ShopScene) -> N
 def test_a_run_beside_the_demo_that_fails_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "CONFIG", presence.CONFIG.replace("range = [0, 200]", ""))
-    with pytest.raises(InputError, match=r"the run by relation add-remove failed: .*range is missing"):
+    monkeypatch.setattr(presence, "CONFIG", presence.CONFIG.replace("end = 1998-07-01\n", ""))
+    with pytest.raises(InputError, match=r"the run by relation add-remove failed: .*has no end"):
         with presence.made(tmp_path):
             pass
     assert presence.outcome(tmp_path, Purchases.read()) is None
