@@ -32,6 +32,7 @@ def made(**given: Any) -> Any:
         ({"statistic": "mean"}, "value is missing"),
         ({"statistic": "mean", "algorithm": "sharp", **VALUE}, "algorithm sharp is for relation values"),
         ({"statistic": "mean", "step": None, **VALUE}, "step is missing"),
+        ({"statistic": "mean", "every": "1h", **VALUE}, "step and every say the same"),
         ({"statistic": "count", "range": (0, 1)}, "range is for values"),
         ({"statistic": "users", "value": "x > 3"}, "take its sum"),
         ({"statistic": "sum", "clamp": True, **VALUE}, "clamp is for means; sum is never clamped"),
