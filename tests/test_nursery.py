@@ -11,6 +11,7 @@ from tests.support import nursery
 from tests.support.workers import shoal
 
 
+@pytest.mark.slow
 def test_it_has_the_folder_the_outputs_and_the_status_of_a_command(tmp_path: Path) -> None:
     made = shoal("key", "new", "a.key", cwd=tmp_path)
     assert made.returncode == 0

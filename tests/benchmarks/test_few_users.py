@@ -48,6 +48,7 @@ def test_the_page_says_what_is_missed() -> None:
     assert tables(worse).count("**missed**") == 4
 
 
+@pytest.mark.slow
 def test_a_quick_run_keeps_its_figures_where_it_is_told_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

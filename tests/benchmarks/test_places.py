@@ -164,6 +164,7 @@ def report_of(folder: Path) -> Report:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_run_writes_page_pictures_and_figures(quick: Path) -> None:
     for name in ("errors", "scaling"):
         assert (quick / f"images/places-{name}.png").stat().st_size > 20_000
@@ -171,6 +172,7 @@ def test_a_run_writes_page_pictures_and_figures(quick: Path) -> None:
     assert tables(report_of(quick)) in (quick / "places.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_is_missed_is_said(quick: Path) -> None:
     found = report_of(quick)
     row = replace(found.cells[0], ratio=1.3, deviation=0.05)

@@ -138,6 +138,7 @@ def test_the_other_relation_is_shown_beside_it(demo: Demo, shop: ShopScene) -> N
     assert f"purchases, where {kept:,} are left" in text
 
 
+@pytest.mark.slow
 def test_a_run_beside_the_demo_that_fails_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def test_the_migrations_make_what_the_models_say(database_url: str) -> None:
             }
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_fresh_log_at_once_make_one(database_url: str, tmp_path: Path) -> None:
     # given no database yet, and four processes that all want it, then they name the same log
     (name,) = set(race(tmp_path, database_url, [("open",)] * 4))

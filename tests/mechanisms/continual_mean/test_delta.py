@@ -129,6 +129,7 @@ class TestCost:
         assert part_of(parse_unit("user"), section).rho == allowed
 
     @pytest.mark.parametrize("costs", [((0, 3, 5), (2, 1, 5)), ((0, 9), (2, 7)), ((4, 4, 4, 4), (4, 2, 6, 4))])
+    @pytest.mark.slow
     def test_the_law_of_a_call_and_a_counter_keeps_to_epsilon_and_delta(self, costs: Any) -> None:
         """Hockey-stick divergence of an exponential mechanism and a tree of three nodes, summed up; both ways."""
         rho = Fraction(1, 2)
