@@ -23,7 +23,7 @@ from tests.privacy.auditor.unknowns import Law, TooManyUnknowns, Unknowns
 # Seeds that take little time and between them reach what their family is for.
 SEEDS = {
     "sums": (20012, 20013, 20014, 20036),
-    "means": (20023, 20128, 20009, 20028),
+    "means": (20023, 20128, 20009, 20028, 20047),
     "sharp": (20030, 20023, 21020, 21053),
     "full": (20001, 20008, 20035, 20007),
     "slots": (20036, 20013, 20014, 20009, 20031),
