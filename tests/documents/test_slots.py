@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import pytest
 
+from shoal.mechanisms.bins.tree import prefix_variance
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
-from shoal.mechanisms.slot.bin_tree import prefix_variance
 from shoal.mechanisms.slot.means import clipping, levy, linear
 from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED, Quantile
 from tests.mechanisms.slot.cell_cases import STEPS, Watched, parameters

@@ -14,7 +14,7 @@ CHOICE, FEW = "mechanisms/selection/few_users_point.py", "mechanisms/slot/means/
 BALL, VALUES = "mechanisms/slot/means/few_users_ball.py", "mechanisms/slot/means/few_users_values.py"
 LAWS = "mechanisms/slot/means/test_few_users_ball.py::"
 EXACT = LAWS + "test_points_are_drawn_with_their_exact_law"
-TREE, BINS = "mechanisms/slot/bin_tree.py", "mechanisms/slot/distribution.py"
+TREE, BINS = "mechanisms/bins/tree.py", "mechanisms/slot/distribution.py"
 
 POINTS = (
     Mutant(
@@ -253,7 +253,7 @@ TREES = (
         old="Fraction(math.floor(root",
         new="Fraction(math.ceil(root",
         breach="the levels together use more than epsilon",
-        tests=("mechanisms/slot/test_bin_tree.py::test_the_shares_are_all_of_epsilon_and_no_more",),
+        tests=("mechanisms/bins/test_tree.py::test_the_shares_are_all_of_epsilon_and_no_more",),
     ),
 )
 

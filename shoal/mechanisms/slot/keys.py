@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cell import Axis
 from shoal.mechanisms.slot.means.several import MOST
@@ -13,8 +14,6 @@ from shoal.mechanisms.words import many
 FOR_MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", FEW_USERS)
 FOR_OTHERS = ("best", "baseline")  # of mean and variance, and of distributions
 CLAMPING = ("best", FEW_USERS)
-BINS = 64
-QUANTILES = tuple(Fraction(percent, 100) for percent in (5, 25, 50, 75, 95))
 PLACES = "what a person did in a place is protected; that they were there, and when, is not"
 
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
@@ -147,8 +148,8 @@ class Slotted(OnGrid):
             failure=keys.failure(spec),
             sigma=spec.sigmas[0],
             min_users=spec.min_users or 1,
-            bins=spec.bins or keys.BINS,
-            quantiles=keys.QUANTILES if spec.quantiles is None else spec.quantiles,
+            bins=spec.bins or BINS,
+            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
             clamps=keys.is_clamped(spec),
             axes=keys.axes(spec),
             coverage=coverage_of(spec.simultaneous, keys.numbers(spec)),

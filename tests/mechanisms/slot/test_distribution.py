@@ -1,4 +1,4 @@
-"""Distributions of a cell: sensitivity by brute force, projection, quantiles, and error bars that hold."""
+"""Distributions of a cell: sensitivity by brute force, and error bars that hold."""
 
 import dataclasses
 import itertools
@@ -12,25 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.error_bars import COVERAGE, coverage_of, noise_quantile
+from shoal.mechanisms.bins.shares import edges
+from shoal.mechanisms.bins.tree import BinTree, tree_for
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
-from shoal.mechanisms.slot import distribution
-from shoal.mechanisms.slot.bin_tree import BinTree, tree_for
 from shoal.mechanisms.slot.cell import CellParameters, Draws, Users
 from shoal.mechanisms.slot.distribution import (
-    WHOLE,
     choose_cap,
-    edges,
     histogram,
-    isotonic,
     noised_sums,
-    one_draw,
     predicted_error,
-    quantile,
     release,
     scales,
-    shares,
     worst_error,
 )
 from tests.mechanisms.mechanism_cases import KEY
@@ -180,40 +173,6 @@ def test_error_bars_hold_and_errors_are_as_predicted() -> None:
     assert error <= predicted_error([len(samples) for samples in PEOPLE], of)
 
 
-def test_a_single_draw_has_the_widest_quantile_for_its_deviation() -> None:
-    for count, part in itertools.product((1, 2, 5, 20), (0, 1, 3, 6, 10)):
-        scales = ((Fraction(1000), 1), (Fraction(100 * part + 1), count))
-        sd = math.sqrt(sum(2 * float(scale) ** 2 * n for scale, n in scales))
-        for coverage in (COVERAGE, coverage_of(100)):
-            assert noise_quantile(scales, coverage) <= one_draw(coverage) * sd * (1 + 1e-3)
-
-
-@examples(30)
-@given(st.lists(st.integers(-6, 6), min_size=1, max_size=5))
-def test_isotonic_regression_is_the_nearest_that_never_falls(values: list[int]) -> None:
-    """Brute force: the nearest is constant on some consecutive pieces, with the mean of each."""
-    n = len(values)
-    best = math.inf, [0.0]
-    for cuts in itertools.product((False, True), repeat=n - 1):
-        ends = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), n]
-        fit = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(ends) for _ in range(b - a)]
-        if fit == sorted(fit):
-            best = min(best, (sum((x - y) ** 2 for x, y in zip(fit, values, strict=True)), fit))
-    assert isotonic(values) == pytest.approx(best[1])
-
-
-def test_shares_are_isotonic_and_clamped() -> None:
-    assert shares([-0.5, 0.25, 0.125, 1.5, 7.0]) == [0, 187_500_000, 187_500_000, WHOLE, WHOLE]
-
-
-def test_quantiles_are_where_the_cdf_crosses() -> None:
-    grid = Grid(Fraction(-1), Fraction(3), 400)
-    whole = [0, 250_000_000, 250_000_000, WHOLE]
-    told = [quantile(whole, Fraction(q), grid) for q in ("0.125", "0.25", "0.5", "0.999999999")]
-    assert told == pytest.approx([0.5, 1.0, 2 + 1 / 3, 3], abs=1e-8)
-    assert quantile([WHOLE], Fraction(1, 4), grid) == 0
-
-
 def test_the_optimal_cap_has_the_least_worst_error() -> None:
     counts = [1, 1, 2, 3, 3, 8, 20, 90]
     for epsilon in (Fraction(1, 10), Fraction(2), Fraction(40), Fraction(1000)):
@@ -254,4 +213,4 @@ def test_a_bin_holds_the_samples_between_its_edges(index: int, bins: int) -> Non
     (place,) = [i for i, n in enumerate(histogram([[index]], cell(bins=bins), 1)) if n]
     ends = edges(GRID, bins)
     assert ends[place] <= GRID.mean_value(index, 1) <= ends[place + 1]
-    assert distribution._edge(GRID, Fraction(0)) == ends[0] == 0
+    assert ends[0] == 0

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.mechanisms.slot.bin_tree import BinTree, Shape, branching, prefix_variance, shapes, tree_for
+from shoal.mechanisms.bins.tree import BinTree, Shape, branching, prefix_variance, shapes, tree_for
 from tests.support.effort import examples
 
 Matrix = NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""Histograms: noisy trees over their bins, and what is told of them."""
