@@ -7,11 +7,10 @@ Coordinates are pattern, hence public: which events are refused for them may dep
 from collections.abc import Callable
 from typing import Any
 
-import h3
-
 from shoal.models.config.cell import CellSection
 from shoal.models.config.reading import FIRST
 from shoal.models.events import MISSING, Refused, getter, read_group
+from shoal.models.extras import require
 from shoal.models.numerals import json_number
 
 Reader = Callable[[dict[str, Any], bytes], str]  # event and its bytes -> name of the cell
@@ -33,7 +32,20 @@ def cell_reader(cell: CellSection | None, group: str | None, reading: int = FIRS
     return lambda event, raw: read_group(get(event), raw, path, reading)
 
 
+def require_hexagons(cell: CellSection | None) -> None:
+    """Go on if what finds H3 cells is installed, or not needed.
+
+    Raises:
+        MissingExtra: it is needed, and not there.
+    """
+    if cell is not None:
+        require("a metric by H3 cell (`cell = { h3 = ... }`)", "geo")
+
+
 def _hexagons(cell: CellSection, reading: int) -> Reader:
+    require_hexagons(cell)
+    import h3  # an extra
+
     get_lat, get_lon, resolution = getter(cell.lat), getter(cell.lon), cell.h3
     hexagon: Callable[[float, float, int], str] = h3.latlng_to_cell
 

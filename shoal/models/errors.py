@@ -7,6 +7,7 @@
     |-- KafkaError        topics or brokers are not what they must be
     |-- InputError        an input file cannot be read at all
     |-- AuditError        the audit found a fault
+    |-- MissingExtra      what was asked for needs packages that are not installed
     `-- FailStop          the stream must not go on; the supervisor restarts the worker
 
 No message holds a value, a user id or a byte of the key.
@@ -41,6 +42,10 @@ class InputError(ShoalError):
 
 class AuditError(ShoalError):
     """The audit found a release that is not what it must be."""
+
+
+class MissingExtra(ShoalError):
+    """An extra of the package is not installed."""
 
 
 class FailStop(ShoalError):

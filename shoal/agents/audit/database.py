@@ -25,6 +25,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from shoal.agents.audit.completeness import lost_rows
 from shoal.models.errors import LedgerError
+from shoal.models.extras import require
 from shoal.models.tables import Log
 
 BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
@@ -79,6 +80,7 @@ def _read_url(url: str) -> URL:
         raise LedgerError("[audit] url is not a database URL; write sqlite:///FILE or postgresql://HOST/NAME") from None
     backend = parsed.get_backend_name()
     if backend in ("postgresql", "postgres"):
+        require("[audit] url: PostgreSQL", "postgres")
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise LedgerError(f"[audit] url: {backend} is not supported; use sqlite:///FILE or postgresql://HOST/NAME")

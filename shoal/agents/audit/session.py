@@ -12,6 +12,7 @@ from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
 from shoal.mechanisms.kinds import statistic_of
+from shoal.models.cells import require_hexagons
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.terms import Terms
@@ -69,6 +70,8 @@ class Session:
         return [(metric.name, metric.version) for metric in self.config.metric]
 
     def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None = None) -> Request:
+        for metric in self.config.metric:
+            require_hexagons(metric.cell)  # before anything is charged
         return Request(
             app=self.config.kafka.app,
             registrations=[registration_of(self.config, metric) for metric in self.config.metric],

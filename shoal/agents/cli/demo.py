@@ -7,6 +7,7 @@ import typer
 
 from shoal.agents.cli.output import AsJson, result
 from shoal.models.errors import AuditError
+from shoal.models.extras import require
 
 
 def demo(
@@ -33,6 +34,7 @@ def demo(
 
     Example: shoal demo --out shoal-demo
     """
+    require("shoal demo", "demo")
     # What draws takes half a second that no other command should wait for.
     from shoal.agents.demo.places.scene import PlacesScene
     from shoal.agents.demo.shop.scene import ShopScene

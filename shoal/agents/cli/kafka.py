@@ -15,6 +15,7 @@ from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
+from shoal.models.extras import require
 
 
 def broker(
@@ -28,6 +29,7 @@ def broker(
 
     Example: shoal broker --port 9092 --data shoal-kafka
     """
+    require("shoal broker", "demo")
     run_broker(port, data, start_limit)
 
 

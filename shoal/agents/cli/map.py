@@ -8,6 +8,7 @@ import typer
 from shoal.agents.cli.output import AsJson, progress, result
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
+from shoal.models.extras import require
 
 Releases = Annotated[str, typer.Argument(metavar="RELEASES", help="Releases as JSON lines (or .gz), or - for stdin.")]
 Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Which metric, where several could be.")]
@@ -25,6 +26,7 @@ def map_(
 
     Example: shoal map releases.jsonl --out map --label "speed, km/h"
     """
+    require("shoal map", "geo", "plots")
     from shoal.agents.map.drawing import draw_map  # draws: half a second that no other command should wait for
     from shoal.agents.map.releases import read_places
 

@@ -25,6 +25,7 @@ from shoal.models.config.durations import parse_duration
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
+from shoal.models.extras import require
 
 MOST_USERS = 2**40
 UNSTATED = 0  # users: each metric has its own number of them
@@ -81,6 +82,8 @@ def plan(
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
+    if plot is not None:
+        require("--plot", "plots")
     loaded = load(config)
     if values is not None and loaded.protects_presence:
         raise ConfigError(f"{config}: {NO_EVENTS}")

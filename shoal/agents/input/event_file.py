@@ -27,6 +27,7 @@ from shoal.agents.input.json_values import JsonValues
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
+from shoal.models.extras import require
 from shoal.models.numerals import json_number
 from shoal.stream.file_run import Line, line_of
 
@@ -130,6 +131,7 @@ class EventFile:
             self.places = "record"
             yield from JsonValues(file, self.path)
         elif form in (FileForm.FEED, FileForm.FEEDS):
+            require(f"{self.path}: a GTFS-realtime feed", "geo")
             from shoal.agents.input.feed import Feed  # protobuf: other files should not wait for it
 
             self.places = "record"
