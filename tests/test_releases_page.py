@@ -72,9 +72,13 @@ def said() -> str:
 @pytest.fixture
 def log(database_url: str, tmp_path: Path) -> list[dict[str, Any]]:
     """The releases of a run whose audit log is `database_url`."""
+    return published(database_url, tmp_path, said())
+
+
+def published(database_url: str, tmp_path: Path, metrics: str) -> list[dict[str, Any]]:
     key_file.new(tmp_path / "shoal.key")
     config, events, out = tmp_path / "shoal.toml", tmp_path / "events.jsonl", tmp_path / "out.jsonl"
-    config.write_text(CONFIG.format(url=database_url) + said())
+    config.write_text(CONFIG.format(url=database_url) + metrics)
     events.write_text("\n".join(map(json.dumps, EVENTS)))
     for command in (["migrate", config], ["run", config, "--input", events, "--output", out]):
         done = CliRunner().invoke(app, list(map(str, command)))
@@ -113,6 +117,7 @@ def test_the_view_has_a_row_for_each_release_with_its_fields(log: list[dict[str,
         row = found[release["id"].replace("\\", "\\\\").replace("\0", "\\0")]
         assert json.loads(row["body"]) == release
         expected = {name: number(release[name]) for name in ("value", "noise_sd", "low", "high", "samples")}
+        expected |= {"count": None, "count_sd": None, "relation": "values"}
         assert {name: row[name] for name in expected} == expected
         assert {name: row[name] for name in ("metric", "version", "seq", "at", "unit")} == {
             name: release[name] for name in ("metric", "version", "seq", "at", "unit")
@@ -133,11 +138,24 @@ def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]],
         with Operations.context(MigrationContext.configure(connection)):
             v003_releases.downgrade()
             op.drop_column("budget", "relation")  # which came later
+            op.drop_column("metric_version", "added")
         connection.execute(text(f"UPDATE alembic_version SET version_num = '{v003_releases.down_revision}'"))
     database.close()
     # when it is migrated, then the view shows all of them
     Ledger.open(database_url, migrate=True).close()
     assert rows(database_url, "SELECT COUNT(*) AS count FROM releases") == [{"count": len(log)}]
+
+
+def test_the_view_shows_noisy_counts_where_presence_is_protected(database_url: str, tmp_path: Path) -> None:
+    more = 'relation = "add-remove"\nstep = "1h"\nstart = "1970-01-01"\nend = "1970-01-01T03:00:00Z"\n'
+    sections = [METRIC + f'name = "{name}"\nstatistic = "{name}"\n{more}' for name in ("mean", "sum")]
+    releases = published(database_url, tmp_path, "".join(sections))
+    names = ("value", "count", "count_sd", "relation")
+    found = rows(database_url, "SELECT id, value, count, count_sd, relation, samples FROM releases")
+    assert {row.pop("id"): row for row in found} == {
+        one["id"]: {name: one.get(name) for name in names} | {"samples": None} for one in releases
+    }
+    assert sum(row["count"] is not None for row in found) == HOURS == len(found) / 2
 
 
 def test_the_three_queries_say_what_they_are_for(log: list[dict[str, Any]], database_url: str) -> None:

@@ -129,6 +129,7 @@ class MetricVersion(Table):
     ended_at: Mapped[str | None]
     input_digest: Mapped[str | None]
     registered: Mapped[str]
+    added: Mapped[bool]  # whether workers of the app had its topic already when it was registered
 
 
 class PartitionCount(Table):

@@ -108,9 +108,14 @@ class BoundPartition:
     # ---------------------------------------------------------------- state
 
     def start(self, offset: int) -> None:
-        """Begin without state, at the partition's first offset."""
+        """Begin without state, at the partition's first offset.
+
+        Load decides whether a partition has a state by the time that a metric is added, so it begins here as there.
+        """
         self.next_offset = offset
-        self._starts = {metric.label: offset for metric in self.plan.metrics}
+        waiting = {metric.label for metric in self.plan.metrics if metric.section.protects_presence} & self.plan.added
+        self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
+        self._find_begun()
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         """Rebuild from the changelog's last values.

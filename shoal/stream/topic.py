@@ -96,6 +96,7 @@ class TopicPlan:
     partitioner: str
     dead_letters: bool = True
     retired: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()  # labels of metrics that came when workers had the topic already
 
     @property
     def has_ticks(self) -> bool:
@@ -133,6 +134,7 @@ def plan_topic(
     source_partitions: int,
     contributions_partitions: int,
     retired: frozenset[str] = frozenset(),
+    added: frozenset[str] = frozenset(),
 ) -> TopicPlan:
     """Compile one topic's metrics."""
     sections = config.metrics_of(topic)
@@ -151,6 +153,7 @@ def plan_topic(
         config.kafka.partitioner,
         config.kafka.dead_letters,
         retired,
+        added,
     )
 
 

@@ -10,9 +10,13 @@ from typing import Any
 
 import orjson
 
+from shoal.models.records import BEAT_HEADER
+from shoal.stream.partitioning import PARTITIONERS
+from tests.support.audit import replay
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
+from tests.support.workers import tails, wait_until
 
 DAY = 86_400
 PRESENT: dict[str, Any] = {
@@ -79,3 +83,49 @@ def test_a_beater_moves_the_clock_until_it_is_stopped(kafka: Kafka, tmp_path: Pa
         assert (beater.returncode, said.splitlines()[-1]) == (0, "shoal: beats stopped")
         assert {orjson.loads(one)["seq"] for one in shoals.releases()} >= {1, 2}
         shoals.stop_all()
+
+
+def test_a_metric_that_is_added_begins_at_a_beat_where_nothing_was_read_before_too(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    counted = PRESENT | {"statistic": "sum", "range": [0, 1], "epsilon": 300, "max_contributions": 9} | {
+        "lateness": "0s", "step": "1d",
+    }  # fmt: skip
+    first, later = counted | {"name": "first"}, counted | {"name": "later", "start": "2001-09-12"}
+    with Deployment(kafka, tmp_path, first, sources={"events": 2}, partitions=1) as shoals:
+        # given a worker that has read one partition, for the other has nothing
+        shoals.produce(said(0, "2001-09-10T01", "2001-09-10T02"))
+        shoals.end([0], at("2001-09-11"), header=BEAT_HEADER)
+        worker, changelog = shoals.worker(), f"{shoals.app}.bound.{shoals.topic()}.changelog"
+        worker.wait_owns()
+        wait_until(lambda: kafka.read_committed(changelog), 60, lambda: tails(shoals.workers))
+        worker.tell_to_stop()
+        worker.ends_well()
+        # when a metric is added, and records of its time come before the first beat of it, and after
+        shoals.metrics.append(shoals.metrics[0] | later)
+        shoals.write_config()
+        early = [event for partition in (0, 1) for event in said(partition, *["2001-09-12T01"] * 3)]
+        after = [event for partition in (0, 1) for event in said(partition, *["2001-09-12T02"] * 4)]
+        shoals.produce(early)
+        shoals.end([0, 1], at("2001-09-12"), header=BEAT_HEADER)
+        shoals.produce(after)
+        shoals.end([0, 1], at("2001-09-13"), header=BEAT_HEADER)
+        shoals.worker()
+        shoals.wait_releases(5)
+        # then those after it count, in either partition
+        found = [orjson.loads(one) for one in shoals.releases()]
+        counts = {(one["metric"], one["at"][:10]): round(one["value"]) for one in found}
+        assert counts["later", "2001-09-13"] == len(after)
+        assert counts["first", "2001-09-13"] == 2 + len(early) + len(after)
+        shoals.stop_all()
+        assert replay(shoals.config).fields["confirmed"] == len(found)
+
+
+def at(day: str) -> int:
+    return int(time.mktime(time.strptime(day, "%Y-%m-%d"))) - time.timezone
+
+
+def said(partition: int, *hours: str) -> list[bytes]:
+    """Events of somebody whose partition this is, of two."""
+    who = next(name for name in map("u{}".format, range(99)) if PARTITIONERS["murmur2"](name.encode(), 2) == partition)
+    return [orjson.dumps({"who": who, "x": 1, "at": f"{hour}:00:00Z"}) for hour in hours]

@@ -99,6 +99,23 @@ BEGINNINGS = (
         BEATS + "test_a_metric_that_is_added_after_its_start_is_refused",
     ),
     mutant(
+        "a metric that is added begins with the first record of a partition that nobody has read",
+        "stream/bound.py",
+        "if metric.section.protects_presence} & self.plan.added\n",
+        "if metric.section.protects_presence} & set()\n",
+        "whether somebody's records were read by then decides which records of others count",
+        BYTES + "test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read",
+        BEATS + "test_a_metric_that_is_added_begins_there_in_a_partition_of_which_nothing_was_read_too",
+    ),
+    mutant(
+        "the ledger forgets which versions were added",
+        "agents/audit/registration.py",
+        "        added = topics[registration.metric, registration.version] in known\n",
+        "        added = False\n",
+        "a partition that nobody has read begins a metric elsewhere than one that somebody has",
+        "agents/audit/test_owners.py::test_a_version_is_added_if_workers_had_its_topic_already",
+    ),
+    mutant(
         "silent ticks are not released",
         "stream/tick_queue.py",
         "        ticks = self._waiting.first(self._label), self._groups.due()\n",

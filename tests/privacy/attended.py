@@ -202,7 +202,10 @@ def told_of_an_addition(
     worker.send(phases[0])
     for action, where, amount in schedule:
         worker.act(action, where, amount)
-    worker.plan = compiled(after, sources)
+    there = {metric.label for metric in worker.plan.metrics}
+    plan = compiled(after, sources)
+    added = frozenset(metric.label for metric in plan.metrics if metric.label not in there)  # as the ledger says
+    worker.plan = dataclasses.replace(plan, added=added)
     worker.take_over_all()
     worker.send(phases[1])
     worker.drain()

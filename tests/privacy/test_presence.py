@@ -171,8 +171,8 @@ def test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read():
     until = [*OTHERS[:4], *STEADY[:16], sample(0, "user1", 170, g="a"), sample(1, "user2", 170, g="b")]
     found = []
     for sent in (SENT["many"], SENT["far ahead"], []):
-        for read in (3, 7, 400):  # so that each partition has a state
-            steps = [("bound", where, read) for where in (0, 1)]
+        for read in ((3, 3), (7, 7), (400, 400), (3, 0), (0, 9), (0, 0)):  # nothing of a partition, or some, or all
+            steps = [("bound", where, amount) for where, amount in enumerate(read) if amount]
             rest = [*STEADY[16:], *sent, *OTHERS[4:], *LAST]
             with cancelled(ALONE):
                 found.append(told_of_an_addition(before, after, ([*until[:9], *sent, *until[9:]], rest), steps))

@@ -161,6 +161,19 @@ def test_a_metric_that_is_added_begins_at_the_first_beat_of_its_start():
     assert bound(both, state).count("later", "a") is None
 
 
+def test_a_metric_that_is_added_begins_there_in_a_partition_of_which_nothing_was_read_too():
+    plan = plan_topic(
+        present({}, LATER), "events", SECRET, source_partitions=1, contributions_partitions=1,
+        added=frozenset({"later/1"}),
+    )  # fmt: skip
+    machine = BoundPartition(plan, 0, checks_partition=False)
+    machine.start(0)
+    state = read(machine, event("a", 1, 160), 149, event("b", 1, 160), 150, event("c", 1, 160))
+    assert orjson.loads(state[b"\x00mark"])["starts"] == {"m0/1": 0, "later/1": 3}
+    assert [machine.count("later", user) for user in "abc"] == [None, None, 1]
+    assert [machine.count("m0", user) for user in "abc"] == [1, 1, 1]
+
+
 def test_a_metric_that_is_added_after_its_start_is_refused():
     state = read(bound(present({})), 150)
     with pytest.raises(FailStop, match=r"there was a beat of 1970-01-01T00:02:30Z already; .* a later `start`"):

@@ -141,13 +141,15 @@ class Deployment:
         self._threads.append(thread)
         return thread
 
-    def end(self, partitions: Iterable[int], seconds: int, topic: str = "events") -> None:
-        """A clock record in these partitions: their event time has come so far."""
+    def end(
+        self, partitions: Iterable[int], seconds: int, topic: str = "events", *, header: str = CLOCK_HEADER
+    ) -> None:
+        """A clock record, or a beat, in these partitions: their event time has come so far."""
 
         async def send() -> None:
             async with AIOKafkaProducer(bootstrap_servers=self.kafka.bootstrap) as producer:
                 for partition in partitions:
-                    headers = [(CLOCK_HEADER, iso(seconds * 1_000_000).encode())]
+                    headers = [(header, iso(seconds * 1_000_000).encode())]
                     await producer.send_and_wait(self.topic(topic), None, b"", partition=partition, headers=headers)
 
         asyncio.run(send())

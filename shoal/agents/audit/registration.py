@@ -119,17 +119,16 @@ def register(connection: Connection, request: Request) -> Agreement:
         write_budget(connection, *amounts, unit=request.unit, relation=request.counts_by)
     for metric, version in agreement.retired:
         set_state(connection, request.app, metric, version, RETIRED)
-    for registration in agreement.charged:
-        connection.execute(insert(MetricVersion).values(_row(registration, request)))
     known = known_partitions(connection, request.app)
+    topics = {(each.metric, each.version): orjson.loads(each.parameters).get("topic") for each in request.registrations}
+    for registration in agreement.charged:
+        # How far workers had read by then depends on load: where presence is protected, it must decide nothing.
+        added = topics[registration.metric, registration.version] in known
+        connection.execute(insert(MetricVersion).values(**_row(registration, request), added=added))
     for topic, partitions in request.partitions.items():
         if topic not in known:
             row = {"app": request.app, "topic": topic, "partitions": partitions}
             connection.execute(insert(PartitionCount).values(row))
-    topics = {
-        (registration.metric, registration.version): orjson.loads(registration.parameters).get("topic")
-        for registration in request.registrations
-    }
     take_over(connection, request.app, topics, known.keys() | request.partitions.keys(), request.run, request.topic)
     return agreement
 

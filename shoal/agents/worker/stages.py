@@ -23,6 +23,7 @@ from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop
+from shoal.models.tables import RETIRED
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
@@ -62,9 +63,7 @@ class Stages:
         agreement = self._session.register(partitions=counts)
         refuse_absent(self._session, agreement.absent)
         app = self._session.config.kafka.app
-        retired = {
-            f"{row.metric}/{row.version}" for row in self._session.ledger.versions(app) if row.state == "retired"
-        }
+        rows = {f"{row.metric}/{row.version}": row for row in self._session.ledger.versions(app)}
         # Read after the registration: from then on no file run adds to what workers own.
         standing = self._session.ledger.standing(app)
         self._heads = standing.heads
@@ -79,7 +78,8 @@ class Stages:
                 self._session.key.secret,
                 source_partitions=counts[topic],
                 contributions_partitions=counts[self._settings.contributions],
-                retired=frozenset(retired),
+                retired=frozenset(label for label, row in rows.items() if row.state == RETIRED),
+                added=frozenset(label for label, row in rows.items() if row.added),
             )
             for topic in self.sources
         }

@@ -311,7 +311,7 @@ def test_what_is_no_release_is_found_in_the_topic(clone: Clone) -> None:
 def test_versions_that_no_worker_ran_are_left_out(clone: Clone) -> None:
     # given a metric that ran over a file, and one that has not run yet
     columns = "digest, parameters, key_fingerprint, epsilon, delta, unit, relation, charge_epsilon, charge_delta"
-    filed = f"SELECT app, 'filed', version, {columns}, 'ended', 'then', 'digest', registered FROM metric_version"
+    filed = f"SELECT app, 'filed', version, {columns}, 'ended', 'then', 'digest', registered, added FROM metric_version"
     assert clone.log(f"INSERT INTO metric_version {filed} WHERE metric = 'city'") == 1
     text = clone.config.read_text()
     clone.config.write_text(text + text[text.rindex("[[metric]]") :].replace('"taps"', '"new"', 1))

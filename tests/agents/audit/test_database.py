@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, inspect, text
 
 from shoal.agents.audit.database import Database, Unavailable
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v001_first_tables, v004_relation
+from shoal.migrations.versions import v001_first_tables, v003_releases, v004_relation, v005_added
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 from tests.agents.audit.racing import race
@@ -156,6 +156,9 @@ def test_a_ledger_from_before_there_were_two_relations_counts_by_values(tmp_path
     with Ledger.open(url) as ledger, ledger.database.write() as connection:
         for statement in (
             "ALTER TABLE budget DROP COLUMN relation",
+            "DROP VIEW releases",
+            "ALTER TABLE metric_version DROP COLUMN added",
+            v003_releases.SQLITE,
             "INSERT INTO budget (one, epsilon, delta, unit) VALUES (1, '4', '0', 'user')",
             "UPDATE alembic_version SET version_num = '003'",
         ):
@@ -165,7 +168,7 @@ def test_a_ledger_from_before_there_were_two_relations_counts_by_values(tmp_path
         assert connection.execute(text("SELECT unit, relation FROM budget")).one() == ("user", "values")
 
 
-@pytest.mark.parametrize("step", [v001_first_tables, v004_relation])
+@pytest.mark.parametrize("step", [v001_first_tables, v004_relation, v005_added])
 def test_the_log_is_not_unmade(step: ModuleType) -> None:
     with pytest.raises(NotImplementedError):
         step.downgrade()

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
 
 import pytest
 from alembic import command
@@ -11,6 +13,7 @@ from shoal.agents.audit.database import Database, _alembic_config, bring_to_head
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.log import NotOwner, StreamEnded
 from shoal.agents.audit.owners import Ownership
+from shoal.agents.audit.registration import Registration
 from shoal.models.errors import AuditError
 from shoal.models.tables import MetricVersion, Release
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
@@ -213,3 +216,24 @@ def test_a_log_without_owners_gets_them(database_url: str) -> None:
         }
         register(ledger, version("visits", topic="visits"), file_run=True)
         assert ledger.standing(APP).owners["visits", 1].run == ledger.run
+
+
+def test_a_version_is_added_if_workers_had_its_topic_already(opened: Callable[[], Ledger]) -> None:
+    """Where presence is protected it begins at a beat: how far workers had read by then depends on load."""
+    ledger, orders = opened(), {"orders": 2}
+
+    def come(*versions: Registration, **terms: Any) -> None:
+        register(ledger, *versions, budget_epsilon=Fraction(9), **terms)
+
+    # what file runs and the first workers register reads the topic from its first record
+    come(version("of-a-run"), file_run=True)
+    come(version("of-a-run"), version("first"), partitions=TOPICS)
+    # what comes later, from whomever, does not, unless nobody has read its topic
+    come(version("by-a-run"), file_run=True)
+    for _ in range(2):
+        come(version("later"), version("elsewhere", topic="orders"), partitions=TOPICS | orders)
+    come(version("elsewhere", 2, topic="orders"), partitions=TOPICS | orders)
+    assert {(row.metric, row.version): row.added for row in ledger.versions(APP)} == {
+        ("of-a-run", 1): False, ("first", 1): False, ("by-a-run", 1): True, ("later", 1): True,
+        ("elsewhere", 1): False, ("elsewhere", 2): True,
+    }  # fmt: skip
