@@ -82,6 +82,14 @@ MUTANTS = (
         "a person counts more than once in a number of users",
         TAKES,
     ),
+    of(
+        "keys",
+        "a unit that begins within a step",
+        '_once(spec) == "step" and (spec.privacy_unit.period or 0) % step',
+        '_once(spec) == "step" and step < 1',
+        "whether a unit counts in a step hangs on the unit before: without that one, others count and find other keys",
+        "mechanisms/two_sided/test_keys.py::test_what_makes_no_sense_is_refused",
+    ),
     of_candidates(
         "a stale wait",
         "self._waking.pop(group, None)\n        if not candidate.weight:",

@@ -59,6 +59,7 @@ class Sent:
     unit: str = ""  # "" of beats and clock records
     stamp: int = 0
     header: tuple[str, int] | None = None  # name, and a time in seconds
+    seconds: float | None = None  # an event's own time, where it has one
 
     def line(self, offset: int) -> Line:
         headers = () if self.header is None else ((self.header[0], iso(self.header[1] * SECOND).encode()),)
@@ -75,7 +76,8 @@ def clock_record(partition: int, seconds: int, unit: str) -> Sent:
 
 
 def sample(partition: int, unit: str, seconds: float, value: float = 0.5, stamp: int = 0, **more: Any) -> Sent:
-    return Sent(partition, orjson.dumps({"u": unit, "x": value, "t": seconds, **more}), unit, stamp)
+    raw = orjson.dumps({"u": unit, "x": value, "t": seconds, **more})
+    return Sent(partition, raw, unit, stamp, seconds=seconds)
 
 
 class Attended(Hosted):
@@ -141,13 +143,16 @@ def scripted() -> Iterator[None]:
 
 
 @contextmanager
-def cancelled(unit: str) -> Iterator[None]:
-    """What counts of a unit is sent as if it were nothing: no samples, a sum of 0, no newcomer."""
+def cancelled(unit: str, period: range | None = None) -> Iterator[None]:
+    """What counts of a unit, or of a user's period of these seconds, is sent as if it were nothing: no samples, a sum
+    of 0, no newcomer.
+    """
     merge = Outlet._merge
 
     def merged(outlet: Outlet, group: str | None, effective: int, user: bytes, block: Block) -> None:
         nothing = Block(block[0], block[1], 0, 0, block[4])
-        merge(outlet, group, effective, user, nothing if user == unit.encode() else block)
+        is_its = user == unit.encode() and (period is None or effective // SECOND in period)
+        merge(outlet, group, effective, user, nothing if is_its else block)
 
     with patch.object(Outlet, "_merge", merged):
         yield
@@ -212,6 +217,10 @@ def told_of_an_addition(
     return worker.told()
 
 
-def without(phases: Iterable[Iterable[Sent]], unit: str) -> list[list[Sent]]:
-    """The neighbouring stream: none of a unit's records."""
-    return [[one for one in phase if one.unit != unit] for phase in phases]
+def without(phases: Iterable[Iterable[Sent]], unit: str, period: range | None = None) -> list[list[Sent]]:
+    """The neighbouring stream: none of a unit's records, or none of those whose own time lies in a period."""
+
+    def is_its(one: Sent) -> bool:
+        return one.unit == unit and (period is None or (one.seconds is not None and one.seconds // 1 in period))
+
+    return [[one for one in phase if not is_its(one)] for phase in phases]

@@ -115,6 +115,29 @@ def released(found: list[Any]) -> list[Any]:
     return [one for each in found[-1]["published"].values() for _, _, records in each for one in records]
 
 
+PERIOD = 20  # seconds
+EACH_STEP = {"statistic": "users", "value": None, "range": None, "decay": {"kind": "window", "length": "10s"}}
+OF_PERIODS: list[Config] = [
+    present(KEYS | {"unit": "user-20s"}, {"unit": "user-20s", "statistic": "users", "value": None, "range": None}),
+    present(FOUND | EACH_STEP | {"unit": "user-20s", "max_contributions": 2, "lateness": "7s"}),
+    present(FOUND | {"unit": "user-20s", "step": "20s", "late": "drop", "selection": {"keys": 2}}),
+]
+
+
+@pytest.mark.parametrize("cfg", OF_PERIODS, ids=range(len(OF_PERIODS)))
+@examples(40)
+@given(data=st.data())
+def test_a_period_of_a_user_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
+    """Nor what the user's other periods send."""
+    phases, unit = data.draw(phases_of), data.draw(units)
+    start = data.draw(st.integers(4, 10)) * PERIOD
+    period = range(start, start + PERIOD)
+    phases[0] = [*SUPPORT, *phases[0]]
+    for way in (scripted(), cancelled(unit, period)):
+        with way, shown_at({"a": 0, "b": 3}):
+            assert told(cfg, phases, [[]] * len(phases)) == told(cfg, without(phases, unit, period), [[]] * len(phases))
+
+
 # ---------------------------------------------------------------- cases
 
 BOTH = [present(KEYS | {"lateness": "7s"}, {"step": "20s", "max_ahead": "40s", "group": "g", "groups": ["a", "b"]})]

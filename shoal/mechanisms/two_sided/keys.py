@@ -81,6 +81,11 @@ def _check_decay(spec: Spec) -> None:
     stepped.check_decay(spec, step)
     if spec.statistic == "users" and decay.kind != "none" and (decay.kind, decay.length) != ("window", step):
         raise ValueError("decay of users is none, for all so far, or a window as long as step, for those of each step")
+    if _once(spec) == "step" and (spec.privacy_unit.period or 0) % step:
+        raise ValueError(
+            f"unit {spec.unit} begins or ends within a step, and whether a user counts there once more would depend on "
+            "another unit of theirs; choose a unit whose period is a multiple of step, or a shorter step"
+        )
 
 
 def _check_groups(spec: Spec) -> None:

@@ -33,6 +33,7 @@ RULES = {
     "in periods": replace(ANY, weights=(1,), period=STEP),
     "users": replace(ANY, weights=(1,), once="key"),
     "users of a step": replace(ANY, weights=(2, 1), once="step"),
+    "users of a step, in periods of two": replace(ANY, weights=(1,), once="step", period=2 * STEP),
     "between": replace(ANY, start=STEP, end=2 * STEP, weights=(1,)),
 }
 
@@ -75,13 +76,18 @@ TIMES = ((0, 0, 0, 10), (0, 10, 10, 25), (10, 5, 10, 5))
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_unit_that_is_removed_takes_its_contributions_with_it_and_no_other(name: str) -> None:
-    """All streams of four records of two users in two keys: each unit's are what its own records say."""
+    """All streams of four records of two users in two keys: each unit's are what its own records say, also of a user's
+    other periods.
+    """
     rule = RULES[name]
     for times, kinds in itertools.product(TIMES, itertools.product(KINDS, repeat=4)):
         records = [Record(user, key, time) for (user, key), time in zip(kinds, times, strict=True)]
         found = ledger_of(rule, records).sent
         others = ledger_of(rule, [record for record in records if record.user != b"a"]).sent
         assert [one for one in found if one.user != b"a"] == others
+        if rule.period is not None:
+            later = ledger_of(rule, [record for record in records if record.time >= rule.period]).sent
+            assert [one for one in found if one.effective >= rule.period] == later
         counting = list(expected(rule, records))
         assert sent(found, part=0) == [(*record[:3], 1) for record, _ in counting]
         newcomers = [(*record[:3], weight) for record, weight in counting if weight is not None]

@@ -13,6 +13,7 @@ METRIC: dict[str, Any] = {
     "epsilon": 1, "max_contributions": 4,
 }  # fmt: skip
 VALUE: dict[str, Any] = {"value": "x", "range": (0, 10)}
+WITHIN = {"kind": "window", "length": "1h"}
 
 
 def metric(**given: Any) -> Any:
@@ -45,6 +46,8 @@ def made(**given: Any) -> Any:
          "not a multiple of step"),
         ({"statistic": "users", "decay": {"kind": "window", "length": "2h"}}, "decay of users is none"),
         ({"statistic": "users", "decay": {"kind": "exponential", "alpha": "0.5"}}, "decay of users is none"),
+        ({"statistic": "users", "decay": WITHIN, "unit": "user-30m"}, "unit user-30m begins or ends within a step"),
+        ({"statistic": "users", "decay": WITHIN, "unit": "user-90m"}, "a multiple of step, or a shorter step"),
         ({"statistic": "count", "delta": "0.01"}, "delta must be 0: only windows have Gaussian noise"),
         ({"statistic": "sum", "value": "x", "range": (999, 1000), "grid": 8}, "raise grid"),
     ],
@@ -63,7 +66,9 @@ def test_what_the_keys_say() -> None:
     assert made(statistic="users", group="g", groups=["a"], max_groups_per_user=3).sums.width == 3
     named = made(statistic="users", decay={"kind": "none"}, max_groups_per_user=3, group="g", groups=["a"])
     assert named.sums.width == 3
-    assert made(statistic="users", decay={"kind": "window", "length": "1h"}).decay == Window(1)
+    for unit in ("user", "user-1h", "user-2h", "event"):
+        cap = None if unit == "event" else 4
+        assert made(statistic="users", decay=WITHIN, unit=unit, max_contributions=cap).decay == Window(1)
     # every says what step says, of lengths too
     halves = made(statistic="mean", step=None, every="1h", decay={"kind": "exponential", "half_life": "2h"}, **VALUE)
     assert halves.decay == Exponential.half_life(Fraction(2))
