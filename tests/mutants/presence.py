@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 BYTES = "privacy/test_presence.py::"
 BEATS = "stream/test_beats.py::"
 RUNS = "cli/test_presence.py::"
+OBSERVED = "agents/worker/test_conditions.py::"
 ALONE = BYTES + "test_whatever_a_unit_sends_changes_no_byte"
 
 
@@ -215,10 +216,42 @@ SHOWN = (
     mutant(
         "gauges show how far behind a worker is",
         "agents/worker/gauges.py",
-        "for name, text, value in reached if readiness.domain.discreet else (*behind, *reached):",
-        "for name, text, value in (*behind, *reached):",
+        "    if not readiness.domain.discreet:\n        yield from _behind(readiness)\n",
+        "    if True:\n        yield from _behind(readiness)\n",
         "lags tell how many events there are",
         BYTES + "test_metrics_show_no_number_of_events",
+    ),
+    mutant(
+        "/metrics show when contributions were sent",
+        "agents/worker/gauges.py",
+        "if stage != BOUND or not domain.discreet}",
+        "if True}",
+        "contributions are sent when events come",
+        OBSERVED + "test_a_stage_brings_something_out_when_it_writes_its_output[True-stages1]",
+    ),
+    mutant(
+        "any transaction counts as a release",
+        "agents/worker/timings.py",
+        "        if any(target == topic for target, _ in outbox.records):\n",
+        "        if True:\n",
+        "transactions without releases are of events",
+        OBSERVED + "test_a_stage_brings_something_out_when_it_writes_its_output[True-stages1]",
+    ),
+    mutant(
+        "durations of transactions are shown",
+        "agents/worker/gauges.py",
+        "        yield from _behind(readiness)\n        yield from _timings(readiness.host.timings)\n",
+        "        yield from _behind(readiness)\n    yield from _timings(readiness.host.timings)\n",
+        "how many transactions there are, and how long they take, tells how many events there are",
+        BYTES + "test_metrics_show_no_number_of_events",
+    ),
+    mutant(
+        "/readyz tells how far behind a partition is",
+        "agents/worker/conditions.py",
+        '({} if discreet else {"behind": count})',
+        '{"behind": count}',
+        "lags tell how many events there are",
+        OBSERVED + "test_how_far_a_partition_is_behind_is_told_unless_presence_is_protected",
     ),
     mutant(
         "/health tells of messages that came twice",

@@ -88,6 +88,10 @@ class Attended(Hosted):
         super().__init__(compiled(cfg, sources, homes), looks=False)
         self._wall = 10**12  # after all that is released
 
+    def _time(self) -> float:
+        """How much was published: when that was depends on load."""
+        return sum(len(records) for each in self.published.values() for _, _, records in each)
+
     def send(self, records: Iterable[Sent]) -> None:
         for one in records:
             log = self._events[one.partition]
@@ -106,12 +110,12 @@ class Attended(Hosted):
                 self.published.setdefault(target, []).append((stamp, outbox.events, records))
 
     def shown(self) -> list[Any]:
-        """/metrics, /health and /ready, now."""
+        """/metrics, /health, /ready and /readyz, now."""
         self._looks, before = True, self.seen
         self.seen = []
         self.look()
         self._looks, self.seen, seen = False, before, self.seen
-        return [*seen[:3], seen[4]]  # not who is held back: only the host knows
+        return [*seen[:3], *seen[4:]]  # not who is held back: only the host knows
 
     def told(self) -> dict[str, Any]:
         """All that left this worker."""

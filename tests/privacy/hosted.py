@@ -1,30 +1,34 @@
 """A worker as it is seen from outside, without brokers: all partitions of a topic, and all that may be looked at.
 
 `Hosted` drives the machines and partitions of a real worker in the order that a test says, hands their transactions on,
-and after each keeps what an operator sees: /metrics, /health, which sources are held back, how many records a
-transaction writes to each topic, and how messages are numbered. `texts` adds what a worker says when a message is lost,
-or comes twice.
+and after each keeps what an operator sees: /metrics, /health, /ready, /readyz, which sources are held back, how many
+records a transaction writes to each topic, and how messages are numbered. `texts` adds what a worker says when a
+message is lost, or comes twice.
 """
 
 import itertools
 import time
 from collections.abc import Coroutine, Iterable
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker import outbox as machines
+from shoal.agents.worker.conditions import report
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.stages import Stages
+from shoal.agents.worker.timings import Timings
 from shoal.agents.worker.web import Metrics
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
@@ -36,6 +40,7 @@ from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply
 
 IDLE_AFTER = 10**6
+BUDGET = BudgetReport(Fraction(4), Fraction(0), "user", ())
 
 
 def compiled(cfg: Config, sources: int = 1, homes: int = 1) -> TopicPlan:
@@ -47,13 +52,14 @@ class Hosted:
     """A worker that owns everything."""
 
     def __init__(self, plan: TopicPlan, *, looks: bool = True) -> None:
-        """Unless it `looks`, /metrics and /health are not asked: that is what takes most of the time."""
+        """Unless it `looks`, /metrics and the like are not asked: that is what takes most of the time."""
         sources, homes = plan.source_partitions, plan.contributions_partitions
         self.plan, self._looks = plan, looks
         self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
         self.health = Health()
         self.health.running = True
         self.discreet = plan.protects_presence
+        self.budget = BUDGET
         self.machines: dict[StagePartition, Any] = {}
         self.seen: list[Any] = []
         self.logs: list[list[Line]] = [[] for _ in range(homes)]  # of contributions
@@ -66,10 +72,10 @@ class Hosted:
         self._wall = 0
         self._events: list[list[Line]] = [[] for _ in range(sources)]
         self._metrics = CollectorRegistry()
-        metrics = Metrics(self._host, self._domain)
         # Seconds pass in looks, so that two worlds are looked at in the same moments.
-        metrics.readiness = self._readiness = Readiness(self._host, self._domain, itertools.count().__next__)
-        self._metrics.register(metrics)
+        clocks = itertools.count().__next__, itertools.count(10**9).__next__
+        self._readiness = Readiness(self._host, self._domain, *clocks)
+        self._metrics.register(Metrics(self._readiness))
         for stage, count in ((BOUND, sources), (RELEASE, homes)):
             for partition in range(count):
                 self._take_over(self._partition(stage, partition))
@@ -78,7 +84,12 @@ class Hosted:
         """What the web server asks of a host that has joined its group and reaches everything."""
         reached = SimpleNamespace(away=False, feeds={})
         states = {"stopping": False, "accepting": True, "app": None, "reach": reached, "sink": reached}
-        return SimpleNamespace(partitions={}, on_owned=[], settings=self.settings, **states)
+        timings = Timings(self.settings, self._time)
+        return SimpleNamespace(partitions={}, on_owned=[], settings=self.settings, timings=timings, **states)
+
+    def _time(self) -> float:
+        """Wall time in seconds."""
+        return self._wall / 1000
 
     @property
     def plans(self) -> dict[str, TopicPlan]:
@@ -106,7 +117,9 @@ class Hosted:
             machine.start(0)
         writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(partition, outbox)))
         self.machines[partition] = machine
-        self._host.partitions[partition] = Partition(self.settings, partition, cast(Machine, machine), writer)
+        self._host.partitions[partition] = part = Partition(self.settings, partition, cast(Machine, machine), writer)
+        # How long it took is not a function of anything here.
+        part.on_committed = lambda outbox, _: self._host.timings.committed(partition, outbox, 0.0)
 
     # ---------------------------------------------------------------- what is done
 
@@ -199,7 +212,7 @@ class Hosted:
         """What the web server says now, and what the host would hold back."""
         if self._looks:
             self.seen += [generate_latest(self._metrics), self.health.ready, self.health.alarms, sorted(self.ahead())]
-            self.seen.append(self._readiness.reasons())
+            self.seen += [self._readiness.reasons(), report(self._readiness)]
 
     @property
     def messages(self) -> int:

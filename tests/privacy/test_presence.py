@@ -209,6 +209,9 @@ def test_metrics_show_no_number_of_events():
     assert {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")} == {
         "shoal_releases_total", "shoal_owned_partitions", "shoal_withheld_metrics", "shoal_ready",
         "shoal_event_time_seconds", "shoal_seconds_since_tick", "shoal_audit_log_away", "shoal_brokers_away",
+        "shoal_build_info", "shoal_event_time_lag_seconds", "shoal_last_output_timestamp_seconds",
+        "shoal_assigned_partitions", "shoal_condition", "shoal_alarm",
+        "shoal_budget_epsilon", "shoal_budget_epsilon_charged", "shoal_budget_delta", "shoal_budget_delta_charged",
     }  # fmt: skip
 
 
@@ -245,8 +248,9 @@ def test_a_partition_without_beats_is_named():
     worker = Attended(BOTH[0], sources=2)
     worker.send([beat(1, 150)])
     worker.drain()
-    (_, _, _, reasons) = worker.shown()
+    (_, _, _, reasons, report) = worker.shown()
     assert "events[0] had no beat yet, and no tick closes before: run `shoal beat`" in reasons
+    assert report["without_beats"] == [{"topic": "events", "partition": 0}]
 
 
 def test_what_ends_a_worker_has_no_count_in_its_message(monkeypatch: pytest.MonkeyPatch):

@@ -23,6 +23,7 @@ from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.process import run_worker
+from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.watch import begin_watching
 from shoal.agents.worker.web import serve
@@ -96,6 +97,7 @@ def _patient_session(path: Path) -> Iterator[Session]:
 
 def _serve(session: Session, app: ShoalApp, domain: Stages) -> None:
     """Watch the worker, and serve health and metrics where a port is configured."""
-    begin_watching(app.host, domain)
+    readiness = Readiness(app.host, domain)
+    begin_watching(readiness)
     if session.config.web.port is not None:
-        serve(app, domain, session.config.web.host, session.config.web.port)
+        serve(readiness, session.config.web.host, session.config.web.port)

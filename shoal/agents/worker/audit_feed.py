@@ -41,6 +41,7 @@ class Sink:
 
     def __init__(self, call: SinkCall, hold: Callable[[TP, str], None], let_go: Callable[[TP, str], None]) -> None:
         self.feeds: dict[TP, Feed] = {}
+        self.on_delivered: Callable[[], None] = lambda: None
         self._call, self._hold, self._let_go = call, hold, let_go
         self._away = False
         self._arrived = asyncio.Event()
@@ -103,6 +104,7 @@ class Sink:
             delay = FIRST_DELAY
             feed.waiting.popleft()
             feed.done = batch.end
+            self.on_delivered()
             if len(feed.waiting) < KEPT and self.feeds.get(tp) is feed:
                 self._let_go(tp, HOLD)
 

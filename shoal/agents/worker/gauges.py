@@ -1,42 +1,136 @@
-"""Gauges of a worker's present state: how far it is, and what it waits for.
+"""What `/metrics` shows of a worker's present state and of what it did, from one look at the worker.
 
-Every value is a function of configuration and pattern (`readiness.py`), and so is every label: metrics and partitions.
+Every value is a function of configuration and pattern (`readiness.py`), and so is every label: metrics, stages, topics,
+partitions, kinds of alarms; never a group, and nothing of a user. Where presence is protected, `present` is all there
+is, a function of clocks, of who owns what and who answers, of what is published and of the ledger; `behind` is not
+shown, for lags, numbers of transactions and durations tell how many events there are.
+
+There are no `process_*` and `python_gc_*` metrics: processor time and memory depend on values.
 """
 
+import platform
+from collections import Counter
 from collections.abc import Iterator
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 
-from shoal.agents.kafka.settings import BOUND, RELEASE
+from shoal import __version__
+from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.kafka.settings import AUDIT, BOUND, RELEASE
+from shoal.agents.worker.conditions import conditions
+from shoal.agents.worker.health import KINDS
 from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.timings import Histogram, Timings
+from shoal.stream.state_mark import FORMAT
+
+BUILD = {"version": __version__, "python": platform.python_version(), "state_format": str(FORMAT)}
 
 
 def gauges(readiness: Readiness) -> Iterator[Metric]:
-    """Yield all gauges, from one look at the worker."""
+    """Yield all of them."""
     readiness.look()
+    yield from _present(readiness)
+    yield from _ledger(readiness.domain.budget)
+    if not readiness.domain.discreet:
+        yield from _behind(readiness)
+        yield from _timings(readiness.host.timings)
+
+
+def _present(readiness: Readiness) -> Iterator[Metric]:
+    host, domain = readiness.host, readiness.domain
+    yield InfoMetricFamily("shoal_build", "version of shoal, of Python, and of the state's format", value=BUILD)
     complete = "event time up to which the releases are complete here"
-    yield _by_metric("event_time_seconds", complete, readiness.event_times())
-    yield _by_metric("seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
+    yield _by("metric", "event_time_seconds", complete, readiness.event_times())
+    lag = "seconds by which the releases of a topic's slowest metric are behind this host's clock"
+    yield _by("topic", "event_time_lag_seconds", lag, readiness.event_time_lags())
+    yield _by("metric", "seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
     text = "source partitions that hold up an open tick whose end others have passed"
     waits = GaugeMetricFamily("shoal_waits_for", text, labels=["metric", "partition"])
     for metric, partition in sorted(readiness.waits_for()):
         waits.add_metric([metric, str(partition)], 1)
     yield waits
-    behind = (
-        ("lag_events", "records of source topics that are not committed yet", readiness.lag(BOUND)),
-        ("lag_messages", "records of the contributions that are not committed yet", readiness.lag(RELEASE)),
-        ("audit_log_behind", "records that the audit log has not taken yet", readiness.audit_behind()),
+    outputs = {stage: time for stage, time in host.timings.last_output.items() if stage != BOUND or not domain.discreet}
+    last = "when a stage last brought something out: contributions, releases, rows of the audit log"
+    yield _by("stage", "last_output_timestamp_seconds", last, outputs)
+    owned = Counter((partition.stage, partition.topic) for partition in host.partitions)
+    assigned = GaugeMetricFamily(
+        "shoal_assigned_partitions", "partitions worked on now, by stage and topic", labels=["stage", "topic"]
     )
-    reached = (
-        ("audit_log_away", "whether the audit log could not be reached", readiness.host.sink.away),
-        ("brokers_away", "whether no broker could be reached", readiness.host.reach.away),
-    )
-    for name, text, value in reached if readiness.domain.discreet else (*behind, *reached):
-        yield GaugeMetricFamily(f"shoal_{name}", text, value=value)
+    for names, count in sorted(owned.items()):
+        assigned.add_metric(names, count)
+    yield assigned
+    held = {condition.name: float(condition.ok) for condition in conditions(readiness)}
+    yield _by("condition", "condition", "whether a condition of /readyz holds", held)
+    alarms = domain.health.alarms
+    yield _by("kind", "alarm", "whether an alarm is up", {kind: float(kind in alarms) for kind in {*KINDS, *alarms}})
+    yield _one("audit_log_away", "whether the audit log could not be reached", host.sink.away)
+    yield _one("brokers_away", "whether no broker could be reached", host.reach.away)
 
 
-def _by_metric(name: str, text: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"shoal_{name}", text, labels=["metric"])
-    for metric, value in sorted(values.items()):
-        family.add_metric([metric], value)
+def _ledger(budget: BudgetReport | None) -> Iterator[Metric]:
+    if budget is not None:
+        epsilon, delta = budget.charged
+        yield _one("budget_epsilon", "epsilon of the ledger's budget", float(budget.epsilon))
+        yield _one("budget_epsilon_charged", "epsilon that all metric versions were charged", float(epsilon))
+        yield _one("budget_delta", "delta of the ledger's budget", float(budget.delta))
+        yield _one("budget_delta_charged", "delta that all metric versions were charged", float(delta))
+
+
+def _behind(readiness: Readiness) -> Iterator[Metric]:
+    text, labels = "records of a partition that no transaction covers yet", ["stage", "topic", "partition"]
+    lag = GaugeMetricFamily("shoal_consumer_lag_records", text, labels=labels)
+    for place, count in readiness.behind().items():
+        lag.add_metric([place.stage, place.topic, str(place.number)], count)
+    for (topic, number), count in sorted(readiness.audit_lags().items()):
+        lag.add_metric([AUDIT, topic, str(number)], count)
+    yield lag
+    uncommitted = sum(part.machine.backlog for part in readiness.host.partitions.values())
+    yield _one("uncommitted_records", "records and releases that are processed and not committed yet", uncommitted)
+    yield _one("audit_lag_records", "records that the audit log has not taken yet", readiness.audit_behind())
+    waited = "for how long the oldest record has waited that the audit log has not taken"
+    yield _one("audit_lag_seconds", waited, readiness.audit_seconds())
+    # By their former names, for one release more.
+    yield _one("backlog", "now shoal_uncommitted_records", uncommitted)
+    yield _one("lag_events", "now shoal_consumer_lag_records of stage bound", readiness.lag(BOUND))
+    yield _one("lag_messages", "now shoal_consumer_lag_records of stage release", readiness.lag(RELEASE))
+    yield _one("audit_log_behind", "now shoal_audit_lag_records", readiness.audit_behind())
+
+
+def _timings(timings: Timings) -> Iterator[Metric]:
+    durations = HistogramMetricFamily(
+        "shoal_transaction_duration_seconds",
+        "how long committed transactions took, from send to answer",
+        labels=["stage"],
+    )
+    ended = CounterMetricFamily("shoal_transactions", "transactions that ended", labels=["stage", "result"])
+    for stage, histogram in sorted(timings.transactions.items()):
+        durations.add_metric([stage], histogram.buckets(), histogram.total)
+        ended.add_metric([stage, "committed"], histogram.buckets()[-1][1])
+        ended.add_metric([stage, "given_up"], timings.given_up[stage])
+    yield durations
+    yield ended
+    yield _restores(timings.restores)
+
+
+def _restores(histogram: Histogram) -> Metric:
+    text = "how long it took to take partitions over, from fencing their old owners to the last state that was read"
+    return HistogramMetricFamily(
+        "shoal_restore_duration_seconds", text, buckets=histogram.buckets(), sum_value=histogram.total
+    )
+
+
+def _one(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"shoal_{name}", text, value=value)
+
+
+def _by(label: str, name: str, text: str, values: dict[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"shoal_{name}", text, labels=[label])
+    for key, value in sorted(values.items()):
+        family.add_metric([key], value)
     return family

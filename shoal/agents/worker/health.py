@@ -6,6 +6,14 @@ import structlog
 
 log = structlog.get_logger("shoal.health")
 
+POLICY = "policy"
+STRAY_RECORDS = "stray_records"
+REPEATED_MESSAGES = "repeated_messages"
+MISSING_RELEASE = "missing_release"
+EQUIVOCATION = "equivocation"
+AUDIT = "audit"
+KINDS = (POLICY, STRAY_RECORDS, REPEATED_MESSAGES, MISSING_RELEASE, EQUIVOCATION, AUDIT)
+
 
 class Health:
     """Alarms of one worker, shared by its parts; safe from any thread."""

@@ -23,6 +23,7 @@ from shoal.agents.worker.audit_feed import Sink
 from shoal.agents.worker.idle_records import Idling
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import Overtaken, Takeover
+from shoal.agents.worker.timings import Timings
 from shoal.models.errors import FailStop
 from shoal.stream.machine import Domain, StagePartition
 
@@ -41,9 +42,11 @@ class Host:
         self.settings, self.domain = settings, domain
         self.partitions: dict[StagePartition, Partition] = {}
         self.reach = Reach(settings)
+        self.timings = Timings(settings)
         read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
         self.topic_ids = TopicIds(settings, read)
         self.sink = Sink(domain.sink, self.hold, self.let_go)
+        self.sink.on_delivered = self.timings.delivered
         self.app: Any = None
         self.accepting = False
         self.stopping = False
@@ -210,6 +213,8 @@ class Host:
         # 3
         self.sink.assign(taken.audit)
         self._adopt(taken.partitions)
+        if new:
+            self.timings.restores.add(time.monotonic() - began)
         for part in self.partitions.values():
             part.generation = generation
         # 4
@@ -231,6 +236,7 @@ class Host:
             tp = TP(partition.topic, partition.number)
             part.on_low = partial(self.let_go, tp, INBOX)
             part.on_lost = partial(self._lose, part)
+            part.on_committed = partial(self.timings.committed, partition)
             self.partitions[partition] = part
 
     def _lose(self, part: Partition, reason: str) -> None:
@@ -242,6 +248,7 @@ class Host:
             return
         log.warning("gave_up", partition=str(part.partition), reason=reason, doing="taking it over anew")
         del self.partitions[part.partition]
+        self.timings.given_up[part.partition.stage] += 1
         if self.accepting:
             self.hold(TP(part.partition.topic, part.partition.number), LOST)
             self._rejoin()

@@ -38,6 +38,7 @@ class Partition:
         self.transactions = 0
         self.on_low: Callable[[], None] = lambda: None  # the inbox has room again
         self.on_lost: Callable[[str], None] = lambda reason: None  # it must be taken over anew
+        self.on_committed: Callable[[Outbox, float], None] = lambda outbox, seconds: None
         self.lost = False
         self._inbox: deque[Batch] = deque()
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -189,7 +190,9 @@ class Partition:
         self._changed.set()  # there may be more: look again
 
     async def _commit(self, outbox: Outbox) -> None:
+        began = time.monotonic()
         await self.writer.write(outbox)
+        self.on_committed(outbox, time.monotonic() - began)
         self.committed, self.durable = outbox.next_offset, True
         self.events += outbox.events
         self.transactions += 1

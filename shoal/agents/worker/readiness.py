@@ -1,30 +1,53 @@
-"""Whether a worker does its work, and if not, why: for `/ready`, the gauges, and log lines that are written once.
+"""Observes a worker: what it waits for, how far it is, and why it is not ready, if it is not.
+
+For `/readyz` (`conditions.py`), `/ready`, the gauges, and log lines that are written once.
 
 All of it is a function of configuration and pattern: positions, clocks, and who answers. Of a discreet worker it is one
 of clocks and of who answers. Nothing here can fail or wait.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from shoal.agents.kafka.settings import BOUND, RELEASE
+from shoal.agents.kafka.settings import RELEASE
+from shoal.agents.worker.health import REPEATED_MESSAGES, STRAY_RECORDS
 from shoal.agents.worker.host import Host
-from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
+from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.agents.worker.stages import Stages
 from shoal.stream.machine import StagePartition
 from shoal.stream.open_ticks import OpenTick, open_ticks
 
 STUCK_AFTER = 60.0  # seconds, or four times idle_after: an idle partition lets a tick pass after little more than one
+LOOKS_KEPT = 1000
 REPEATED = "contributions came twice and were left out; somebody else writes there, or topics were restored"
+
+
+class Waited(NamedTuple):
+    """A source partition that holds up an open tick of a metric whose end others have passed."""
+
+    metric: str
+    topic: str
+    partition: int
 
 
 class Readiness:
     """Observes one worker over time."""
 
-    def __init__(self, host: Host, domain: Stages, now: Callable[[], float] = time.monotonic) -> None:
-        self.host, self.domain, self._now = host, domain, now
+    def __init__(
+        self,
+        host: Host,
+        domain: Stages,
+        now: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.host, self.domain, self._now, self.wall = host, domain, now, wall
         self.settings = host.settings
+        # Of a contributions partition's open tick and a source partition that it waits for: its step, and since when.
+        self._waits: dict[tuple[StagePartition, Waited], tuple[int | None, float]] = {}
+        # Ends of what goes to the audit log, each with the moment at which it was seen first.
+        self._audit: dict[Any, deque[tuple[int, float]]] = {}
         # Of each metric's tick: its state, and when that began.
         self._since: dict[tuple[StagePartition, str], tuple[Any, float]] = {}
         self._closed: dict[tuple[StagePartition, str], tuple[int | None, float]] = {}
@@ -47,13 +70,21 @@ class Readiness:
     @property
     def why_nothing(self) -> str | None:
         """Why no partition is worked on; None if some are."""
+        return self.why_unassigned or self.why_unrestored
+
+    @property
+    def why_unrestored(self) -> str | None:
+        """Why the state of what the group has given to this worker is not in use; None if it is."""
+        return None if self.host.accepting else "a rebalance is under way, or partitions are being taken over"
+
+    @property
+    def why_unassigned(self) -> str | None:
+        """Why this worker has no partition; None if it has some, or is being given some."""
         if self.host.stopping:
             return "the worker is stopping"
         if not self.joined:
             return f"the consumer group {self.settings.app} is not joined yet"
-        if not self.host.accepting:
-            return "a rebalance is under way, or partitions are being taken over"
-        if not self.host.partitions and not self.host.sink.feeds:
+        if self.host.accepting and not self.host.partitions and not self.host.sink.feeds:
             most = max((self.settings.partitions, *self._source_counts()))
             return f"there are more workers than partitions: at most {most} of them have something to do"
         return None
@@ -78,9 +109,14 @@ class Readiness:
         names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(silent))
         return [f"{names} had no beat yet, and no tick closes before: run `shoal beat`"] if names else []
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which a tick that waits is stuck."""
+        return max(STUCK_AFTER, 4 * self.settings.idle_after)
+
     def stuck(self) -> list[str]:
         """Ticks whose end some partition passed long ago, and which wait for others."""
-        limit, now = max(STUCK_AFTER, 4 * self.settings.idle_after), self._now()
+        limit, now = self.patience, self._now()
         texts: dict[str, None] = {}
         for partition, tick in self.ticks():
             (step, waits), since = self._since.get((partition, tick.metric), ((None, False), now))
@@ -103,15 +139,20 @@ class Readiness:
 
     def look(self) -> None:
         """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
-        now, since, closed = self._now(), {}, {}
+        now, since, closed, waits = self._now(), {}, {}, {}
         for partition, tick in self.ticks():
             name = partition, tick.metric
             state = tick.step, bool(tick.waits_for)
             known = self._since.get(name)
             since[name] = known if known and known[0] == state else (state, now)
+            for number in tick.waits_for:
+                waited = partition, Waited(tick.metric, tick.topic, number)
+                one = self._waits.get(waited)
+                waits[waited] = one if one and one[0] == tick.step else (tick.step, now)
             before = self._closed.get(name)
             closed[name] = before if before and before[0] == tick.step else (tick.step, now)
-        self._since, self._closed = since, closed
+        self._since, self._closed, self._waits = since, closed, waits
+        self._look_at_audit(now)
         if not self.domain.discreet:  # how many messages there are to come twice depends on how many events there are
             for partition, machine in self._releases():
                 self._judge(partition, machine)
@@ -120,13 +161,36 @@ class Readiness:
         """Raise an alarm for repeats and strays among the contributions."""
         strays = machine.strays
         if machine.counters["repeated_messages"]:
-            self.domain.health.alarm("repeated_messages", REPEATED)
+            self.domain.health.alarm(REPEATED_MESSAGES, REPEATED)
         if strays.count:
             text = (
                 f"topic {partition.topic}, partition {partition.number}, offset {strays.last}: not written by shoal, "
                 f"and left out ({strays.count} such records since it was taken over); find out who else writes there"
             )
-            self.domain.health.alarm("stray_records", text)
+            self.domain.health.alarm(STRAY_RECORDS, text)
+
+    def _look_at_audit(self, now: float) -> None:
+        """Note the ends of topics that go to the audit log, and forget those that it has reached."""
+        ends, kept = self.ends(), {}
+        for tp, feed in self.host.sink.feeds.items():
+            seen = kept[tp] = self._audit.get(tp) or deque[tuple[int, float]]()
+            while seen and seen[0][0] <= feed.done:
+                seen.popleft()
+            end = ends.get(tp, feed.done)
+            if end > max(feed.done, seen[-1][0] if seen else 0) and len(seen) < LOOKS_KEPT:
+                seen.append((end, now))
+        self._audit = kept
+
+    def audit_seconds(self) -> float:
+        """For how long the oldest record has waited that the audit log has not taken, by the last look."""
+        return max((self._now() - seen[0][1] for seen in self._audit.values() if seen), default=0.0)
+
+    def waiting(self) -> dict[Waited, float]:
+        """What open ticks wait for, and for how many seconds already, by the last look."""
+        now, seconds = self._now(), dict[Waited, float]()
+        for (_, waited), (_, since) in sorted(self._waits.items()):
+            seconds[waited] = max(seconds.get(waited, 0.0), now - since)
+        return seconds
 
     def seconds_since_tick(self) -> dict[str, float]:
         """Seconds since a tick of each metric closed here, or since the takeover."""
@@ -143,21 +207,40 @@ class Readiness:
                 times[tick.metric] = min(times.get(tick.metric, tick.reached / 1e6), tick.reached / 1e6)
         return times
 
+    def event_time_lags(self) -> dict[str, float]:
+        """Seconds by which the releases of each topic's slowest metric are behind the clock of this host."""
+        wall, lags = self.wall(), dict[str, float]()
+        for _, tick in self.ticks():
+            if tick.reached is not None:
+                lags[tick.topic] = max(lags.get(tick.topic, 0.0), wall - tick.reached / 1e6)
+        return lags
+
     def waits_for(self) -> set[tuple[str, int]]:
         """(metric, source partition) of all that open ticks wait for though others have passed their end."""
         return {(tick.metric, partition) for _, tick in self.ticks() for partition in tick.waits_for}
 
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Where the partitions that are read end, by what the last fetches told."""
+        return self._thread.ends() if self.joined else {}
+
+    def behind(self) -> dict[StagePartition, int]:
+        """Of each partition the records that no transaction of this worker covers yet."""
+        ends = self.ends()
+        return {
+            partition: max(0, ends.get((partition.topic, partition.number), part.committed) - part.committed)
+            for partition, part in sorted(self.host.partitions.items())
+        }
+
     def lag(self, stage: str) -> int:
-        """Records that no transaction of this worker covers yet, by the ends that the last fetches told."""
-        ends = self._thread.ends() if self.joined else {}
-        behind = 0
-        for partition, part in self.host.partitions.items():
-            kind = BoundMachine if stage == BOUND else ReleaseMachine
-            if isinstance(part.machine, kind):
-                behind += max(0, ends.get((partition.topic, partition.number), part.committed) - part.committed)
-        return behind
+        """Records of a stage that no transaction of this worker covers yet."""
+        return sum(count for partition, count in self.behind().items() if partition.stage == stage)
 
     def audit_behind(self) -> int:
         """Releases and activations that the audit log has not taken yet."""
-        ends = self._thread.ends() if self.joined else {}
-        return sum(max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in self.host.sink.feeds.items())
+        return sum(self.audit_lags().values())
+
+    def audit_lags(self) -> dict[tuple[str, int], int]:
+        """Of each partition of releases and activations the records that the audit log has not taken yet."""
+        ends = self.ends()
+        feeds = self.host.sink.feeds.items()
+        return {(tp[0], tp[1]): max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in feeds}

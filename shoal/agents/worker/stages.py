@@ -5,12 +5,14 @@ that ever committed is missing, or if it disagrees with what was published.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from weakref import WeakValueDictionary
 
 import structlog
 from aiokafka import TopicPartition
 
+from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.handover import MadeAgain, VersionPartition, heads_by_home, levels_by_home
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
@@ -19,10 +21,10 @@ from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.worker.deployment import Deployment
-from shoal.agents.worker.health import Health
+from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
-from shoal.models.errors import AuditError, FailStop
+from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.tables import RETIRED
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
@@ -43,6 +45,7 @@ class Stages:
         self.health = health
         self.discreet = session.config.is_discreet  # shows nothing that tells how many events there are
         self.plans: dict[str, TopicPlan] = {}
+        self.budget: BudgetReport | None = None  # as the ledger had it when it was last asked
         # Weak: a partition that is given up takes its state with it.
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
         self._session = session
@@ -62,6 +65,7 @@ class Stages:
         counts = {topic: verified.partitions[topic] for topic in (*self.sources, self._settings.contributions)}
         agreement = self._session.register(partitions=counts)
         refuse_absent(self._session, agreement.absent)
+        self.budget = self._session.ledger.budget_report()
         app = self._session.config.kafka.app
         rows = {f"{row.metric}/{row.version}": row for row in self._session.ledger.versions(app)}
         # Read after the registration: from then on no file run adds to what workers own.
@@ -182,6 +186,11 @@ class Stages:
             self._said.add((event, label))
             log.warning(event, metric=label, reason=reason)
 
+    async def ask_budget(self) -> None:
+        """Read the budget and its charges again, which other apps may have changed; an away database keeps the last."""
+        with contextlib.suppress(LedgerError):
+            self.budget = await in_thread(self._session.ledger.budget_report)
+
     async def admit(
         self, partition: StagePartition, machine: Machine, last_release: Record | None, *, fresh: bool
     ) -> None:
@@ -234,9 +243,9 @@ class Stages:
             else:
                 self._session.ledger.append_activations(app, values)
         except MissingSeq as error:
-            self.health.alarm("missing_release", str(error))
+            self.health.alarm(MISSING_RELEASE, str(error))
             raise Unavailable(str(error)) from None
         except Equivocation as error:
-            self.health.alarm("equivocation", str(error))
+            self.health.alarm(EQUIVOCATION, str(error))
         except AuditError as error:
-            self.health.alarm("audit", str(error))
+            self.health.alarm(AUDIT, str(error))

@@ -13,9 +13,8 @@ from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
 from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
-from shoal.agents.worker.host import Host
+from shoal.agents.worker.health import POLICY
 from shoal.agents.worker.readiness import Readiness
-from shoal.agents.worker.stages import Stages
 from shoal.models.errors import KafkaError
 
 log = structlog.get_logger("shoal.worker")
@@ -23,16 +22,14 @@ log = structlog.get_logger("shoal.worker")
 LOOK_EVERY = 5.0
 POLICIES_EVERY = 30.0  # what is set wrong is said within a minute
 NOTHING_LIMIT = 60.0  # seconds without a partition, after which it is said why
-POLICY = "policy"
 clock = time.time
 
 
 class Watching:
     """The checks of one worker, each of whose findings is logged once."""
 
-    def __init__(self, host: Host, domain: Stages) -> None:
-        self._host, self._domain = host, domain
-        self._readiness = Readiness(host, domain)
+    def __init__(self, readiness: Readiness) -> None:
+        self._host, self._domain, self._readiness = readiness.host, readiness.domain, readiness
         self._nothing_since: float | None = None
         self._reported: set[str] = set()
         self._asked = time.monotonic()
@@ -49,6 +46,7 @@ class Watching:
                     self._asked = time.monotonic()
                     await self._ask_policies()
                     await self.compare_clocks()
+                    await self._domain.ask_budget()
             except Exception as error:  # a failed look must neither end the worker nor the watching
                 log.error("watch_failed", reason=describe(error, "watching"))
 
@@ -109,8 +107,8 @@ class Watching:
 _watching: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
 
-def begin_watching(host: Host, domain: Stages) -> None:
+def begin_watching(readiness: Readiness) -> None:
     """Watch from now on, in the running event loop; it ends with the process."""
-    task = asyncio.get_running_loop().create_task(Watching(host, domain).watch())
+    task = asyncio.get_running_loop().create_task(Watching(readiness).watch())
     _watching.add(task)
     task.add_done_callback(_watching.discard)

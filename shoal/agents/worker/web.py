@@ -1,9 +1,13 @@
 """The worker's small web server, for a supervisor, a load balancer and Prometheus. It needs a configured port.
 
     /healthz    200 as long as the process works at all
+    /readyz     200 if all conditions hold; else 503. All of them, alarms, and what ticks wait for
+    /metrics    in the format of Prometheus
+
+and for one release more, as they were before:
+
     /health     200 if it has started and no alarm is up; else 503, with the alarms
     /ready      200 if it does its work; else 503, with the reasons
-    /metrics    in the format of Prometheus
 
 All answers are functions of configuration and pattern: they count records, releases and refusals, and never depend on a
 value, on who a user is, or on how many values were clipped. Where presence is protected, pattern is too: then answers
@@ -24,8 +28,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from shoal.agents.kafka.settings import BOUND, RELEASE
-from shoal.agents.worker.app import ShoalApp
+from shoal.agents.worker.conditions import report
 from shoal.agents.worker.gauges import gauges
+from shoal.agents.worker.health import REPEATED_MESSAGES
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
@@ -93,21 +98,18 @@ def _counts(partition: StagePartition, part: Partition) -> Counter[str]:
 class Metrics(Collector):
     """The collector of Prometheus: all metrics, made anew for every request."""
 
-    def __init__(self, host: Host, domain: Stages) -> None:
-        self._host, self._domain = host, domain
-        self.totals = Totals(host)
-        self.readiness = Readiness(host, domain)
+    def __init__(self, readiness: Readiness) -> None:
+        self._host, self._domain = readiness.host, readiness.domain
+        self.totals = Totals(readiness.host)
+        self.readiness = readiness
 
     def collect(self) -> Iterator[Metric]:
         counts = self.totals.counts()
         if not self._domain.discreet:
             yield from self._counters(counts)
         yield self._releases()
-        partitions = list(self._host.partitions.values())
-        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=len(partitions))
-        if not self._domain.discreet:
-            backlog = sum(part.machine.backlog for part in partitions)
-            yield GaugeMetricFamily("shoal_backlog", "records and releases that are not committed yet", value=backlog)
+        owned = len(self._host.partitions)
+        yield GaugeMetricFamily("shoal_owned_partitions", "partitions worked on now", value=owned)
         waiting = "metrics whose new releases wait until what is published is made again"
         yield GaugeMetricFamily("shoal_withheld_metrics", waiting, value=len(self._domain.withheld))
         ready = is_ready(self._domain, counts) and not self.readiness.reasons()
@@ -135,11 +137,11 @@ class Metrics(Collector):
 def is_ready(domain: Stages, counts: Counter[str]) -> bool:
     """Whether no alarm is up; a repeated message is skipped, and raises one."""
     if counts["repeated_messages"] and not domain.discreet:
-        domain.health.alarm("repeated_messages", REPEATED)
+        domain.health.alarm(REPEATED_MESSAGES, REPEATED)
     return domain.health.ready
 
 
-def serve(app: ShoalApp, domain: Stages, host: str, port: int) -> None:
+def serve(readiness: Readiness, host: str, port: int) -> None:
     """Listen, and answer from the running event loop on; the server ends with the process.
 
     Raises:
@@ -151,8 +153,7 @@ def serve(app: ShoalApp, domain: Stages, host: str, port: int) -> None:
         number = error.errno or 0  # not above 0 where there is no such name
         reason = os.strerror(number) if number > 0 else error.strerror
         raise PortTaken(f"[web]: cannot listen on {host} port {port} ({reason}); choose another port") from None
-    metrics = Metrics(app.host, domain)
-    task = asyncio.get_running_loop().create_task(_start(listening, metrics, domain))
+    task = asyncio.get_running_loop().create_task(_start(listening, readiness))
     _starting.add(task)
     task.add_done_callback(_starting.discard)
 
@@ -160,8 +161,8 @@ def serve(app: ShoalApp, domain: Stages, host: str, port: int) -> None:
 _starting: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
 
-async def _start(listening: socket.socket, metrics: Metrics, domain: Stages) -> None:
-    registry = CollectorRegistry()
+async def _start(listening: socket.socket, readiness: Readiness) -> None:
+    registry, metrics, domain = CollectorRegistry(), Metrics(readiness), readiness.domain
     registry.register(metrics)
 
     async def health(_request: web.Request) -> web.Response:
@@ -172,18 +173,24 @@ async def _start(listening: socket.socket, metrics: Metrics, domain: Stages) -> 
     async def live(_request: web.Request) -> web.Response:
         return web.json_response({"live": True})
 
+    async def conditions(_request: web.Request) -> web.Response:
+        said = report(readiness)
+        return web.json_response(said, status=200 if said["ready"] else 503)
+
     async def ready(_request: web.Request) -> web.Response:
-        reasons = metrics.readiness.reasons()
+        reasons = readiness.reasons()
         return web.json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
 
     async def index(_request: web.Request) -> web.Response:
-        return web.Response(text="shoal worker: /healthz /health /ready /metrics\n")
+        return web.Response(text="shoal worker: /healthz /readyz /metrics\n")
 
     async def scrape(_request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers=CONTENT_TYPE)
 
     pages = web.Application()
-    routes = {"/": index, "/healthz": live, "/health": health, "/ready": ready, "/metrics": scrape}
+    routes = {
+        "/": index, "/healthz": live, "/readyz": conditions, "/metrics": scrape, "/health": health, "/ready": ready
+    }  # fmt: skip
     pages.add_routes([web.get(path, handler) for path, handler in routes.items()])
     runner = web.AppRunner(pages, access_log=None, handle_signals=False)
     await runner.setup()

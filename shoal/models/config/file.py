@@ -92,7 +92,9 @@ class PrivacySection(Section):
 class WebSection(Section):
     """`[web]`: health and metrics over HTTP; no port, no server."""
 
-    port: int | None = Field(None, ge=1, le=65535, description="port of /ready, /health and /metrics; none: no server")
+    port: int | None = Field(
+        None, ge=1, le=65535, description="port of /healthz, /readyz and /metrics; none: no server"
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     counters: bool = Field(
         False,

@@ -35,7 +35,7 @@ def test_a_difference_is_said_in_hours_minutes_and_seconds() -> None:
 
 def test_a_worker_says_once_that_its_clock_is_wrong(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(KafkaSettings(kafka.bootstrap, "app"))
-    watching, now = Watching(stage.host, stage.domain), time.time
+    watching, now = Watching(stage.readiness), time.time
     monkeypatch.setattr("shoal.agents.worker.watch.clock", lambda: now() + 7200)
     with structlog.testing.capture_logs() as said:
         run(watching.compare_clocks())

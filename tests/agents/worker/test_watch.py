@@ -15,6 +15,7 @@ from shoal.agents.kafka.topics import verify_topics
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.timings import Timings
 from shoal.agents.worker.watch import Watching
 from shoal.stream.machine import StagePartition
 from tests.kafka.kafka_tools import run
@@ -33,8 +34,9 @@ class Stage:
         host = SimpleNamespace(
             settings=settings, partitions={}, accepting=True, stopping=False, reach=SimpleNamespace(away=False),
             sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(_consumer=SimpleNamespace(_thread=thread)),
+            timings=Timings(settings),
         )  # fmt: skip
-        domain = SimpleNamespace(health=Health(), plans={}, discreet=False)
+        domain = SimpleNamespace(health=Health(), plans={}, discreet=False, withheld=set(), budget=None)
         self.host, self.domain = cast("Any", host), cast("Any", domain)
         self.domain.health.running = True
         self.readiness = Readiness(self.host, self.domain)
@@ -135,7 +137,7 @@ def test_lag_is_what_is_in_the_topics_and_not_committed() -> None:
 
 def test_a_worker_that_owns_nothing_for_a_minute_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
-    watching = Watching(stage.host, stage.domain)
+    watching = Watching(stage.readiness)
     with structlog.testing.capture_logs() as said:
         for second in (0, 30, 59):
             watching.look(second)
@@ -162,7 +164,7 @@ def test_a_policy_that_is_changed_under_a_worker_is_an_alarm_until_it_is_set_rig
     run(verify_topics(settings, [source]))
     stage = Stage(settings)
     stage.domain.plans = {source: SimpleNamespace(source_partitions=1)}
-    watching = Watching(stage.host, stage.domain)
+    watching = Watching(stage.readiness)
     run(watching._ask_policies())
     assert stage.domain.health.alarms == {}
     # when somebody sets a retention
@@ -189,7 +191,7 @@ def test_a_policy_that_is_changed_under_a_worker_is_an_alarm_until_it_is_set_rig
 
 def test_brokers_that_do_not_answer_are_no_alarm() -> None:
     stage = Stage(KafkaSettings("127.0.0.1:1", "app"))
-    run(Watching(stage.host, stage.domain)._ask_policies())
+    run(Watching(stage.readiness)._ask_policies())
     assert stage.domain.health.alarms == {}
 
 
@@ -197,7 +199,7 @@ def test_what_only_looks_goes_on_after_a_mistake_of_its_own(monkeypatch: pytest.
     monkeypatch.setattr("shoal.agents.worker.watch.LOOK_EVERY", 0.001)
     stage = Stage()
     stage.host.partitions = None
-    watching = Watching(stage.host, stage.domain)
+    watching = Watching(stage.readiness)
 
     async def for_a_moment() -> None:
         with pytest.raises(TimeoutError):

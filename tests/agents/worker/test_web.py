@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -14,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shoal.agents.kafka.settings import BOUND
-from shoal.agents.worker.health import Health
+from shoal.agents.worker.health import KINDS, Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
@@ -22,6 +23,8 @@ from shoal.stream.machine import StagePartition
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
+
+STAGES = ("bound", "release", "audit")
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -41,6 +44,16 @@ def samples(port: int) -> dict[str, float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def labels(port: int) -> dict[str, set[str]]:
+    """Name -> values of all labels but those of the build and of buckets."""
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(get(port, "/metrics")[1]):
+        for sample in family.samples if family.name != "shoal_build_info" else ():
+            for name, value in sample.labels.items():
+                found.setdefault(name, set()).add(value)
+    return {name: values for name, values in found.items() if name != "le"}
 
 
 def free_port() -> int:
@@ -77,13 +90,23 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
         assert get(shoals.port, "/")[0] == 200
         assert get(shoals.port, "/healthz") == (200, '{"live": true}')
         assert get(shoals.port, "/ready") == (200, '{"ready": true, "reasons": []}')
+        status, text = get(shoals.port, "/readyz")
+        report = json.loads(text)
+        assert (status, report["ready"], report["alarms"], report["waiting_for"]) == (200, True, {}, [])
+        assert [one["name"] for one in report["conditions"] if one["ok"]] == [
+            "started", "assigned", "restored", "brokers", "audit", "versions"
+        ]  # fmt: skip
+        assert {(one["stage"], one["partition"]) for one in report["partitions"]} == {
+            ("bound", 0), ("bound", 1), ("release", 0), ("release", 1)
+        }  # fmt: skip
         assert get(shoals.port, "/nowhere")[0] == 404
         # and has counted
         found: dict[str, float] = {}
 
         def is_quiet() -> bool:  # between two idle notes: each is a message to be committed
             found.update(samples(shoals.port))
-            return found["shoal_backlog"] == 0
+            audited = found["shoal_audit_lag_records"] == 0 and "shoal_last_output_timestamp_seconds audit" in found
+            return found["shoal_backlog"] == 0 and audited
 
         wait_until(is_quiet, 10, lambda: str(found))
         expected = {
@@ -103,15 +126,41 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "shoal_audit_log_away": 0,
             "shoal_brokers_away": 0,
             "shoal_event_time_seconds few": 2 * hour,
+            "shoal_uncommitted_records": 0,
+            "shoal_audit_lag_records": 0,
+            "shoal_audit_lag_seconds": 0,
+            f"shoal_consumer_lag_records 1 bound {shoals.topic()}": 0,
+            f"shoal_assigned_partitions bound {shoals.topic()}": 2,
+            "shoal_condition restored": 1,
+            "shoal_alarm equivocation": 0,
+            "shoal_budget_epsilon": 1000,
+            "shoal_budget_epsilon_charged": 1,
+            "shoal_budget_delta_charged": 0,
+            "shoal_restore_duration_seconds_count": 1,
+            "shoal_transactions_total given_up bound": 0,
         }
         assert found.items() >= expected.items(), found
         assert found["shoal_contribution_messages_total"] >= 2
         assert found["shoal_seconds_since_tick few"] >= 0
+        now = time.time()
+        assert now - 60 < found["shoal_event_time_lag_seconds " + shoals.topic()] + 2 * hour <= now
+        assert all(now - 60 < found[f"shoal_last_output_timestamp_seconds {stage}"] <= now for stage in STAGES)
+        assert found["shoal_transactions_total committed release"] >= 1
+        assert found["shoal_transaction_duration_seconds_bucket +Inf release"] >= 1
         assert not [name for name in found if name.startswith("shoal_waits_for")]
         assert sum(value for name, value in found.items() if name.startswith("shoal_releases_total")) == 2
         # and says nothing else: no group, no person, no value
-        labels = {word for name in found for word in name.split()[1:]}
-        assert labels == {"few", "not-json", "no-value", "0", "1"}
+        own = {f"{shoals.app}.{name}" for name in ("contributions", "releases", "activations")}
+        assert labels(shoals.port) == {
+            "metric": {"few"},
+            "reason": {"not-json", "no-value"},
+            "partition": {"0", "1"},
+            "topic": {shoals.topic(), *own},
+            "stage": set(STAGES),
+            "result": {"committed", "given_up"},
+            "kind": set(KINDS),
+            "condition": {"started", "assigned", "restored", "brokers", "audit", "versions"},
+        }
         # when another worker is told to use the same port
         other = shoals.worker()
         # then it ends with one line
@@ -125,6 +174,8 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
         status = json.loads(get(shoals.port, "/health")[1])
         assert (status["ready"], list(status["alarms"])) == (False, ["equivocation"])
         assert samples(shoals.port)["shoal_ready"] == 0
+        assert samples(shoals.port)["shoal_alarm equivocation"] == 1
+        assert list(json.loads(get(shoals.port, "/readyz")[1])["alarms"]) == ["equivocation"]
         reasons = json.loads(get(shoals.port, "/ready")[1])["reasons"]
         assert [reason.partition(":")[0] for reason in reasons] == ["alarm equivocation"]
         assert get(shoals.port, "/healthz")[0] == 200
@@ -156,9 +207,9 @@ def sockets_of(pid: int) -> set[str]:
 
 def test_an_address_that_is_not_ours_is_refused() -> None:
     with pytest.raises(PortTaken, match="cannot listen on not.a.host port 80 "):
-        serve(SimpleNamespace(), SimpleNamespace(), "not.a.host", 80)  # type: ignore[arg-type]
+        serve(SimpleNamespace(), "not.a.host", 80)  # type: ignore[arg-type]
     with pytest.raises(PortTaken, match="cannot listen on 2001:db8::1 port 80 "):
-        serve(SimpleNamespace(), SimpleNamespace(), "2001:db8::1", 80)  # type: ignore[arg-type]
+        serve(SimpleNamespace(), "2001:db8::1", 80)  # type: ignore[arg-type]
 
 
 def test_counts_never_go_back_when_partitions_come_and_go() -> None:
