@@ -5,6 +5,7 @@ The unit says whom an epsilon protects, and accounting says how losses add up; t
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -20,6 +21,10 @@ _MILLION, _HOPELESS = 10**6, 100  # factors beyond are told by their size; beyon
 _PUBLIC = {"group": "in which group"}  # what is known by a field of a role
 _ALMOST = 99  # percent; beyond it a figure would hide that little is left to doubt
 _SOME = 10  # further units, for an example
+SEEN_OF_PRESENCE = (
+    "Public are this configuration, with its start, its end and the groups that it declares; the beats; and what is "
+    "released. That topics grow, and when, is seen by those who may see the brokers."
+)
 
 
 def guarantee(metric: MetricSection) -> str:
@@ -78,42 +83,67 @@ def _presence(unit: Unit) -> str:
 # ---------------------------------------------------------------- all metrics together
 
 
-def together(config: Config, charged: Loss) -> str:
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What all metrics of a configuration guarantee together, in sentences."""
+
+    protected: tuple[str, ...]
+    public: tuple[str, ...]
+    loss: tuple[str, ...]  # what epsilon and delta mean, to one unit and to more of them
+    ledger: tuple[str, ...]  # what is charged, and of what
+
+    def __str__(self) -> str:
+        return " ".join([*self.protected, *self.public, *self.loss, *self.ledger])
+
+
+def together(config: Config, charged: Loss) -> Statement:
     """What all metrics of a configuration guarantee together; `charged` is all that the ledger will then hold."""
     metrics, unit, budget = config.metric, parse_unit(config.unit), config.privacy
-    total = sum((Loss(*config.charge_of(metric)) for metric in metrics), NOTHING)
+    total = total_of(config)
     if not total.epsilon:
-        return f"{_public(metrics)} The metrics are counts, which use no values."
-    return " ".join([
-        *(_hidden(config) if config.protects_presence else _told(unit, metrics)),
-        *_seen(unit, total, len(metrics), config.relation),
-        *_again(unit, total, metrics),
-        *_other_units(unit, metrics),
-        f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses twice.",
-        f"The ledger then holds {told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
-        "To raise the budget is an act of its own, and logged.",
-    ])  # fmt: skip
+        return Statement((), (_public(metrics), "The metrics are counts, which use no values."), (), ())
+    of_presence = config.protects_presence
+    return Statement(
+        protected=(_hidden(unit) if of_presence else _told(unit, metrics),),
+        public=(SEEN_OF_PRESENCE if of_presence else _public(metrics),),
+        loss=(
+            *_counted_by_values(config),
+            *_seen(unit, total, len(metrics), config.relation),
+            *_again(unit, total, metrics),
+            *_other_units(unit, metrics),
+            f"A person is one value of {_names(metric.user for metric in metrics)}: whoever has two of them loses "
+            "twice.",
+        ),
+        ledger=(
+            f"The ledger then holds {told(charged)}, of a budget of {amount(budget.epsilon, budget.delta)}.",
+            "To raise the budget is an act of its own, and logged.",
+        ),
+    )
 
 
-def _told(unit: Unit, metrics: Sequence[MetricSection]) -> Iterator[str]:
-    """The sentences on what relation values protects, and what not."""
+def total_of(config: Config) -> Loss:
+    """What one unit of the ledger loses in all metrics of a configuration."""
+    return sum((Loss(*config.charge_of(metric)) for metric in config.metric), NOTHING)
+
+
+def _told(unit: Unit, metrics: Sequence[MetricSection]) -> str:
+    """The sentence on what relation values protects."""
     done = "What an event says" if unit.is_event else "What a person did"
-    yield f"{done} is protected ({_fields(path for metric in metrics for path in metric.value_fields)})."
-    yield _public(metrics)
+    return f"{done} is protected ({_fields(path for metric in metrics for path in metric.value_fields)})."
 
 
-def _hidden(config: Config) -> Iterator[str]:
-    """The sentences on what relation add-remove protects, and what not."""
-    whose = "an event" if parse_unit(config.unit).is_event else "a person"
-    yield (
+def _hidden(unit: Unit) -> str:
+    """The sentence on what relation add-remove protects."""
+    whose = "an event" if unit.is_event else "a person"
+    return (
         f"Whether {whose} is there at all is protected, with all that is in their records: when, in which group, how "
         "often, and what. This is what most people mean by differential privacy."
     )
-    yield (
-        "Public are this configuration, with its start, its end and the groups that it declares; the beats; and what "
-        "is released. That topics grow, and when, is seen by those who may see the brokers."
-    )
-    if config.relation == VALUES:
+
+
+def _counted_by_values(config: Config) -> Iterator[str]:
+    """The sentence on a ledger that does not count by the relation of the metrics."""
+    if config.protects_presence and config.relation == VALUES:
         yield (
             f"The ledger counts by {VALUES}, to which a metric of relation {ADD_REMOVE} is two steps: what follows is "
             "of a person whose values change, and twice what each metric says above of whether they are there."

@@ -249,7 +249,7 @@ def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
     ):
         metrics = [section | {"epsilon": epsilon}]
         config = Config.model_validate({"privacy": {"epsilon": 200}, "metric": metrics})
-        said, shown = together(config, Loss(Fraction(epsilon))), exact_text(Fraction(epsilon))
+        said, shown = str(together(config, Loss(Fraction(epsilon)))), exact_text(Fraction(epsilon))
         assert f"by at most a factor of {factor} (epsilon = {shown}). {BELIEF}{belief}." in said
         assert "(field u and the records' timestamps)" in said
 

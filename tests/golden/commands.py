@@ -22,6 +22,7 @@ TRIPS = Stream(count=500, pace=120, units=60, in_order=True)
 REPLACED = {"the folder that the command ran in": "FOLDER", "the random name of the audit log": "LOG"}
 # Name, configuration, arguments; in this order, for some of them change the ledger.
 COMMANDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("shop-label", "shop", ("label", "{config}")),  # before there is a log, whose random id its digest covers
     ("shop-plan", "shop", ("plan", "{config}", "--users", "2500", "--samples", "3", "--over", "30d")),
     ("shop-plan-from-events", "shop", ("plan", "{config}", "--values", "{events}")),
     ("shop-budget-unused", "shop", ("budget", "{config}")),

@@ -88,8 +88,12 @@ class Ledger:
 
     def versions(self, app: str) -> list[MetricVersion]:
         """The registered versions of an app, as detached rows."""
+        return [row for row in self.all_versions() if row.app == app]
+
+    def all_versions(self) -> list[MetricVersion]:
+        """The registered versions of every app, as detached rows."""
         with self.database.read() as connection:
-            return [row for row in registration.versions(connection) if row.app == app]
+            return registration.versions(connection)
 
     def known_versions(self, app: str) -> dict[Version, int | None]:
         """All versions, of any app, with the number of releases by file runs of this app; None: its workers own it."""

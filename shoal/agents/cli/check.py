@@ -110,7 +110,7 @@ def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -
     unit = parse_unit(config.unit)
     return {
         "metrics": metrics,
-        "guarantee": together(session.config, _charged(session, agreement)),
+        "guarantee": str(together(session.config, _charged(session, agreement))),
         "unit": unit.name,
         "budget": f"{amount(budget.epsilon, budget.delta)} {per(unit)}",
         "partitions": dict(counts),

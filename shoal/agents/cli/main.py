@@ -21,6 +21,7 @@ COMMANDS: Table = {
     "map": Command(f"{HERE}.map:map_", "Draw the releases by place."),
     "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
     "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),
+    "label": Command(f"{HERE}.label:label", "The privacy facts of a deployment, to be signed."),
     "topics": Command(f"{HERE}.kafka:topics", "Create the topics that are missing, verify the others."),
     "migrate": Command(f"{HERE}.audit:migrate", "Bring the schema of the audit log up to date."),
     "budget": Command(f"{HERE}.budget:budget", "Show what was charged and what is left."),

@@ -1,0 +1,226 @@
+"""What a label states: read from configuration and ledger, with neither key nor events."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from shoal import __version__
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import Registration, version_name
+from shoal.agents.audit.session import load_config, registration_of, terms_of
+from shoal.agents.guarantee import Statement, amount, guarantee, per, together
+from shoal.mechanisms.privacy.accounting import NOTHING, Loss
+from shoal.mechanisms.spec import VALUES
+from shoal.mechanisms.words import exact_duration
+from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
+from shoal.models.config.unit import parse_unit
+from shoal.models.errors import LedgerError
+from shoal.models.exact import exact_text
+from shoal.models.tables import ACTIVE, MetricVersion
+
+NEW = "not registered"  # the state of a metric that nothing was released of
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFacts:
+    """What a label says of one metric version."""
+
+    app: str
+    name: str
+    version: int
+    state: str
+    content: str  # in words: which statistic of what, for which groups, how often
+    guarantee: str
+    loss: Loss
+    charge: Loss  # to one unit of the ledger
+    unit: str
+    relation: str
+    digest: str  # of its parameters
+
+    def described(self) -> dict[str, Any]:
+        return {
+            "app": self.app, "metric": self.name, "version": self.version, "parameters": self.digest,
+            "charge_epsilon": exact_text(self.charge.epsilon), "charge_delta": exact_text(self.charge.delta),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a label says of a deployment: the metrics of a configuration, and what else the ledger was charged."""
+
+    app: str
+    log: str | None  # the audit log's id; None: there is none yet
+    unit: str
+    relation: str
+    budget: Loss
+    statement: Statement
+    metrics: tuple[MetricFacts, ...]
+    others: tuple[MetricFacts, ...]  # of the same ledger: of other apps, and versions out of use
+    since: str | None  # when the first version of the ledger was registered, an ISO time
+
+    @property
+    def charged(self) -> Loss:
+        return sum((metric.charge for metric in (*self.metrics, *self.others)), NOTHING)
+
+    @property
+    def left(self) -> Loss:
+        """What the budget leaves; never below 0, for the ledger refuses more."""
+        held, charged = self.budget, self.charged
+        return Loss(max(Fraction(0), held.epsilon - charged.epsilon), max(Fraction(0), held.delta - charged.delta))
+
+    @property
+    def whose(self) -> str:
+        """Whose loss the budget bounds."""
+        return per(parse_unit(self.unit))
+
+    def described(self) -> dict[str, Any]:
+        """All that the digest covers: what is released, what it costs and of what, and in which log it is."""
+        return {
+            "log": self.log,
+            "unit": self.unit,
+            "relation": self.relation,
+            "epsilon": exact_text(self.budget.epsilon),
+            "delta": exact_text(self.budget.delta),
+            "metrics": [metric.described() for metric in (*self.metrics, *self.others)],
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of what is described, as JSON with sorted keys and no spaces."""
+        return sha256(orjson.dumps(self.described(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def fields(self) -> dict[str, Any]:
+        """The label as JSON."""
+        return {
+            "deployment": self.app,
+            "made_by": f"shoal {__version__}",
+            "digest": self.digest,
+            "describes": self.described(),
+            "protected": list(self.statement.protected),
+            "not_protected": list(self.statement.public),
+            "loss": list(self.statement.loss),
+            "budget": self.budget_in_words(),
+            "charged": _amount(self.charged),
+            "left": _amount(self.left),
+            "metrics": [_fields(metric) for metric in self.metrics],
+            "others": [_fields(metric) for metric in self.others],
+        }
+
+    def budget_in_words(self) -> str:
+        return f"{amount(self.budget.epsilon, self.budget.delta)} {self.whose}"
+
+
+def _amount(loss: Loss) -> dict[str, float]:
+    return {"epsilon": float(loss.epsilon), "delta": float(loss.delta)}
+
+
+def _fields(metric: MetricFacts) -> dict[str, Any]:
+    return {
+        "app": metric.app, "metric": metric.name, "version": metric.version, "state": metric.state,
+        "content": metric.content, "guarantee": metric.guarantee, "unit": metric.unit, "relation": metric.relation,
+        **_amount(metric.loss), "charge": _amount(metric.charge),
+    }  # fmt: skip
+
+
+def read_facts(path: Path) -> Facts:
+    """The facts of a deployment by its configuration, and by its ledger if there is one; nothing is written.
+
+    Raises:
+        ConfigError: the configuration says something impossible.
+        LedgerError: the ledger does not answer, or holds other parameters under the same version.
+    """
+    config = load_config(path)
+    url = config.audit.url
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return facts_of(config, None)
+    with Ledger.open(url, migrate=False) as ledger:
+        return facts_of(config.under(terms_of(ledger, config.kafka.app)), ledger)
+
+
+def facts_of(config: Config, ledger: Ledger | None) -> Facts:
+    """The same of what is open already; without a ledger, all metrics are new."""
+    rows = [] if ledger is None else ledger.all_versions()
+    held = {(row.app, row.metric, row.version): row for row in rows}
+    metrics = tuple(_of_metric(config, metric, held) for metric in config.metric)
+    named = {(metric.app, metric.name, metric.version) for metric in metrics}
+    others = tuple(_of_row(row) for key, row in held.items() if key not in named)
+    charged = sum((metric.charge for metric in (*metrics, *others)), NOTHING)
+    book = None if ledger is None else ledger.budget_report()
+    budget = config.privacy if book is None else book
+    return Facts(
+        app=config.kafka.app,
+        log=None if ledger is None else ledger.log_id,
+        unit=parse_unit(config.unit).name,
+        relation=config.relation,
+        budget=Loss(budget.epsilon, budget.delta),
+        statement=together(config, charged),
+        metrics=metrics,
+        others=others,
+        since=min((row.registered for row in rows), default=None),
+    )
+
+
+def _of_metric(config: Config, metric: MetricSection, held: dict[tuple[str, str, int], MetricVersion]) -> MetricFacts:
+    registration = registration_of(config, metric)
+    row = held.get((config.kafka.app, metric.name, metric.version))
+    _refuse_other(registration, row)
+    return MetricFacts(
+        app=config.kafka.app,
+        name=metric.name,
+        version=metric.version,
+        state=NEW if row is None else row.state,
+        content=content(metric),
+        guarantee=guarantee(metric),
+        loss=Loss(metric.epsilon, metric.delta),
+        charge=Loss(Fraction(registration.charge_epsilon), Fraction(registration.charge_delta)),
+        unit=metric.unit,
+        relation=metric.relation,
+        digest=registration.digest,
+    )
+
+
+def _refuse_other(registration: Registration, row: MetricVersion | None) -> None:
+    """A label must not describe what is not released."""
+    if row is not None and row.digest != registration.digest:
+        raise LedgerError(
+            f"{version_name(registration.metric, registration.version)} is registered with other parameters than this "
+            "configuration has; `shoal check CONFIG` says which"
+        )
+
+
+def _of_row(row: MetricVersion) -> MetricFacts:
+    where = f"of app {row.app}" if row.state == ACTIVE else f"of app {row.app}, {row.state}"
+    charge = Loss(row.charge_epsilon, row.charge_delta)
+    promise = f"{amount(row.epsilon, row.delta)} per {row.unit}"
+    return MetricFacts(
+        row.app, row.metric, row.version, row.state, where, promise, Loss(row.epsilon, row.delta), charge, row.unit,
+        row.relation, row.digest,
+    )  # fmt: skip
+
+
+def content(metric: MetricSection) -> str:
+    """What a metric releases, in words: mean of amount by country, at the end of every 1d."""
+    return " ".join(_content(metric))
+
+
+def _content(metric: MetricSection) -> Iterator[str]:
+    yield metric.statistic.removeprefix("slot-")
+    if metric.values:
+        yield f"of {', '.join(metric.values)}"
+    by = [metric.group] if metric.group is not None else []
+    if metric.cell is not None:
+        by.append(f"H3 cell of resolution {metric.cell.h3}")
+    if by:
+        yield f"by {' and '.join(by)}"
+    if metric.cadence is None:
+        yield "at every contribution"
+    else:
+        yield f"{'in each slot of' if metric.slot else 'at the end of every'} {exact_duration(metric.cadence)}"
+    if metric.relation != VALUES:
+        yield f"(relation {metric.relation})"
