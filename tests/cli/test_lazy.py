@@ -1,6 +1,7 @@
 """Commands are imported when they are called: whoever asks for a list of them waits for none."""
 
 import inspect
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,3 +61,38 @@ def test_a_command_that_does_not_exist_is_answered_with_those_like_it():
     answer = CliRunner().invoke(app, ["audit", "reply"])
     assert answer.exit_code == 2
     assert "Did you mean 'replay'?" in answer.output
+
+
+def completed(words: str, shell: str = "bash") -> tuple[list[str], set[str]]:
+    """What a shell offers for the last of these words, and the modules that were loaded for it."""
+    environment = {
+        "_SHOAL_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")),
+        "_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }  # fmt: skip
+    code = (
+        "import atexit, sys; from shoal.agents.cli.main import app; "
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); app(prog_name='shoal')"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+    return ran.stdout.split("\n")[:-1], set(ran.stderr.splitlines()[-1].split())
+
+
+def test_a_shell_completes_commands_without_importing_them():
+    offered, modules = completed("shoal ")
+    assert offered == list(COMMANDS)
+    assert not modules.intersection({*HEAVY} - {"pydantic"})  # which Typer itself imports
+    assert completed("shoal audit re")[0] == ["replay"]
+    assert completed("shoal au", "fish")[0] == ["audit\tProofs of what was released, and what is kept of one user."]
+
+
+def test_a_shell_completes_the_options_of_a_command():
+    assert completed("shoal key new --h")[0] == ["--help"]
+    assert "--version" in completed("shoal --")[0]
+
+
+def test_the_script_of_a_shell_is_printed():
+    environment = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-c", "from shoal.agents.cli.main import app; app(prog_name='shoal')"]
+    ran = subprocess.run([*command, "--show-completion", "bash"], capture_output=True, text=True, env=environment)
+    assert "_SHOAL_COMPLETE=complete_bash" in ran.stdout

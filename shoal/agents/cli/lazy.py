@@ -27,6 +27,14 @@ class Group(NamedTuple):
 Table = Mapping[str, Command | Group]
 
 
+class Completion(NamedTuple):
+    """A command that a shell may complete, as Typer's shells read it."""
+
+    value: str
+    help: str
+    type: str = "plain"
+
+
 class Loaded(Mapping[str, Any]):
     """The commands of a table by name, each imported when it is first looked up."""
 
@@ -75,9 +83,13 @@ def group_of(table: Table, words: str, name: str | None = None) -> typer.Typer:
             with formatter.section("Commands"):
                 formatter.write_dl([(entry, table[entry].help) for entry in table])
 
+        def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+            found = [Completion(entry, table[entry].help) for entry in table if entry.startswith(incomplete)]
+            return found or super().shell_complete(ctx, incomplete)
+
     group = typer.Typer(
-        name=name, help=words, cls=Lazy, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        name=name, help=words, cls=Lazy, no_args_is_help=True, add_completion=name is not None,
+        pretty_exceptions_enable=False, rich_markup_mode=None,
     )  # fmt: skip
     group.callback()(lambda: None)
     return group
