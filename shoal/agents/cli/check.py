@@ -11,6 +11,7 @@ import typer
 from shoal.agents.audit.registration import Agreement, Registration
 from shoal.agents.audit.session import Session, open_session, refuse_absent
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.guarantee import amount, guarantee, per, together
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.rights import verify_rights
@@ -35,11 +36,19 @@ People = Annotated[
 ]
 
 
-def check(config: ConfigPath, people: People = None, as_json: AsJson = False) -> None:
+Workers = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT,...", help="Ask running workers, too: are they ready, and what do ticks wait for?"),
+]
+
+
+def check(config: ConfigPath, people: People = None, workers: Workers = None, as_json: AsJson = False) -> None:
     """Validate configuration, key, topics, schema and budget; say what would be charged and guaranteed to whom.
 
     Nothing is registered or charged. A configuration without [kafka] is checked for `shoal run` alone. With --people
-    it also says what any so many people lose together, in each metric and in all: a household of four, say.
+    it also says what any so many people lose together, in each metric and in all: a household of four, say. With
+    --workers it asks workers that run, at their [web] port, and names what holds a tick up; a name with several
+    addresses stands for all of them.
 
     Example: shoal check shoal.toml --people 4
     """
@@ -54,10 +63,13 @@ def check(config: ConfigPath, people: People = None, as_json: AsJson = False) ->
         fields = _fields(session, agreement, kafka.partitions)
         if people is not None:
             add_people(fields, session.config, people)
-        shown = fields | {"warnings": warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {})
-        result(shown, as_json=as_json, text=lambda: _text(fields, kafka))
+        found = {} if workers is None else diagnose(ask_workers(workers))
+        shown = fields | {"warnings": warnings} | ({"kafka": str(kafka.refused)} if kafka.refused else {}) | found
+        result(shown, as_json=as_json, text=lambda: "\n".join([_text(fields, kafka), *(told(found) if found else ())]))
         if kafka.refused:
             raise kafka.refused
+        if found:
+            refuse_what_is_not_well(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
 from shoal.stream.machine import StagePartition
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
-from tests.support.workers import wait_until
+from tests.support.workers import shoal, wait_until
 
 STAGES = ("bound", "release", "audit")
 
@@ -161,6 +161,10 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "kind": set(KINDS),
             "condition": {"started", "assigned", "restored", "brokers", "audit", "versions"},
         }
+        # and who asks from outside is told that nothing holds it up
+        asked = shoal("check", shoals.config, "--workers", f"127.0.0.1:{shoals.port}")
+        assert asked.returncode == 0, asked.stderr
+        assert asked.stdout.endswith(f"running workers\n  127.0.0.1:{shoals.port}: ready, 4 partitions\n")
         # when another worker is told to use the same port
         other = shoals.worker()
         # then it ends with one line
