@@ -47,6 +47,14 @@ MUTANTS = (
         LEDGER + "test_a_ledger_counts_by_one_relation",
     ),
     mutant(
+        "a file with both relations",
+        "models/config/file.py",
+        "if len(relations := {metric.relation for metric in config.metric}) > 1:",
+        "if len(relations := {metric.relation for metric in config.metric}) > 2:",
+        "what one metric hides another publishes",
+        "cli/test_messages.py::test_a_mistake_is_answered_in_words",
+    ),
+    mutant(
         "a topic read by both relations once one has retired",
         "agents/audit/registration.py",
         "    readers |= {(row.app, row.metric, row.version): row for row in rows}\n",

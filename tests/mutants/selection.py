@@ -17,7 +17,12 @@ NAMES = FOUND + "test_no_two_draws_share_a_name"
 GATE = FOUND + "test_a_key_without_a_newcomer_is_never_shown_however_many_samples_it_has"
 HISTORY = FOUND + "test_all_that_came_since_the_start_is_in_the_first_release_once"
 STAYS = FOUND + "test_n_stays_where_a_window_forgets_what_came"
+AGAIN = FOUND + "test_a_restart_shows_the_same_keys_at_the_same_ticks"
+ALONE = "privacy/test_presence.py::test_whatever_a_unit_sends_changes_no_byte[alone in a key]"
+BEATS = "stream/test_beats.py::test_kafka_and_a_file_run_release_the_same"
+LARGE = FOUND + "test_numbers_beyond_those_of_floats_are_exact"
 HIDDEN = "stream/test_hidden_groups.py::test_nothing_tells_of_a_key_before_it_is_shown"
+AUDITED = "privacy/test_auditor.py::test_no_configuration_of_a_family_tells_more_than_its_epsilon[found]"
 
 
 def of(module: str, name: str, old: str, new: str, breach: str, *tests: str, quick: bool = False) -> Mutant:
@@ -90,6 +95,25 @@ MUTANTS = (
         "whether a unit counts in a step hangs on the unit before: without that one, others count and find other keys",
         "mechanisms/two_sided/test_keys.py::test_what_makes_no_sense_is_refused",
     ),
+    of_accounts(
+        "a newcomer over the cap",
+        '        if account & COUNT_MASK >= rule.max_contributions:\n            return "over_cap"\n',
+        "        if account & COUNT_MASK >= rule.max_contributions:\n"
+        "            for weight in rule.weights[-1:]:\n"
+        "                self._send(group, effective, user, newcomer(1, weight))\n"
+        '            return "over_cap"\n',
+        "a person who has no samples left finds keys for ever",
+        TAKES,
+    ),
+    of_accounts(
+        "a newcomer beyond the keys that have a weight",
+        "            if before < len(rule.weights):\n"
+        "                self._send(group, effective, user, newcomer(before + 1, rule.weights[before]))\n",
+        "            for weight in rule.weights[before : before + 1] or rule.weights[-1:]:\n"
+        "                self._send(group, effective, user, newcomer(before + 1, weight))\n",
+        "a person counts in the finding of more keys than their weight is for",
+        TAKES,
+    ),
     of_candidates(
         "a stale wait",
         "self._waking.pop(group, None)\n        if not candidate.weight:",
@@ -112,6 +136,41 @@ MUTANTS = (
         'lambda: self._words(group, "rho", number)',
         "rho has to be one draw for all ticks: fresh ones lose more than epsilon",
         NAMES,
+    ),
+    of_candidates(
+        "another rho at each doubling",
+        'lambda: self._words(group, "rho")',
+        'lambda: self._words(group, "rho", self._renewal)',
+        "rho has to be one draw for all ticks, those with another threshold included",
+        NAMES,
+    ),
+    of_candidates(
+        "a wait forgotten by a restart",
+        "        if waking:\n            self._wake(group, waking)\n",
+        "",
+        "after a crash a key is shown at another tick: the outcomes of two draws are seen",
+        AGAIN,
+    ),
+    of_candidates(
+        "a weight forgotten by a restart",
+        "candidate.weight, candidate.changed, waking, candidate.samples, candidate.total = value",
+        "_, candidate.changed, waking, candidate.samples, candidate.total = value",
+        "n falls: each neighbour pays for both draws",
+        AGAIN,
+    ),
+    of_candidates(
+        "draws by how many keys a partition has",
+        'lambda: self._words(group, "rho")',
+        'lambda: self._words(group, "rho", len(self._held))',
+        "when a key is shown depends on who else is there, and on partitions: Kafka and a file differ",
+        BEATS,
+    ),
+    of_candidates(
+        "n as a float",
+        "candidate.weight += weight",
+        "candidate.weight = int(float(candidate.weight) + weight)",
+        "a unit more changes nothing, or more than its weight",
+        LARGE,
     ),
     of_candidates(
         "a threshold that nobody looks at again",
@@ -166,11 +225,64 @@ MUTANTS = (
         tests=(HIDDEN,),
     ),
     of_groups(
+        "no value where nothing came",
+        "                yield self._close(group, contributions)\n\n    def _silent(",
+        "                closed = self._close(group, contributions)\n"
+        "                yield closed if contributions else closed._replace(estimate=None)\n\n    def _silent(",
+        "that a value is null tells that nobody came",
+        ALONE,
+    ),
+    of_groups(
+        "how many came, in a release",
+        "                yield self._close(group, contributions)\n\n    def _silent(",
+        "                closed = self._close(group, contributions)\n"
+        '                closed.estimate.details["samples"] = sum(one.samples for one in contributions)\n'
+        "                yield closed\n\n    def _silent(",
+        "an exact number of samples",
+        ALONE,
+    ),
+    of_groups(
         "releases from the first record on",
         "releaser.begin(tick - self._first,",
         "releaser.begin(0,",
         "counters that begin with somebody's record instead of the start",
         HISTORY,
+    ),
+    Mutant(
+        name="audited: the whole weight in each key",
+        family="selection",
+        file="mechanisms/two_sided/accounts.py",
+        old="newcomer(before + 1, rule.weights[before])",
+        new="newcomer(before + 1, max(rule.weights))",
+        breach="a person with several keys has a weight above 1 in all, and loses more than epsilon",
+        tests=(AUDITED,),
+    ),
+    Mutant(
+        name="audited: all of epsilon for the counters, too",
+        family="selection",
+        file="mechanisms/two_sided/statistic.py",
+        old="epsilon=spec.epsilon - keys.selection_epsilon(spec)",
+        new="epsilon=spec.epsilon",
+        breach="finding keys has an epsilon of its own, which nothing is charged for",
+        tests=(AUDITED,),
+    ),
+    Mutant(
+        name="audited: keys shown too early",
+        family="selection",
+        file="mechanisms/selection/first_crossing.py",
+        old="return _threshold(self, self._doubling(tick))",
+        new="return _threshold(self, self._doubling(tick)) - self.unit",
+        breach="keys of one person alone are shown with more than delta",
+        tests=(AUDITED,),
+    ),
+    Mutant(
+        name="audited: a past that counts twice",
+        family="selection",
+        file="mechanisms/two_sided/candidates.py",
+        old="candidate.samples, candidate.total = plus((candidate.samples, candidate.total), came)",
+        new="candidate.samples, candidate.total = plus(plus((candidate.samples, candidate.total), came), came)",
+        breach="what came before a key was shown moves its sums twice",
+        tests=(AUDITED,),
     ),
     Mutant(
         name="a look that is too sure",

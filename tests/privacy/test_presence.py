@@ -145,7 +145,7 @@ STEADY = [beat(partition, seconds) for seconds in range(100, 201, 5) for partiti
 OTHERS = [
     sample(partition, f"user{partition + 1}", seconds, g="a") for seconds in (105, 125, 160) for partition in (0, 1)
 ]
-ALONE = "user0"
+ALONE = "ann"  # who belongs to partition 0
 SENT: dict[str, list[Sent]] = {
     "on time": [sample(0, ALONE, 150, g="a")],
     "far ahead": [sample(0, ALONE, 190, g="a"), sample(0, ALONE, 10**6, g="a")],
@@ -178,6 +178,11 @@ def test_whatever_a_unit_sends_changes_no_byte(case: str):
             there = once(SENT[case], slowly=True)
             assert there == once([], slowly=False)
             assert there == once(SENT[case], slowly=False)
+
+
+@pytest.mark.parametrize("case", ["on time", "alone in a key", "over the cap", "in a wrong partition", "many"])
+def test_what_a_unit_sends_does_count(case: str):
+    assert once(SENT[case], slowly=False) != once([], slowly=False)
 
 
 def test_all_keys_are_released_at_every_step_from_the_start():

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache, lru_cache
 
@@ -147,6 +148,16 @@ def test_all_ticks_for_ever_spend_delta_at_most_and_hardly_less(selection: First
         share = float(selection.delta) / (2 << doubling)
         assert spent(selection, before + 1, end) <= share * (1 + 1e-9)
         assert spent(selection, before + 1, end, less=1) > share, "a threshold lower by one step would spend more"
+
+
+@given(st.integers(10**15, 10**17), st.integers(1, 3000))
+def test_a_threshold_is_the_least_integer_that_spends_no_more_than_its_share(unit: int, horizon: int) -> None:
+    """Of parts so small that floats do not hold it; in 60 digits."""
+    selection = FirstCrossing(ONE, Fraction(1, 10**6), horizon, (unit // 2, unit // 3), unit)
+    with localcontext(Context(prec=60)):
+        keys = sum((Decimal(weight) / unit).exp() for weight in selection.weights) / (1 + (Decimal(-1) / unit).exp())
+        spent = [horizon * keys * (-Decimal(selection.threshold(1) - less) / unit).exp() for less in (0, 1)]
+        assert spent[0] <= Decimal(1) / (2 * 10**6) < spent[1]
 
 
 @given(SELECTIONS, st.integers(1, 20_000))

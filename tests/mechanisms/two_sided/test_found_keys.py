@@ -269,6 +269,14 @@ def test_n_stays_where_a_window_forgets_what_came() -> None:
     assert values == {None: [6, FIRST + 5, 0, 0, None], FIRST + 5: [1, 0]}
 
 
+def test_numbers_beyond_those_of_floats_are_exact() -> None:
+    groups = found_groups(FirstCrossing(Fraction(1), Fraction(1, 10), 9, weights=(1,), unit=2**60), keyed_words(KEY))
+    closed(groups, FIRST, [("k", came(2**53, 1, weight=2**53))])
+    closed(groups, FIRST + 1, [("k", came(1, 1))])
+    (record,) = groups.hidden_changes()
+    assert json.dumps(record.value) == json.dumps([2**53 + 1, FIRST + 1, 0, 2**53 + 1, 0])
+
+
 # ---------------------------------------------------------------- restarts
 
 KEYS = st.sampled_from("abc")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.privacy.auditor.families import (
     few_priors,
     forward,
+    found,
     full,
     gaussian,
     listed,
@@ -44,6 +45,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "shares": shares.draw,
     "forward": forward.draw,
     "presence": presence.draw,
+    "found": found.draw,
     "vectors": vectors.draw,
     "sigma": sigma.draw,
 }

@@ -55,7 +55,7 @@ def released_of(
 ) -> Iterator[tuple[int, str, list[float]]]:
     """Step, key and noisy sides of every release."""
     of: Any = metric.parameters
-    sent = _sent(metric, world)
+    sent = sent_of(metric, world)
     groups = metric.groups()
     late = {group: of.releaser(metric.key, group.encode()) for group in begins}
     for group, releaser in late.items():
@@ -82,7 +82,7 @@ def _sides(of: Any, releaser: Any) -> list[float]:
     return [number / of.sums.denominator for number in releaser.noisy]
 
 
-def _sent(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], list[Contribution]]:
+def sent_of(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], list[Contribution]]:
     """What the accounts send, summed by key, step and part."""
     found: dict[tuple[str, int, int], tuple[int, int]] = {}
     section, unpack = metric.section, metric.unpack
