@@ -17,11 +17,11 @@ from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
-from shoal.models.times import iso, time_of_text, valid
+from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlet
 from shoal.stream.event_time import EventClock
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark, format_of, lacks
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks
 from shoal.stream.topic import Metric, TopicPlan
 
 DROPPED = (
@@ -165,11 +165,7 @@ class BoundPartition:
             found: int | None = mark["starts"].get(metric.label, mark["offset"])
             return found
         if (beat := mark.get("beat")) is not None and beat >= section.start:
-            raise FailStop(
-                f"{self._where()}: metric {metric.label} is new here and starts at {iso(section.start)}, and there was "
-                f"a beat of {iso(beat)} already; which records count would depend on when workers came to know the "
-                "metric: give it a later `start`, and raise its version"
-            )
+            raise FailStop(begun(self._where(), metric.label, section.start, beat))
         return None
 
     def _find_begun(self) -> None:

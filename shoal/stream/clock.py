@@ -10,9 +10,12 @@ nothing more at that wall time (idle). A tick closes once the topic's clock has 
 An idle partition thus lets older clocks pass and nothing newer than its own word; once all are idle, and have repeated
 it for `idle_after`, the clock is the maximum watermark.
 
-A clock that goes by beats is the minimum alone: whether a partition is idle says whether somebody is there.
+A clock that goes by beats is the minimum alone: whether a partition is idle says whether somebody is there. It also
+waits for the beats of all other topics that are read, so that the ticks of all metrics have one order, that of beats;
+else it would be that in which load lets topics be read.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,6 +188,42 @@ class Clocks(dict[str, TopicClocks]):
     Of the latter no metric needs a clock, but a later configuration may go on with the topic, and must know then which
     messages were there.
     """
+
+    def __init__(
+        self, topics: Mapping[str, int], idle_after_us: int, beats: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """`topics`: partitions of each; `beats`: of each that has them, its clocks that go by them, with lateness."""
+        super().__init__({topic: TopicClocks(topic, count, idle_after_us) for topic, count in topics.items()})
+        self._beats = beats or {}
+
+    def reached(self, topic: str, name: str, *, beats: bool = False) -> int | None:
+        """How far ticks may be closed that go by a clock of a topic; None: not at all yet."""
+        own = self[topic].clock(name, beats=beats)
+        if own is None or not beats:
+            return own
+        for other in self._beats.keys() - {topic}:
+            for index in range(len(self[other].sources)):
+                beat = self._last_beat(other, index)
+                if beat is None:
+                    return None
+                own = min(own, beat - self._beats[topic][name])
+        return own
+
+    def hold_up(self, topic: str, beat: int | None) -> list[str]:
+        """Partitions of other topics that have not had a beat of this time yet, or none at all where that is None."""
+        found = []
+        for other in self._beats.keys() - {topic}:
+            for index in range(len(self[other].sources)):
+                last = self._last_beat(other, index)
+                if last is None or (beat is not None and last < beat):
+                    found.append(f"{other}[{index}]")
+        return sorted(found)
+
+    def _last_beat(self, topic: str, index: int) -> int | None:
+        """The last beat of a partition; a clock that is new may not have been told there yet."""
+        marks = self[topic].sources[index].watermarks
+        told = ((marks.get(name), lateness) for name, lateness in self._beats[topic].items())
+        return max((mark + lateness for mark, lateness in told if mark is not None), default=None)
 
     def of(self, topic: str, where: str) -> TopicClocks:
         """A topic's clocks.

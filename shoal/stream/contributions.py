@@ -129,13 +129,15 @@ class Outgoing:
         return messages
 
     def _entered_step(self, watermarks: Sequence[int | None]) -> bool:
-        """Whether a watermark entered a new step of some cadence since the last time."""
+        """Whether a watermark entered a new step of some cadence since the last time, or there was a beat."""
         entered = False
         for clock in self._plan.clocks:
             watermark = watermarks[clock.index]
             if watermark is None:
                 continue
             steps = tuple(watermark // cadence for cadence in clock.cadences)
+            if clock.beats and self._plan.is_waited_for:  # beats are few, and each is told, whoever contributes here
+                steps = (watermark,)
             if steps != self._sent_steps[clock.index]:
                 self._sent_steps[clock.index] = steps
                 entered = True

@@ -19,6 +19,9 @@ class OpenTick(NamedTuple):
     step: int | None  # number of the tick that is open
     waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
     without_beats: tuple[int, ...]  # those that had none, where its clock goes by them
+    others: tuple[
+        str, ...
+    ] = ()  # partitions of other topics that it waits for, as `waits_for`, where clocks go by beats
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
@@ -36,13 +39,22 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
             index for index, source in enumerate(clocks.sources) if source.watermarks.get(clock.label) is None
         )
         behind = held_up_by(clocks, clock.label, end)
-        yield OpenTick(metric.section.name, plan.topic, reached, step, behind, unheard if clock.beats else ())
+        others: list[str] = []
+        if clock.beats and has_passed(clocks, clock.label, end):
+            others = release._clocks.hold_up(plan.topic, None if end is None else end + clock.lateness)
+        without = unheard if clock.beats else ()
+        yield OpenTick(metric.section.name, plan.topic, reached, step, behind, without, tuple(others))
+
+
+def has_passed(clocks: TopicClocks, name: str, end: int | None) -> bool:
+    """Whether a partition has passed the end of a tick; without an end, whether one has said anything."""
+    marks = [mark for source in clocks.sources if (mark := source.watermarks.get(name)) is not None]
+    return bool(marks) and (end is None or max(marks) >= end)
 
 
 def held_up_by(clocks: TopicClocks, name: str, end: int | None) -> tuple[int, ...]:
     """Partitions that have not passed the end of a tick which another has passed; without an end, any word will do."""
-    marks = [source.watermarks.get(name) for source in clocks.sources]
-    furthest = max((mark for mark in marks if mark is not None), default=None)
-    if furthest is None or (end is not None and furthest < end):
+    if not has_passed(clocks, name, end):
         return ()
+    marks = [source.watermarks.get(name) for source in clocks.sources]
     return tuple(index for index, mark in enumerate(marks) if mark is None or (end is not None and mark < end))

@@ -3,10 +3,9 @@
 `ReleasePartition` accepts messages in sequence only, lets contributions wait for their tick, closes it once the clock
 has passed its end, and gives them to the group's releaser in canonical order (`every = "contribution"`: in log order).
 
-A long closing is done in pieces: what is due is a function of the state, so any transaction may end between two groups,
-and a successor goes on with the rest before it reads another message. What a release was made of waits in the changelog
-until it is released. A slot is computed as a whole from rows that wait under the metric's own key, and makes a release
-per cell; these rows wait until the last one is released, and the state says which cell was the last.
+What is due is a function of the state, so any transaction may end between two groups, and a successor goes on with the
+rest before it reads another message. What a release was made of waits in the changelog until it is released. A slot is
+computed as a whole from rows under the metric's own key, which wait until its last cell is released.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ from shoal.mechanisms.statistic import Contribution
 from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
-from shoal.stream.clock import Clocks, TopicClocks
+from shoal.stream.clock import Clocks
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import GroupState, Release, Released, group_name
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
@@ -40,7 +39,7 @@ from shoal.stream.release_state import (
 )
 from shoal.stream.state_mark import closed_tick, lacks
 from shoal.stream.tick_queue import Closing, Waiting
-from shoal.stream.topic import Metric, TopicPlan
+from shoal.stream.topic import Metric, TopicPlan, check_beginnings
 
 MAX_LEAD = 200_000  # contributions that may wait for the slowest source before the others are held back
 
@@ -72,7 +71,7 @@ class ReleasePartition:
         plans = tuple(plans)
         self._retired = frozenset().union(*(plan.retired for plan in plans)) if plans else frozenset()
         topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
-        self._clocks = Clocks({topic: TopicClocks(topic, count, idle_after) for topic, count in topics.items()})
+        self._clocks = Clocks(topics, idle_after, {plan.topic: plan.beats for plan in plans if plan.beats})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.slot is not None}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
@@ -115,6 +114,7 @@ class ReleasePartition:
         for topic, clocks in mark["clocks"].items():
             self._clocks.of(topic, self._where()).load(clocks, self._where())
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
+        check_beginnings(self._where(), (metric for _, metric in self._metrics.values()), self._clock_of)
         self._restore_groups(found)
         known = {label: self._metrics[label][0].topic for label in found.labels if label in self._metrics}
         self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
@@ -303,12 +303,12 @@ class ReleasePartition:
         return None if metric.section.kind.apart else acted // every
 
     def _advance(self, topic: str) -> None:
-        """Note which metrics the topic's clocks have made due."""
+        """Note which metrics the topic's clocks have made due; beats of one topic may do so for all."""
         for label, (plan, metric) in self._metrics.items():
-            if plan.topic != topic or metric.every is None:
-                continue
             said = plan.clocks[metric.clock]
-            clock = self._clocks[topic].clock(said.label, beats=said.beats)
+            if metric.every is None or not (said.beats or plan.topic == topic):
+                continue
+            clock = self._clocks.reached(plan.topic, said.label, beats=said.beats)
             if clock is not None and clock > self._clock_of.get(label, clock - 1):
                 self._clock_of[label] = clock
                 self._due.add(label)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from shoal.models.errors import FailStop
+from shoal.models.times import iso
 
 MARK = b"\x00mark"
 # 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
@@ -45,6 +46,15 @@ def lacks(where: str, what: str) -> str:
     return (
         f"{where}: {what} is in use, this configuration lacks it; start this worker with the newer configuration that "
         "has it, or retire the metric"
+    )
+
+
+def begun(where: str, label: str, start: int, beat: int) -> str:
+    """What to say where a metric that protects presence is added too late, in microseconds."""
+    return (
+        f"{where}: metric {label} is new here and starts at {iso(start)}, and there was a beat of {iso(beat)} already; "
+        "which records count, and the order of releases, would depend on when workers came to know the metric: give it "
+        "a later `start`, and raise its version"
     )
 
 

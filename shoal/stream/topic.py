@@ -5,7 +5,7 @@ A clock is (time field, lateness, late, max_ahead): event time belongs to the me
 The clocks of metrics that protect presence go by beats alone, for whoever is there may not move them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,12 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import FIRST
 from shoal.models.digests import parameters_digest
+from shoal.models.errors import FailStop
 from shoal.models.events import getter, read_value, value_getters
 from shoal.models.records import record_key
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
+from shoal.stream.state_mark import begun
 
 BEATS = "|beats"  # ends the labels of clocks that go by beats
 ClockIdentity = tuple[str | None, int, bool, int, int, bool]
@@ -97,6 +99,7 @@ class TopicPlan:
     dead_letters: bool = True
     retired: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()  # labels of metrics that came when workers had the topic already
+    is_waited_for: bool = False  # whether ticks of other topics wait for its beats
 
     @property
     def has_ticks(self) -> bool:
@@ -107,6 +110,11 @@ class TopicPlan:
     def heeds_idleness(self) -> bool:
         """Whether any metric waits for a clock that an idle partition lets pass: one that goes by records."""
         return any(clock.cadences and not clock.beats for clock in self.clocks)
+
+    @property
+    def beats(self) -> dict[str, int]:
+        """Labels of the clocks that go by beats, and their lateness."""
+        return {clock.label: clock.lateness for clock in self.clocks if clock.beats}
 
     @property
     def protects_presence(self) -> bool:
@@ -154,7 +162,21 @@ def plan_topic(
         config.kafka.dead_letters,
         retired,
         added,
+        is_waited_for=config.protects_presence and len(config.topics) > 1,
     )
+
+
+def check_beginnings(where: str, metrics: Iterable[Metric], reached: Mapping[str, int]) -> None:
+    """No metric is added whose first ticks would come before those of others that are closed already, by their clocks.
+
+    Raises:
+        FailStop: one is.
+    """
+    sections = {metric.label: metric.section for metric in metrics if metric.section.protects_presence}
+    beats = [clock + sections[label].lateness for label, clock in reached.items() if label in sections]
+    for label in sorted(sections.keys() - reached.keys() if beats else ()):
+        if (start := sections[label].start or 0) <= max(beats):
+            raise FailStop(begun(where, label, start, max(beats)))
 
 
 def _clock_identity(section: MetricSection) -> ClockIdentity:

@@ -85,7 +85,7 @@ class Attended(Hosted):
 
     def __init__(self, cfg: Config, sources: int = 1, homes: int = 1) -> None:
         self.published: dict[tuple[str, int], list[Any]] = {}
-        super().__init__(compiled(cfg, sources, homes), looks=False)
+        super().__init__(*(compiled(cfg, sources, homes, topic) for topic in cfg.topics), looks=False)
         self._wall = 10**12  # after all that is released
 
     def _time(self) -> float:

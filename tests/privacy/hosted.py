@@ -43,18 +43,27 @@ IDLE_AFTER = 10**6
 BUDGET = BudgetReport(Fraction(4), Fraction(0), "user", ())
 
 
-def compiled(cfg: Config, sources: int = 1, homes: int = 1) -> TopicPlan:
+def compiled(cfg: Config, sources: int = 1, homes: int = 1, topic: str = "events") -> TopicPlan:
     """The plan of a topic with so many partitions."""
-    return plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes)
+    return plan_topic(cfg, topic, SECRET, source_partitions=sources, contributions_partitions=homes)
 
 
 class Hosted:
     """A worker that owns everything."""
 
-    def __init__(self, plan: TopicPlan, *, looks: bool = True) -> None:
-        """Unless it `looks`, /metrics and the like are not asked: that is what takes most of the time."""
-        sources, homes = plan.source_partitions, plan.contributions_partitions
-        self.plan, self._looks = plan, looks
+    def __init__(self, plan: TopicPlan, *others: TopicPlan, looks: bool = True) -> None:
+        """Unless it `looks`, /metrics and the like are not asked: that is what takes most of the time.
+
+        Source partitions are numbered through, those of the first topic first.
+        """
+        homes = plan.contributions_partitions
+        self.plan, self._others, self._looks = plan, others, looks
+        self._places = [
+            StagePartition(BOUND, each.topic, number)
+            for each in (plan, *others)
+            for number in range(each.source_partitions)
+        ]
+        sources = len(self._places)
         self.settings = KafkaSettings("localhost:9", "shoal", partitions=homes)
         self.health = Health()
         self.health.running = True
@@ -94,7 +103,7 @@ class Hosted:
     @property
     def plans(self) -> dict[str, TopicPlan]:
         """As a worker's domain has them."""
-        return {self.plan.topic: self.plan}
+        return {plan.topic: plan for plan in (self.plan, *self._others)}
 
     @property
     def withheld(self) -> set[str]:
@@ -103,14 +112,15 @@ class Hosted:
         return {label for machine in machines for label in machine.withheld}
 
     def _partition(self, stage: str, number: int) -> StagePartition:
-        return StagePartition(stage, "events" if stage == BOUND else self.settings.contributions, number)
+        return self._places[number] if stage == BOUND else StagePartition(stage, self.settings.contributions, number)
 
     def _take_over(self, partition: StagePartition) -> None:
         machine: BoundMachine | ReleaseMachine
         if partition.stage == BOUND:
-            machine = BoundMachine(self.settings, self.plan, partition.number)
+            machine = BoundMachine(self.settings, self.plans[partition.topic], partition.number)
         else:
-            machine = ReleaseMachine(self.settings, [self.plan], partition.number, idle_after=IDLE_AFTER)
+            plans = self.plans.values()
+            machine = ReleaseMachine(self.settings, plans, partition.number, idle_after=IDLE_AFTER)
         state = self._changelogs.setdefault(partition, {})
         machine.restore(state)
         if machine.next_offset is None:
@@ -131,13 +141,13 @@ class Hosted:
         if action.startswith("crash"):
             self._take_over(partition)
         elif stage == BOUND:
-            self.bound(partition.number, amount)
+            self.bound(where % count, amount)
         else:
             self.release(partition.number, amount)
 
     def produce(self, user: str, raw: bytes) -> None:
         """One event, to its user's partition."""
-        log = self._events[self.plan.partition_of(user.encode(), len(self._events))]
+        log = self._events[self.plan.partition_of(user.encode(), self.plan.source_partitions)]
         log.append(Line(len(log), raw, timestamp=STAMP))
 
     def end(self, iso_time: bytes) -> None:
@@ -234,7 +244,7 @@ class Hosted:
         return found
 
     def _said(self, home: int, log: Iterable[Line]) -> list[str]:
-        release = ReleasePartition([self.plan], home, idle_after=IDLE_AFTER)
+        release = ReleasePartition(self.plans.values(), home, idle_after=IDLE_AFTER)
         release.start(0)
         records = [line._replace(offset=offset) for offset, line in zip(itertools.count(), log)]
         release.process(records, len(records))

@@ -4,6 +4,7 @@ One unit's records are left out, whatever they are: late, far ahead, malformed, 
 the order of all else, stay. With scripted noise (`attended.py`), all that leaves the worker is then the same bytes.
 """
 
+import dataclasses
 import json
 from typing import Any
 
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 
 from shoal.agents.kafka import fail_stop
 from shoal.agents.kafka.settings import RELEASE
+from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.models.config.file import Config
+from shoal.models.errors import FailStop
 from shoal.stream.file_run import Line
+from shoal.stream.open_ticks import open_ticks
 from tests.privacy.attended import (
     Attended,
     Sent,
@@ -29,6 +33,7 @@ from tests.privacy.attended import (
     told_of_an_addition,
     without,
 )
+from tests.privacy.hosted import compiled
 from tests.support.effort import examples
 
 UNITS = [f"user{index}" for index in range(4)]
@@ -111,6 +116,37 @@ def test_nor_does_it_where_keys_are_found_but_for_when_they_are(cfg: Config, dat
     assert {json.loads(record[1])["group"] for record in released(found)} == {"a", "b"}
 
 
+TOPICS: list[Config] = [
+    present({"lateness": "7s"}, {"topic": "orders", "step": "20s"}),
+    present({"step": "50s"}, {"topic": "orders", "step": "5s", "lateness": "3s"}, {"topic": "visits"}),
+]
+
+
+@pytest.mark.parametrize("cfg", TOPICS, ids=range(len(TOPICS)))
+@examples(40)
+@given(data=st.data())
+def test_nor_does_it_change_the_order_in_which_ticks_of_several_topics_are_released(cfg: Config, data: st.DataObject):
+    """That of beats: how fast a topic is read depends on how many records there are."""
+    every = range(2 * len(cfg.topics))
+    where = st.sampled_from(every)
+    anywhere = st.builds(lambda record, partition: dataclasses.replace(record, partition=partition), records, where)
+    phases = [data.draw(st.lists(anywhere, max_size=25)), [beat(partition, 500, stamp=10**12) for partition in every]]
+    steps = st.sampled_from(["bound", "release", "crash_bound", "crash_release"])
+    cut = st.lists(st.tuples(steps, where, st.integers(1, 9)), max_size=16)
+    some, other = ([data.draw(cut), data.draw(cut)] for _ in range(2))
+    unit = data.draw(units)
+    with scripted():
+        found = told(cfg, phases, some, homes=1)
+        assert found == told(cfg, without(phases, unit), other, homes=1)
+    releases = [json.loads(record[1]) for record in released(found)]
+    assert {one["metric"] for one in releases} == {metric.name for metric in cfg.metric}
+
+
+def published(found: list[Any]) -> list[Any]:
+    """Transactions: stamp, number of messages, records."""
+    return [one for each in found[-1]["published"].values() for one in each]
+
+
 def released(found: list[Any]) -> list[Any]:
     return [one for each in found[-1]["published"].values() for _, _, records in each for one in records]
 
@@ -162,6 +198,74 @@ SENT: dict[str, list[Sent]] = {
     "what is a beat in a file": [Sent(0, b'{"shoal-beat": "1970-01-01T00:09:00Z"}', ALONE)],
     "many": [sample(0, ALONE, 100 + number % 100, g="ab"[number % 2]) for number in range(200)],
 }  # fmt: skip
+
+
+TWO = present({"lateness": "7s"}, {"topic": "orders", "step": "20s"})
+
+
+def test_ticks_of_two_topics_have_the_order_of_beats_however_fast_each_is_read():
+    """Even if the beats of one come when all of the other were read."""
+    beats = [beat(partition, seconds, stamp=10**12) for seconds in range(105, 301, 5) for partition in range(4)]
+    found = []
+    for first in ([0, 1, 2, 3], [2, 3, 0, 1]):
+        for sent in ([], SENT["many"]):
+            rest = [("bound", partition, 500) for partition in first for _ in range(1)]
+            steps = [step for one in rest for step in (one, ("release", 0, 500))]
+            with scripted():
+                found.append(told(TWO, [[*beats, *sent]], [steps], homes=1))
+    assert all(one == found[0] for one in found)
+    cuts = [[json.loads(value) for _, value, _ in records] for _, _, records in published(found[0])]
+    assert [(one["metric"], one["at"][14:19]) for cut in cuts for one in cut][:5] == [
+        ("m0", "01:50"), ("m1", "02:00"), ("m0", "02:00"), ("m0", "02:10"), ("m1", "02:20"),
+    ]  # fmt: skip
+
+
+def test_a_beat_for_which_other_topics_wait_is_told_whoever_contributes():
+    cfg, found = present({}, {"topic": "orders", "step": "50s"}), []
+    for sent in ([sample(1, ALONE, 130)], []):
+        worker = Attended(cfg)
+        for phase in ([beat(0, 104), beat(1, 104)], [beat(0, 125), beat(1, 125), *sent]):
+            worker.send(phase)
+            worker.drain()
+        found.append(worker.told())
+    assert found[0] == found[1]
+    assert len(found[0]["published"]["shoal.releases", 0]) == 2
+
+
+def test_a_topic_that_is_added_begins_after_what_is_released():
+    """Else its first steps would be released after whatever steps of the others load let workers release by then."""
+    before = present({})
+    for start, is_late in (("1970-01-01T00:02:00Z", True), ("1970-01-01T00:02:10Z", False)):
+        worker = Attended(before)
+        worker.send([beat(0, 120)])
+        worker.drain()
+        partition = worker._partition(RELEASE, 0)
+        both = present({}, {"topic": "orders", "start": start, "name": "later"})
+        plans = [compiled(both, topic=topic) for topic in both.topics]
+        machine = ReleaseMachine(worker.settings, plans, 0, idle_after=10**6)
+        if is_late:
+            with pytest.raises(
+                FailStop, match=r"later/1 is new here .* there was a beat of 1970-01-01T00:02:00Z already"
+            ):
+                machine.restore(worker._changelogs[partition])
+        else:
+            machine.restore(worker._changelogs[partition])
+
+
+def test_a_topic_without_beats_holds_up_the_ticks_of_all_and_is_named():
+    worker = Attended(TWO, sources=2)
+    worker.send([beat(0, 150), beat(1, 150), beat(3, 118)])
+    worker.drain()
+    assert not worker.published
+    (_, _, _, reasons, _) = worker.shown()
+    assert "orders[0] had no beat yet, and no tick closes before: run `shoal beat`" in reasons
+    (tick, _) = open_ticks(worker.machines[worker._partition(RELEASE, 0)])
+    assert (tick.topic, tick.waits_for, tick.others) == ("events", (), ("orders[0]",))
+    worker.send([beat(2, 160)])  # after a minute it is said why the tick is open
+    worker.drain()
+    assert worker.published
+    (tick, _) = open_ticks(worker.machines[worker._partition(RELEASE, 0)])
+    assert (tick.step, tick.others) == (11, ("orders[1]",))
 
 
 def once(sent: list[Sent], *, slowly: bool) -> list[Any]:
