@@ -17,7 +17,7 @@ from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed
-from shoal.mechanisms.two_sided.accounts import NEWCOMERS
+from shoal.mechanisms.two_sided.came import NEWCOMERS
 from shoal.mechanisms.two_sided.statistic import TwoSided
 
 TICKS = 365

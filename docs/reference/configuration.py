@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from shoal.models.config.cell import CellSection
+from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.durations import format_duration
 from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
@@ -35,6 +36,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "decay": DecaySection,
     "cell": CellSection,
     "selection": SelectionSection,
+    "clip": ClipSection,
 }
 DURATIONS = frozenset(
     {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}
@@ -49,6 +51,7 @@ TYPES = {
     DecaySection: "table",
     CellSection: "table",
     SelectionSection: "table",
+    ClipSection: '`"auto"` or table',
     Predicate: "predicate",
 }
 

@@ -10,7 +10,7 @@ SLOT_KEYS = (
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "spread_share",
 )  # fmt: skip
-PRESENCE_KEYS = ("groups", "start", "end", "selection")
+PRESENCE_KEYS = ("groups", "start", "end", "selection", "clip")
 
 
 def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:

@@ -62,6 +62,17 @@ class SelectionSpec(Protocol):
     def keys(self) -> int: ...  # of a unit that it is counted for
 
 
+class ClipSpec(Protocol):
+    """How the range that a key's values are clipped to is chosen."""
+
+    @property
+    def epsilon(self) -> Fraction | None: ...  # a part of the metric's
+    @property
+    def crossing(self) -> Fraction | None: ...  # another one
+    @property
+    def share(self) -> Fraction | None: ...  # of units above it
+
+
 class Spec(Protocol):
     """The keys of one metric; the last ones are derived from several. Durations in microseconds."""
 
@@ -137,9 +148,13 @@ class Spec(Protocol):
     def end(self) -> int | None: ...
     @property
     def selection(self) -> SelectionSpec | None: ...
+    @property
+    def clip(self) -> ClipSpec | None: ...
 
     @property
     def values(self) -> tuple[str, ...]: ...  # fields with the coordinates
+    @property
+    def numeric_fields(self) -> tuple[str, ...]: ...  # those of them, or of a predicate, that hold numbers
     @property
     def ranges(self) -> tuple[tuple[Fraction, Fraction], ...]: ...  # of each coordinate, as priors and sigmas are
     @property

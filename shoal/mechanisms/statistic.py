@@ -93,20 +93,22 @@ NO_ESTIMATE = Estimate(None, None, None, None, {"samples": 0})
 
 
 OF_KEY = -1  # stands for the level of an activation that shows a key
+OF_CLIP = -2  # and of one that says where a key's values are clipped
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
     """A level that counts from now on, and its private prior: for several coordinates a list with one for each.
 
-    Or a key that nobody declared and that is shown from now on: it has no level and no prior.
+    Or a key that nobody declared and that is shown from now on: it has no level and no prior. Or the range that a key's
+    values are clipped to from now on: it has no level, and its upper end for a prior.
     """
 
     level: int
     prior: Any  # in units of the range, per sample; None: nothing is clipped, or, in a list, the level does not count
-    samples: Any  # that the prior was chosen from
+    samples: Any  # that the prior was chosen from; None: how many is secret
     epsilon: Fraction  # charged for it, in all coordinates together
-    kind: Literal["level", "shown"] = "level"
+    kind: Literal["level", "shown", "clip"] = "level"
 
 
 class LevelState(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from shoal.mechanisms.statistic import OF_KEY
+from shoal.mechanisms.statistic import OF_CLIP, OF_KEY
 from shoal.models.times import iso
 
 MAX_DEAD_LETTER_BYTES = 64 * 1024
@@ -106,7 +106,7 @@ def activation_bytes(
     )  # fmt: skip
 
 
-SHOWN = "shown"  # the kind of an activation that is none of a level
+SHOWN, CLIP = "shown", "clip"  # the kinds of activations that are none of a level
 
 
 def shown_bytes(metric: str, version: int, group: str, at: int, epsilon: float) -> bytes:
@@ -116,23 +116,42 @@ def shown_bytes(metric: str, version: int, group: str, at: int, epsilon: float) 
     )
 
 
+def clip_bytes(metric: str, version: int, group: str | None, at: int, high: float, epsilon: float) -> bytes:
+    """An activation as published: from this tick on a key's values are clipped to `high`; epsilon chose it."""
+    return orjson.dumps(
+        {
+            "metric": metric, "group": group, "version": version, "kind": CLIP, "at": iso(at), "high": high,
+            "epsilon": epsilon,
+        }
+    )  # fmt: skip
+
+
 def with_level(fields: Any) -> Any:
-    """The fields of an activation, with the level and prior that stand for a key that is shown: -1, and none.
+    """The fields of an activation, with what stands for the level and prior of a kind that has none.
+
+    -1 and none for a key that is shown, -2 and its upper end for a range that values are clipped to.
 
     >>> with_level({"kind": "shown"})["level"], with_level({"level": 3})["level"]
     (-1, 3)
+    >>> with_level({"kind": "clip", "high": 20.0})
+    {'kind': 'clip', 'high': 20.0, 'level': -2, 'prior': 20.0}
     """
-    is_shown = isinstance(fields, dict) and fields.get("kind") == SHOWN
-    return fields | {"level": OF_KEY, "prior": None} if is_shown else fields
+    match fields:
+        case {"kind": "shown"}:
+            return fields | {"level": OF_KEY, "prior": None}
+        case {"kind": "clip"}:
+            return fields | {"level": OF_CLIP, "prior": fields.get("high")}
+    return fields
 
 
 def activation_name(level: int) -> str:
     """What an activation is called in messages.
 
-    >>> activation_name(3), activation_name(-1)
-    ('activation of level 3', 'activation that shows it')
+    >>> activation_name(3), activation_name(-1), activation_name(-2)
+    ('activation of level 3', 'activation that shows it', 'activation of its clip range')
     """
-    return "activation that shows it" if level == OF_KEY else f"activation of level {level}"
+    special = {OF_KEY: "activation that shows it", OF_CLIP: "activation of its clip range"}
+    return special.get(level, f"activation of level {level}")
 
 
 def dead_letter_bytes(reason: str, metric: str, topic: str, partition: int, offset: int, raw: bytes | None) -> bytes:

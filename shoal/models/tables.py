@@ -186,7 +186,8 @@ class Release(Table):
 class Activation(Table):
     """A level of a group that began to publish, and the private prior that it begins with (as JSON).
 
-    Or a key that nobody declared and that is shown from then on: level -1, prior null.
+    Or a key that nobody declared and that is shown from then on: level -1, prior null. Or the range that a key's values
+    are clipped to from then on: level -2, its upper end as prior.
     """
 
     __tablename__ = "activation"

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.statistic import NO_ESTIMATE, Activation, Contribution, Estimate
 from shoal.models.digests import FIRST, chain
-from shoal.models.records import SHOWN, activation_bytes, record_key, release_bytes, release_id, shown_bytes
+from shoal.models.records import (
+    CLIP,
+    SHOWN,
+    activation_bytes,
+    clip_bytes,
+    record_key,
+    release_bytes,
+    release_id,
+    shown_bytes,
+)
 from shoal.models.times import iso
 from shoal.stream.topic import Metric
 
@@ -90,6 +99,9 @@ class GroupState:
         section = self.metric.section
         if activation.kind == SHOWN:
             return shown_bytes(section.name, section.version, self.group or "", at, float(activation.epsilon))
+        if activation.kind == CLIP:
+            high, epsilon = activation.prior, float(activation.epsilon)
+            return clip_bytes(section.name, section.version, self.group, at, high, epsilon)
         return activation_bytes(
             section.name, section.version, self.group, activation.level, at,
             activation.prior, float(activation.epsilon), activation.samples,

@@ -10,6 +10,7 @@ import orjson
 
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.cell import CellSection
+from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -30,7 +31,7 @@ LATER = (
     "prior", "sigma", "horizon", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "max_events_per_user", "simultaneous", "spread_share", "withheld",
-    "groups", "start", "end", "selection",
+    "groups", "start", "end", "selection", "clip",
 )  # fmt: skip
 INSIDE = {
     DecaySection: (
@@ -38,6 +39,7 @@ INSIDE = {
     ),
     CellSection: ("h3", "lat", "lon"),
     SelectionSection: ("epsilon", "keys"),
+    ClipSection: ("epsilon", "crossing", "share"),
 }  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def _plain(value: Any) -> Any:
         return {"predicate": value.text, "fields": list(value.fields)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    if isinstance(value, DecaySection | CellSection | SelectionSection):
+    if isinstance(value, DecaySection | CellSection | SelectionSection | ClipSection):
         given = {key: getattr(value, key) for key in INSIDE[type(value)]}
         return {key: _plain(part) for key, part in given.items() if part is not None}
     return value

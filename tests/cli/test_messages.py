@@ -101,7 +101,7 @@ def odd() -> Iterator[tuple[str, str]]:
 
 def placed(table: str, model: type[BaseModel], key: str, value: str) -> str:
     lines = [f"{key} = {value}"]
-    if table in ("decay", "cell", "selection"):
+    if table in ("decay", "cell", "selection", "clip"):
         return f"{BASE}{table} = {{ {lines[0]} }}\n"
     said = tomllib.loads(BASE).get(table, {})
     known = said[0] if isinstance(said, list) else said

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import orjson
 
+from shoal.mechanisms.selection.upper_end import UpperEnd
 from shoal.mechanisms.statistic import Block
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.forward import ForwardSum
@@ -170,6 +171,20 @@ def _scripted(sums: Any) -> Any:
         return made if isinstance(made, Scripted) else Scripted(made, subkey(0))
 
     return summer
+
+
+@contextmanager
+def clipped_somehow() -> Iterator[None]:
+    """When a key's clip range is chosen, and which, are said by the words of its draws alone, whatever came."""
+
+    def is_due(self: Any, units: int, rho: int, words: Iterator[int]) -> bool:
+        return next(words) % 3 == 0
+
+    def choose(self: Any, numbers: Any, words: Iterator[int]) -> int:
+        return next(words) % len(numbers)
+
+    with patch.multiple(UpperEnd, is_due=is_due, choose=choose):
+        yield
 
 
 @contextmanager

@@ -273,7 +273,7 @@ OTHER_SLOTTED = {  # with the others' names, and what only slots have
 }  # fmt: skip
 OTHER_PRESENT = {  # with the others' names, and what only relation add-remove has
     "relation": "add-remove", "groups": ("a", "b"), "start": "1970-01-02", "end": "1970-01-03",
-    "selection": {"epsilon": "0.1"},
+    "selection": {"epsilon": "0.1"}, "clip": "auto",
 }  # fmt: skip
 PRESENT = {"relation": "add-remove", "statistic": "sum", "step": "10s", "start": "1970-01-01", "group": "g"}
 OF_EVENTS = "max_events_per_user"
@@ -307,6 +307,8 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     changed += [key(declared), key(declared | {"groups": OTHER_PRESENT["groups"]}), key(found)]
     changed += [key(declared | {name: OTHER_PRESENT[name]}) for name in ("start", "end")]
     changed += [key(found | {"selection": {"epsilon": "0.1"}}), key(found | {"selection": {"keys": 2}})]
+    clips: list[Any] = ["auto", {"epsilon": "0.1"}, {"crossing": "0.1"}, {"share": "0.1"}]
+    changed += [key(declared | {"clip": clip}) for clip in clips] + [key(declared | {"clip": "auto", "users": 500})]
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})

@@ -24,6 +24,7 @@ from tests.privacy.attended import (
     Sent,
     beat,
     cancelled,
+    clipped_somehow,
     clock_record,
     present,
     sample,
@@ -145,6 +146,34 @@ def test_nor_does_it_change_the_order_in_which_ticks_of_several_topics_are_relea
 def published(found: list[Any]) -> list[Any]:
     """Transactions: stamp, number of messages, records."""
     return [one for each in found[-1]["published"].values() for one in each]
+
+
+CLIP = {"clip": {"share": "0.5", "epsilon": "0.3"}}
+RANGES_CHOSEN: list[Config] = [
+    present(CLIP, KEYS | CLIP | {"statistic": "sum", "step": "20s"}),
+    present(
+        KEYS | CLIP | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s"},
+        CLIP | {"decay": {"kind": "exponential", "half_life": "20s"}, "clip": "auto", "users": 9},
+    ),
+    present(FOUND | CLIP, FOUND | CLIP | {"statistic": "sum", "decay": {"kind": "window", "length": "30s"}}),
+]
+
+
+@pytest.mark.parametrize("cfg", RANGES_CHOSEN, ids=range(len(RANGES_CHOSEN)))
+@examples(40)
+@given(data=st.data())
+def test_nor_does_it_where_a_clip_range_is_chosen_but_for_when_and_which(cfg: Config, data: st.DataObject):
+    """When, and which, are outcomes that are charged: given both, no byte depends on a unit."""
+    phases, unit = data.draw(phases_of), data.draw(units)
+    some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
+    phases[0] = [*SUPPORT, *phases[0]]
+    with clipped_somehow(), shown_at({"a": 0, "b": 3}):
+        with scripted():
+            found = told(cfg, phases, some)
+            assert found == told(cfg, without(phases, unit), other)
+        with cancelled(unit):
+            assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
+    assert any("clip" in json.loads(record[1]) for record in released(found))
 
 
 def released(found: list[Any]) -> list[Any]:

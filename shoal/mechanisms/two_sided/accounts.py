@@ -14,6 +14,9 @@ key is no newcomer there, and a key that it has come to before is not new again.
 
 Users are counted once per key, or once per step and key; further samples there are over the cap.
 
+Where a key's clip range is to be chosen, a sample goes out with the lowest rung that it is not above, and the unit's
+first counted sample once more, as the unit's number: a unit gives one number, to one key.
+
 Changelog: accounts (samples and keys of a unit), the keys that a unit is remembered in, and per step those that it was
 counted in. Proof: docs/proofs/first-crossing.md, "Whose samples count"
 """
@@ -33,9 +36,10 @@ from shoal.mechanisms.accounts import (
     Store,
     WhyNotCounted,
 )
+from shoal.mechanisms.selection.upper_end import Ladder
 from shoal.mechanisms.statistic import COUNT_MASK, Block, new_block
+from shoal.mechanisms.two_sided.came import NEWCOMERS, NUMBERS_AT, SAMPLES_AT
 
-NEWCOMERS = 1  # the part of a tick that holds how many units came to a key, and their weight
 MEMBER_BYTES = 1
 Once = Literal["key", "step"]
 
@@ -52,6 +56,17 @@ class Rule:
     declared: frozenset[str] | None = None  # keys; None: all, or there are none
     weights: tuple[int, ...] = ()  # of newcomers at their unit's first, second, ... key; none: keys are not found
     once: Once | None = None  # a unit counts once per key, or once per step and key; None: with each sample
+    ladder: Ladder | None = None  # the clip ranges that a key's is chosen from; None: it is given
+
+    def blocks(self, number: int, value: int) -> Iterator[Block]:
+        """What the `number`-th counted sample of a unit sends on."""
+        if self.ladder is None:
+            yield sample(number, value)
+            return
+        rung = self.ladder.rung_of(value)
+        yield new_block((number, 0, 1, value, SAMPLES_AT + rung))
+        if number == 1:
+            yield new_block((number, 0, 1, 0, NUMBERS_AT + rung))
 
     def refuses(self, group: str | None, effective: int) -> WhyNotCounted | None:
         """What is wrong with a sample of any unit."""
@@ -74,7 +89,8 @@ class EventAccounts(Accounts):
         why = self._rule.refuses(group, effective)
         if why is not None:
             return why
-        self._send(group, effective, user, sample(1, value))
+        for block in self._rule.blocks(1, value):
+            self._send(group, effective, user, block)
         if self._rule.weights:
             self._send(group, effective, user, newcomer(1, self._rule.weights[0]))
         return None
@@ -112,7 +128,8 @@ class UnitAccounts(Accounts):
         if rule.once is not None and not self._is_first(member, effective, is_new=is_new):
             return "over_cap"
         account += 1
-        self._send(group, effective, user, sample(account & COUNT_MASK, value))
+        for block in rule.blocks(account & COUNT_MASK, value):
+            self._send(group, effective, user, block)
         if is_new:
             before = account // ONE_MEMBER
             members.put(member, 1)

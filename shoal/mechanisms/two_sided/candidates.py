@@ -20,13 +20,11 @@ from shoal.mechanisms.groups import Hidden
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import Contribution
-from shoal.mechanisms.two_sided.accounts import NEWCOMERS
+from shoal.mechanisms.two_sided.came import NEWCOMERS, NOTHING, Came, Form, Whole
 
 AT_ONCE = 1000  # candidates that are looked at before the loop is given back
 WORDS = 4  # of a draw, which reads on where it needs more
-Came = tuple[int, Any]  # samples and total; without samples no total
 Words = Callable[..., Iterator[int]]  # group, and the name of one of its draws -> the draw's words
-NOTHING: Came = (0, None)
 
 
 def keyed_words(key: bytes) -> Words:
@@ -50,9 +48,14 @@ class Candidate:
 class Candidates:
     """All candidates of one metric in one contributions partition."""
 
-    def __init__(self, selection: FirstCrossing, words: Words, first: int, history: int) -> None:
-        """`first`: the number of the first tick; `history`: ticks that are kept apart, 0 if all may be one."""
+    def __init__(
+        self, selection: FirstCrossing, words: Words, first: int, history: int, form: Form | None = None
+    ) -> None:
+        """`first`: the number of the first tick; `history`: ticks that are kept apart, 0 if all may be one; `form`: how
+        what comes is kept.
+        """
         self._selection, self._words, self._first, self._history = selection, words, first, history
+        self._form: Form = form or Whole()
         self._held: dict[str, Candidate] = {}
         self._ticks: dict[str, dict[int, Came]] = {}  # what came, by tick, where ticks are kept apart
         self._waking: dict[str, int] = {}  # the ticks at which they are shown, as far as that is known
@@ -103,7 +106,7 @@ class Candidates:
             if contribution.number == NEWCOMERS:
                 weight += weight_of(contribution.total)
             else:
-                self._came(group, candidate, tick, (contribution.samples, contribution.total))
+                self._came(group, candidate, tick, contribution)
         if weight:
             candidate.weight += weight
             candidate.changed = tick
@@ -111,8 +114,9 @@ class Candidates:
         self._note(group, None, is_new=not candidate.is_written)
         candidate.is_written = True
 
-    def _came(self, group: str, candidate: Candidate, tick: int, came: Came) -> None:
-        if not self._history:
+    def _came(self, group: str, candidate: Candidate, tick: int, contribution: Contribution) -> None:
+        plus, came = self._form.plus, self._form.of(contribution)
+        if not self._history or self._form.is_ageless(contribution):
             candidate.samples, candidate.total = plus((candidate.samples, candidate.total), came)
             return
         ticks = self._ticks.setdefault(group, {})
@@ -146,12 +150,11 @@ class Candidates:
         candidate = self._held.pop(group)
         self._waking.pop(group, None)
         self._drop(group, None)
-        if not self._history:
-            return [Contribution(0, "", 0, 0, candidate.samples, candidate.total)] if candidate.samples else []
-        came = self._ticks.pop(group, {})
-        for old in came:
-            self._drop(group, old)
-        return [Contribution(tick - then, "", 0, 0, *held) for then, held in came.items()]
+        shown = list(self._form.contributions(0, (candidate.samples, candidate.total)))
+        for then, held in self._ticks.pop(group, {}).items():
+            self._drop(group, then)
+            shown += self._form.contributions(tick - then, held)
+        return shown
 
     # ---------------------------------------------------------------- state
 
@@ -196,19 +199,3 @@ class Candidates:
 def weight_of(total: Any) -> int:
     """The weight of newcomers; where samples are packed it was unpacked like them, and is the first number."""
     return int(total[0] if isinstance(total, list) else total)
-
-
-def plus(one: Came, other: Came) -> Came:
-    """What came in one and the other; totals of several sums are lists.
-
-    >>> plus(NOTHING, (1, 7)), plus((1, 7), (2, 3)), plus((1, [7, 0]), (2, [3, 1]))
-    ((1, 7), (3, 10), (3, [10, 1]))
-    """
-    total = one[1]
-    if total is None:
-        total = other[1]
-    elif isinstance(total, list):
-        total = [a + b for a, b in zip(total, other[1], strict=True)]
-    else:
-        total += other[1]
-    return one[0] + other[0], total

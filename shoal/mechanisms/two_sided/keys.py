@@ -5,6 +5,7 @@ from fractions import Fraction
 from shoal.mechanisms import rules
 from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
+from shoal.mechanisms.selection.upper_end import ENOUGH, Ladder, UpperEnd
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
 from shoal.mechanisms.stepped import keys as stepped
 from shoal.mechanisms.two_sided.accounts import Once, Rule
@@ -14,8 +15,12 @@ STATISTICS = ("mean", "sum", "count", "users", "mean-variance")
 OF_VALUES = ("mean", "sum", "mean-variance")
 MEANS = ("mean", "mean-variance")
 SHARE = Fraction(1, 5)  # of epsilon, for finding keys, where nothing else is said
+CLIPPED = ("mean", "sum")  # statistics whose range may be chosen
+CLIP_SHARE = Fraction(13, 100)  # of epsilon, for choosing the range
+CROSSING_SHARE = Fraction(2, 100)  # and for telling when
+LEAST_ABOVE, MOST_ABOVE = Fraction(1, 100), Fraction(1, 20)  # of the units' numbers, above the chosen end
 HAS_NO_USE = "is not for relation add-remove"
-NO_USE = ("users", "prior", "sigma", "simultaneous", "max_events_per_user")  # keys
+NO_USE = ("prior", "sigma", "simultaneous", "max_events_per_user")  # keys
 
 
 def takes(spec: Spec) -> bool:
@@ -36,6 +41,7 @@ def check(spec: Spec) -> None:
     _check_ticks(spec)
     _check_decay(spec)
     _check_groups(spec)
+    _check_clip(spec)
 
 
 def _check_values(spec: Spec) -> None:
@@ -107,6 +113,51 @@ def _check_groups(spec: Spec) -> None:
         raise ValueError("horizon is missing; add it, or end: keys that nobody declared need it")
 
 
+def _check_clip(spec: Spec) -> None:
+    if spec.clip is None:
+        rules.refuse_given(spec, ("users",), f"is not for relation {ADD_REMOVE} without a clip")
+        return
+    if spec.statistic not in CLIPPED or spec.values[0] not in spec.numeric_fields:
+        raise ValueError("clip chooses the range of a mean or sum of numbers, and this metric has none; remove it")
+    if spec.statistic == "sum" and spec.ranges[0][0]:
+        raise ValueError(
+            "clip of a sum needs a range that begins at 0, for its upper end is chosen; let range begin at 0"
+        )
+    if spec.delta and (spec.group is None or spec.groups is not None):
+        raise ValueError("delta must be 0 with a clip, whose windows have Laplace noise; remove it")
+    if selection_epsilon(spec) + clip_epsilon(spec) >= spec.epsilon:
+        raise ValueError(
+            "clip takes all of epsilon that is left, and leaves nothing for what is released; give it less"
+        )
+
+
+def clip_epsilon(spec: Spec) -> Fraction:
+    """The part of epsilon that chooses keys' clip ranges."""
+    clip = clip_of(spec)
+    return Fraction(0) if clip is None else clip.cost
+
+
+def clip_of(spec: Spec) -> UpperEnd | None:
+    """How keys' clip ranges are chosen; None where the range is given."""
+    clip = spec.clip
+    if clip is None:
+        return None
+    epsilon = spec.epsilon * CLIP_SHARE if clip.epsilon is None else clip.epsilon
+    crossing = spec.epsilon * CROSSING_SHARE if clip.crossing is None else clip.crossing
+    share = _above(spec.users, epsilon) if clip.share is None else clip.share
+    return UpperEnd(Ladder(spec.grid), epsilon, crossing, share)
+
+
+def _above(users: int | None, epsilon: Fraction) -> Fraction:
+    """The part of units that may lie above: so much that as many as are declared suffice for it.
+
+    >>> _above(None, Fraction(1, 10)), _above(2600, Fraction(1, 10)), _above(10**6, Fraction(1, 10))
+    (Fraction(1, 100), Fraction(1, 20), Fraction(1, 100))
+    """
+    wanted = LEAST_ABOVE if users is None else ENOUGH / (epsilon * users)
+    return min(MOST_ABOVE, max(LEAST_ABOVE, wanted))
+
+
 def selection_epsilon(spec: Spec) -> Fraction:
     """The part of epsilon that finds keys: 0 where all are declared, or there are none."""
     if spec.group is None or spec.groups is not None:
@@ -151,6 +202,7 @@ def rule_of(spec: Spec) -> Rule:
         declared=None if spec.groups is None else frozenset(spec.groups),
         weights=() if selection is None else selection.weights,
         once=_once(spec),
+        ladder=None if spec.clip is None else Ladder(spec.grid),
     )
 
 

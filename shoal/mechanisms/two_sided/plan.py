@@ -114,13 +114,15 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
     if isinstance(workload, Observed):
         raise ValueError(NO_EVENTS)
     steady = Steady.of(spec, workload)
+    users = steady.work.users
     looks = [look(spec, steady, max(1, round(part * steady.work.steps))) for part in PARTS]
     by_cap = list(_by_cap(spec, steady))
     return [
         Plan(
-            spec, _title(spec), _workload(spec, steady), steady.work.users, [*_tables(spec, looks, by_cap)],
-            f"max_contributions {_best(by_cap)}", list(_advice(spec, looks[-1])), _fields(spec, steady, looks, by_cap),
-            final_noise(spec, steady.work.users),
+            spec, _title(spec), _workload(spec, steady), users, [*_tables(spec, looks, by_cap)],
+            f"max_contributions {_best(by_cap)}", list(_advice(spec, looks[-1], users)),
+            _fields(spec, steady, looks, by_cap),
+            final_noise(spec, users),
         )
     ]  # fmt: skip
 
@@ -165,6 +167,11 @@ def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> It
             f"from where the count is {LEAST_COUNT} times its noise; - stands for none."
         )
     yield Table("releases", [Column("after", is_text=True), *what], lines, remarks)
+    if (clip := keys.clip_of(spec)) is not None:
+        remarks.append(
+            f"Noise of the value is that of all of range. From about {clip.needed:,} users on a key has a clip range, "
+            "and so much less noise as that is narrower; before, nothing is released of it."
+        )
     columns = [Column("cap"), *what, Column("left out"), Column("error")]
     rows = [
         Line([str(cap), *_cells(at), percent(at.left_out), number(at.error)], cap == spec.contribution_limit)
@@ -178,12 +185,17 @@ def _cells(look: Look) -> list[str]:
     return [number(look.samples), number(look.count_sd), number(look.noise_sd)]
 
 
-def _advice(spec: Spec, last: Look) -> Iterator[str]:
+def _advice(spec: Spec, last: Look, users: int) -> Iterator[str]:
     selection = keys.selection_of(spec)
     if selection is not None:
         yield (
             f"a key is shown once about {people(selection, 1)} units have come to it: keys that are known should be "
             "declared, groups = [...], which needs neither delta nor any share of epsilon"
+        )
+    if (clip := keys.clip_of(spec)) is not None and clip.needed > users:
+        yield (
+            f"a clip range is chosen once about {clip.needed:,} users have come to a key, more than there are; declare "
+            "users, raise clip.share or clip.epsilon, or give the range that values have"
         )
     if last.noise_sd is None:
         yield "at the end there are too few samples to release a mean: it needs more users, or more epsilon"
@@ -192,7 +204,7 @@ def _advice(spec: Spec, last: Look) -> Iterator[str]:
 
 
 def _fields(spec: Spec, steady: Steady, looks: list[Look], by_cap: list[tuple[int, Look]]) -> dict[str, Any]:
-    selection, work = keys.selection_of(spec), steady.work
+    selection, clip, work = keys.selection_of(spec), keys.clip_of(spec), steady.work
     return {
         **head(spec, 0, private=True),
         "delta": float(spec.delta),
@@ -208,4 +220,5 @@ def _fields(spec: Spec, steady: Steady, looks: list[Look], by_cap: list[tuple[in
         "recommended": {"max_contributions": _best(by_cap)},
         "by_max_contributions": [{"max_contributions": cap, **each.fields()} for cap, each in by_cap],
         "units_to_show_a_key": None if selection is None else people(selection, 1),
+        **({} if clip is None else {"units_to_clip": clip.needed}),
     }  # fmt: skip

@@ -10,18 +10,21 @@ Guarantee    pure epsilon-DP for all releases of all keys together; a window wit
              Whatever is in the stream may react to releases. What finds keys that nobody declared has its own epsilon
 Relation     add-remove: all records of a unit are there, or none is
 Unit         at most m samples, whatever keys and steps they are in; of users one in each of K keys or, per step, m
+             The range that a key's values are clipped to has its own as well, where it is chosen (upper_end.py)
 Sensitivity  L1, exact: a sample's parts add up to the width, whatever i is (sides.py); so a unit moves all sums of all
-             keys by m * width at most, together, and each of them has all of epsilon. L2, for Gaussian noise: the same
-             number times the longest column of one sum's matrix
+             keys by m * width at most, together, and each of them has all of epsilon. Where widths differ between keys,
+             each key's sums have noise for its own: a unit loses epsilon / m by each sample, wherever it is.
+             L2, for Gaussian noise: the same number times the longest column of one sum's matrix
 Noise        of the decayed sums, each from subkeys of its key and side
 Variance     of count, sum and mean: estimates.py
-Proof        docs/proofs/two-sided.md
+Proof        docs/proofs/two-sided.md, docs/proofs/clip-range.md
 Source       Fitzsimons, Honaker, Shoemate and Singhal (2024) and Kulesza, Suresh and Wang (2024) for one release
 """
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
@@ -32,6 +35,7 @@ from shoal.mechanisms.groups import IsHome, everywhere
 from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
+from shoal.mechanisms.selection.upper_end import UpperEnd
 from shoal.mechanisms.spec import ADD_REMOVE, Spec
 from shoal.mechanisms.statistic import Bounder, Estimate, OneByOne
 from shoal.mechanisms.stepped.keys import decay_of
@@ -39,8 +43,10 @@ from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.mechanisms.two_sided import estimates, keys, words
-from shoal.mechanisms.two_sided.accounts import NEWCOMERS, EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided.came import NEWCOMERS, PARTS, ByPart
 from shoal.mechanisms.two_sided.candidates import Candidates, keyed_words
+from shoal.mechanisms.two_sided.clipped import ClippedReleaser
 from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.groups import DeclaredGroups, FoundGroups
 from shoal.mechanisms.two_sided.releaser import SideSums
@@ -72,6 +78,8 @@ class TwoSided(SteppedStatistic):
     first: int = 0  # number of the first step
     end: int | None = None  # of the step after the last one
     selection: FirstCrossing | None = None  # of keys that nobody declared
+    clip: UpperEnd | None = None  # of each key's range, chosen in private; None: it is that of the grid
+    _under: dict[int, "TwoSided"] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,6 +127,40 @@ class TwoSided(SteppedStatistic):
     def _grid_of_one(self) -> Grid:
         """The grid of a sum that has one side; a step of it is what the side counts in."""
         return Grid(Fraction(0), max(abs(self.grid.low), abs(self.grid.high)), self.grid.steps)
+
+    # ---------------------------------------------------------------- a clip range that is chosen
+
+    def upper_end(self, rung: int) -> Fraction:
+        """The upper end of the range under a rung."""
+        return self.under(rung).grid.high
+
+    def under(self, rung: int) -> "TwoSided":
+        """The statistic with the range that ends at a rung: it has the same grid points, as far as they go."""
+        made = self._under.get(rung)
+        if made is None and self.clip is not None:
+            grid, steps = self.grid, self.clip.ladder.rungs[rung]
+            high = grid.low + (grid.high - grid.low) * steps / grid.steps
+            made = self._under[rung] = replace(self, grid=Grid(grid.low, high, steps), clip=None)
+        assert made is not None  # noqa: S101
+        return made
+
+    def counters(self, rung: int, key: bytes, group: bytes) -> "TwoSidedReleaser":
+        """A key's counters under a rung."""
+        return TwoSidedReleaser(self.under(rung), key, group)
+
+    def without_counters(self) -> Estimate:
+        """What is released before a range is chosen: that a mean lies in all of the range, and nothing of a sum."""
+        is_mean, details = self.statistic == "mean", {"mechanism": self.mechanism, "clip": None}
+        low, high = (float(self.grid.low), float(self.grid.high)) if is_mean else (None, None)
+        return Estimate(None, None, low, high, {"count": None, "count_sd": None}, details)
+
+    def chosen(self) -> list[str]:
+        """With a clip range that is chosen: how, and the sums under each."""
+        if self.clip is None:
+            return super().chosen()
+        shapes = [self.under(rung).sums.shape() for rung in range(len(self.clip.ladder.rungs))]
+        said = ", ".join([self.clip.shape(), *shapes])
+        return [self.mechanism, hashlib.sha256(said.encode()).hexdigest()]
 
     # ---------------------------------------------------------------- a key's past
 
@@ -173,7 +215,7 @@ class TwoSided(SteppedStatistic):
         made = cls(
             statistic=spec.statistic,  # type: ignore[arg-type]  # one of them: the keys were checked
             decay=decay_of(spec),
-            epsilon=spec.epsilon - keys.selection_epsilon(spec),
+            epsilon=spec.epsilon - keys.selection_epsilon(spec) - keys.clip_epsilon(spec),
             delta=keys.noise_delta(spec),
             max_contributions=keys.unit_samples(spec),
             grid=Grid(*spec.ranges[0], spec.grid) if spec.statistic in keys.OF_VALUES else ONE,
@@ -182,6 +224,7 @@ class TwoSided(SteppedStatistic):
             first=(spec.start or 0) // step,
             end=None if spec.end is None else spec.end // step,
             selection=keys.selection_of(spec),
+            clip=keys.clip_of(spec),
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -191,18 +234,25 @@ class TwoSided(SteppedStatistic):
     def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DeclaredGroups:  # type: ignore[override]
         make = partial(self.releaser, key)
         if self.selection is not None:
-            candidates = Candidates(self.selection, keyed_words(key), self.first, self.history)
+            form = None if self.clip is None else ByPart()
+            candidates = Candidates(self.selection, keyed_words(key), self.first, self.history, form)
             return FoundGroups(make, candidates, self.selection.epsilon, self.first, self.end)
         names = sorted(name for name in self.groups or () if is_home(name))
         return DeclaredGroups(make, names, self.first, self.end)
 
     def bounder(self) -> OneByOne:
+        if self.clip is not None:
+            return OneByOne(self.max_contributions, parts=PARTS)
         return OneByOne(self.max_contributions, parts=1 if self.selection is None else 1 + NEWCOMERS)
 
-    def releaser(self, key: bytes, group: bytes) -> "TwoSidedReleaser":
-        return TwoSidedReleaser(self, key, group)
+    def releaser(self, key: bytes, group: bytes) -> Any:
+        """A `TwoSidedReleaser`; with a clip range that is chosen a `ClippedReleaser`."""
+        if self.clip is None:
+            return TwoSidedReleaser(self, key, group)
+        words = partial(keyed_words(key), group.decode())
+        return ClippedReleaser(self, self.clip, words, key, group)
 
-    def estimate(self, noisy: Sequence[int], t: int) -> Estimate:
+    def estimate(self, noisy: list[int], t: int) -> Estimate:
         """The estimate from the noisy sides of release t."""
         sums, grid = self.sums, self.grid
         sided = Sided(
@@ -226,7 +276,10 @@ class TwoSidedReleaser(SideSums):
     __slots__ = ("_statistic",)
 
     def __init__(self, statistic: TwoSided, key: bytes, group: bytes) -> None:
-        summers = [statistic.sums.summer(SideKeys(key, group, side)) for side in statistic.sides.names]
+        def subkey(side: str, number: int) -> bytes:
+            return derive(key, group, "tree", "step", 0, 0, side, number)
+
+        summers = [statistic.sums.summer(partial(subkey, side)) for side in statistic.sides.names]
         super().__init__(statistic.sides, summers, statistic.history)
         self._statistic = statistic
 
@@ -234,15 +287,3 @@ class TwoSidedReleaser(SideSums):
         """The release of the last complete step."""
         made, mechanism = self._statistic.estimate(self.noisy, self.t), self._statistic.mechanism
         return replace(made, details={"mechanism": mechanism})
-
-
-class SideKeys:
-    """The subkeys of the draws of one side of a key, by the number that its sums give each."""
-
-    __slots__ = ("_group", "_key", "_side")
-
-    def __init__(self, key: bytes, group: bytes, side: str) -> None:
-        self._key, self._group, self._side = key, group, side
-
-    def __call__(self, number: int) -> bytes:
-        return derive(self._key, self._group, "tree", "step", 0, 0, self._side, number)

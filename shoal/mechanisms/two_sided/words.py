@@ -28,6 +28,12 @@ def clauses(spec: Spec, loss: str, statistic: SteppedStatistic) -> Iterator[str]
             f"the {many(len(spec.groups), 'key')} of groups are public, and released from start on whether anybody has "
             "them or not; records of other keys do not count"
         )
+    if (clip := keys.clip_of(spec)) is not None:
+        yield (
+            f"where the range ends is chosen for each key with epsilon = {exact_text(clip.cost)} of that, from the "
+            f"first value of each {unit.words()}, once about {clip.needed:,} have come to it; until then neither value "
+            "nor count is released, and from then on what lies above counts as that end"
+        )
     if (sd := count_sd(spec, statistic, releases(spec))) is not None:
         what = (
             "the value" if spec.statistic in COUNTED else "the number of samples, which is released beside the value,"
@@ -37,15 +43,15 @@ def clauses(spec: Spec, loss: str, statistic: SteppedStatistic) -> Iterator[str]
 
 def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
     unit = spec.privacy_unit
-    article = "an" if unit.is_event else "a"
+    whose = f"{'an' if unit.is_event else 'a'} {unit.words()}"
     first, later = people(selection, 1), people(selection, selection.horizon * 8)
     yield (
         f"keys that nobody declared are found with epsilon = {exact_text(selection.epsilon)} of that and its delta: "
-        f"one is shown, for ever, once about {first} have come to it, each {article} {unit.words()} ({later} at 8 "
+        f"one is shown, for ever, once about {first} have come to it, each {whose} ({later} at 8 "
         "times the horizon)"
     )
     own = "its first key" if len(selection.weights) == 1 else f"its first {len(selection.weights)} keys"
-    yield f"{article} {unit.words()} counts so for {own}, and with its samples in every key that is shown"
+    yield f"{whose} counts so for {own}, and with its samples in every key that is shown"
 
 
 def people(selection: FirstCrossing, tick: int) -> int:

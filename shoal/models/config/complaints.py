@@ -18,6 +18,7 @@ TABLES = {
     "decay": '{ kind = "window", length = "7d" }',
     "cell": '{ h3 = 8, lat = "lat", lon = "lon" }',
     "selection": "{ epsilon = 0.2, keys = 1 }",
+    "clip": '{ share = 0.01 }, or "auto"',
 }
 NAMES = {
     "name": "small letters a-z, digits, _ and -, as in mean-delay",

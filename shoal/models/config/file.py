@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from shoal.mechanisms.spec import USER_SLOT
 from shoal.models.config.cell import CellSection
+from shoal.models.config.clip import ClipSection
 from shoal.models.config.complaints import complaint, zero_character
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
@@ -180,6 +181,7 @@ def _under(metric: MetricSection, terms: Terms) -> MetricSection:
 MODELS: dict[str, type[Section]] = {
     "kafka": KafkaSection, "audit": AuditSection, "privacy": PrivacySection, "web": WebSection,
     "metric": MetricSection, "decay": DecaySection, "cell": CellSection, "selection": SelectionSection,
+    "clip": ClipSection,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, PlainValidator
 from shoal.mechanisms.spec import FEW_USERS, VALUES
 from shoal.models.config import per_coordinate
 from shoal.models.config.cell import MOST_BINS, Cap, CellSection
+from shoal.models.config.clip import Clip
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.per_coordinate import PositiveNumbers, Ranges
 from shoal.models.config.section import DAY, Duration, Exact, Instant, Section
@@ -179,4 +180,9 @@ class MetricKeys(Section):
     end: Instant | None = Field(None, description="with relation add-remove: when the last step ends; none: never")
     selection: SelectionSection | None = Field(
         None, description="with relation add-remove, a group and no groups: how keys are found"
+    )
+    clip: Clip | None = Field(
+        None,
+        description="with relation add-remove, for a mean or sum: auto, or how the end of each key's range is chosen, "
+        "in private; none: values are clipped to range",
     )

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.two_sided.accounts import NEWCOMERS, EventAccounts, Rule, UnitAccounts
+from shoal.mechanisms.two_sided.accounts import EventAccounts, Rule, UnitAccounts
+from shoal.mechanisms.two_sided.came import NEWCOMERS
 from tests.mechanisms.account_cases import ALL, Ledger, Sent
 from tests.support.effort import examples
 

@@ -17,7 +17,7 @@ from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import OF_KEY, Contribution
 from shoal.mechanisms.sums.decays import Undecayed, Window
-from shoal.mechanisms.two_sided.accounts import NEWCOMERS
+from shoal.mechanisms.two_sided.came import NEWCOMERS
 from shoal.mechanisms.two_sided.candidates import Candidates, Words, keyed_words
 from shoal.mechanisms.two_sided.groups import FoundGroups
 from shoal.mechanisms.two_sided.statistic import TwoSided

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
+from shoal.mechanisms.two_sided.came import PARTS
 from shoal.models.config.file import Config
 
 METRIC: dict[str, Any] = {
@@ -50,11 +52,36 @@ def made(**given: Any) -> Any:
         ({"statistic": "users", "decay": WITHIN, "unit": "user-90m"}, "a multiple of step, or a shorter step"),
         ({"statistic": "count", "delta": "0.01"}, "delta must be 0: only windows have Gaussian noise"),
         ({"statistic": "sum", "value": "x", "range": (999, 1000), "grid": 8}, "raise grid"),
+        ({"statistic": "mean", "users": 9, **VALUE}, "users is not for relation add-remove without a clip"),
+        ({"statistic": "count", "clip": "auto"}, "clip chooses the range of a mean or sum of numbers"),
+        ({"statistic": "mean-variance", "clip": "auto", **VALUE}, "clip chooses the range of a mean or sum of numbers"),
+        ({"statistic": "mean", "value": "x > 3", "clip": "auto"}, "clip chooses the range of a mean or sum of numbers"),
+        ({"statistic": "sum", "value": "x", "range": (-1, 1), "clip": "auto"}, "clip of a sum needs a range"),
+        ({"statistic": "mean", "delta": "0.01", "clip": "auto", "decay": {"kind": "window", "length": "2h"}, **VALUE},
+         "delta must be 0 with a clip"),
+        ({"statistic": "mean", "clip": {"epsilon": "0.98"}, **VALUE}, "clip takes all of epsilon that is left"),
+        ({"statistic": "mean", "clip": {"share": "0.51"}, **VALUE}, "must be 0.5 at most"),
+        ({"statistic": "mean", "clip": "always", **VALUE}, "clip"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         made(**given)
+
+
+def test_what_a_clip_says_and_what_is_left_for_the_counters() -> None:
+    auto = made(statistic="mean", clip="auto", **VALUE)
+    assert auto.clip == UpperEnd(Ladder(2**20), Fraction(13, 100), Fraction(1, 50), Fraction(1, 100))
+    assert (auto.epsilon, auto.clip.needed) == (Fraction(85, 100), 10_000)
+    few = made(statistic="mean", clip="auto", users=4000, **VALUE)
+    assert (few.clip.share, few.clip.needed) == (Fraction(1, 40), 4000)
+    assert made(statistic="mean", clip="auto", users=10, **VALUE).clip.share == Fraction(1, 20)
+    own = {"epsilon": "0.2", "crossing": "0.1", "share": "0.5"}
+    given = made(statistic="sum", clip=own, delta="1e-9", group="g", horizon="9h", **VALUE)
+    assert (given.clip.needed, given.clip.cost, given.epsilon) == (130, Fraction(3, 10), Fraction(1, 2))
+    assert given.bounder().parts == PARTS
+    # the digest has all that was chosen
+    assert len({tuple(one.chosen()) for one in (auto, few, given, made(statistic="mean", **VALUE))}) == 4
 
 
 def test_what_the_keys_say() -> None:
