@@ -1,7 +1,8 @@
 """`python -m tests.golden`: what differs from the stored answers; status 1 if anything does.
 
 `--write` stores the answers of this version (`make golden`). `--save VERSION` stores the states that this version
-leaves behind, in a new folder of saved/. `--dump FOLDER` writes everything as text, for diff with another checkout's.
+leaves behind, in a new folder of saved/; with `--new` only those of cases that have none. `--dump FOLDER` writes
+everything as text, for diff with another checkout's.
 """
 
 import sys
@@ -20,11 +21,12 @@ from tests.golden.driver import parameters
 def main(
     write: Annotated[bool, typer.Option("--write", help="Store the answers of this version.")] = False,
     save: Annotated[str | None, typer.Option(metavar="VERSION", help="Store the states of this version.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Save states of cases that have none, and no others.")] = False,
     dump: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write all entries as text.")] = None,
 ) -> None:
     """Compare, or store."""
     if save is not None:
-        _save(save)
+        _save(save, new=new)
     if write:
         _write()
     if dump is not None:
@@ -58,9 +60,11 @@ def _summary(outcome: Any) -> dict[str, Any]:
     return {"counters": outcome.counters, "replay": outcome.verdict}
 
 
-def _save(version: str) -> None:
+def _save(version: str, *, new: bool) -> None:
+    before = store.versions()
     for case in CASES:
-        if not case.at_once:  # half way nothing is left to do
+        has_one = any(store.has_state(other, case.name) for other in before)
+        if not case.at_once and not (new and has_one):  # at once, half way nothing is left to do
             store.save_state(version, case.name, outcome_of(case).saved)
     print(f'add to FROZEN in tests/golden/store.py: "{version}": "{store.folder_digest(version)}"')
 

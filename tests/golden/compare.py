@@ -5,7 +5,8 @@ from itertools import zip_longest
 from typing import Any
 
 from tests.golden import commands, store
-from tests.golden.configurations import CASES, Case
+from tests.golden.case import Case
+from tests.golden.configurations import CASES
 from tests.golden.corpus import IN_FULL, KINDS, continued, digest, outcome_of
 from tests.golden.difference import excerpts, first_difference
 from tests.golden.driver import parameters

@@ -4,59 +4,22 @@ A case is data. What it says is what a configuration file says; a metric lacks o
 added at will; one that is there is never changed, for the states in saved/ are of what it says now.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
+from tests.golden.case import (
+    BUSY,
+    EVEN,
+    EVENTS,
+    HEXAGONS,
+    LONG,
+    PLANE,
+    QUIET,
+    WINDOW,
+    Case,
+    mean,
+    slotted,
+    stepped,
+)
 from tests.golden.events import Stream
-
-USUAL: Mapping[str, Any] = {
-    "topic": "events", "user": "u", "value": "x", "time": "t", "range": (0, 100), "grid": 1000, "epsilon": "1",
-    "max_contributions": 12,
-}  # fmt: skip
-Metric = Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)  # a case is itself alone: what was made of it is kept
-class Case:
-    """One configuration, and the events that come."""
-
-    name: str
-    metrics: tuple[Metric, ...]
-    stream: Stream = Stream()
-    kafka: Mapping[str, Any] = field(default_factory=dict)
-    at_once: bool = False  # all events of a source partition in one transaction, so that messages must be cut
-    in_full: bool = False  # releases and messages are stored as they are, for diff
-    reading: int = 1  # revision of what an event's form means, with which the metric versions were registered
-    median: int = 1  # and of the private medians of full
-
-
-def mean(name: str, algorithm: str, every: str = "6h", **more: Any) -> Metric:
-    """A continual mean."""
-    return {"name": name, "statistic": "mean", "algorithm": algorithm, "every": every, "users": 40} | more
-
-
-def stepped(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
-    """A sum, count or mean that is released at every step."""
-    usual = {"name": name, "statistic": statistic, "algorithm": "sharp", "step": "4h", "max_gap": 6}
-    decayed = {} if decay is None else {"decay": decay}
-    nothing = {"value": None, "range": None, "epsilon": None} if statistic == "count" else {}
-    return usual | decayed | nothing | more
-
-
-def slotted(name: str, statistic: str = "slot-mean", **more: Any) -> Metric:
-    """What is released once per cell, at the end of a slot."""
-    return {"name": name, "statistic": statistic, "slot": "3h"} | more
-
-
-WINDOW = {"kind": "window", "length": "1d"}
-HEXAGONS = {"h3": 5, "lat": "lat", "lon": "lon"}
-PLANE: dict[str, Any] = {"value": ("x", "y", "z.w"), "range": ((0, 100), (-2000, 2000), ("0.05", 50))}
-EVENTS: dict[str, Any] = {"unit": "event", "max_contributions": None}
-LONG = Stream(start=-200_000, pace=2400)  # begins before 1970, and lasts for weeks
-EVEN = Stream(in_order=True)
-QUIET = Stream(count=400)
-BUSY = Stream(count=900, pace=80, silence=30_000, units=40)
+from tests.golden.presence import PRESENCE
 
 MEANS = (
     Case("naive", (mean("naive", "naive"),), QUIET, in_full=True),
@@ -355,38 +318,6 @@ SIGMAS = (
         mean("each", "sharp", "contribution", sigma=9, epsilon=40, users=20, max_contributions=4),
         mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), horizon="2d"),
     ), BUSY, in_full=True),
-)  # fmt: skip
-
-FADING = {"kind": "exponential", "half_life": "10h"}
-BEATS = Stream(count=300, beats=True, refusals=False)
-
-
-def present(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
-    """What protects presence, of keys that are declared."""
-    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "step": "6h", "epsilon": 4,
-             "start": "2024-03-01", "end": "2024-03-06", "max_contributions": 3}  # fmt: skip
-    decayed = {} if decay is None else {"decay": decay}
-    nothing = {"value": None, "range": None} if statistic in ("count", "users") else {}
-    return usual | decayed | nothing | more
-
-
-PRESENCE = (
-    Case("presence", (
-        present("mean", "mean", algorithm="two-sided"), present("sum", "sum"), present("count", "count"),
-        present("users", "users", {"kind": "none"}), present("both", "mean-variance", epsilon=20),
-    ), BEATS, in_full=True),
-    Case("presence in windows", (
-        present("mean", "mean", WINDOW, group="g", groups=("g1", "g2", "g7"), clamp=False),
-        present("sum", "sum", WINDOW, range=(-20, 80)), present("count", "count", WINDOW, unit="user-day"),
-        present("users", "users", {"kind": "window", "length": "6h"}, max_groups_per_user=2),
-        present("both", "mean-variance", WINDOW, epsilon=20),
-        present("gauss", "sum", {"kind": "window", "length": "4d"}, epsilon="0.1", delta="1e-3"),
-    ), BEATS),
-    Case("presence that fades", (
-        present("mean", "mean", FADING, every="6h", step=None), present("sum", "sum", FADING, range=(20, 80)),
-        present("count", "count", FADING, unit="event", max_contributions=None),
-        present("both", "mean-variance", FADING, epsilon=20),
-    ), BEATS),
 )  # fmt: skip
 
 CASES = (

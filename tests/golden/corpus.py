@@ -5,7 +5,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from tests.golden.configurations import Case
+from tests.golden.case import Case
 from tests.golden.driver import Cluster, FileOutcome, replay, run_file
 from tests.golden.events import end_of
 from tests.golden.schedule import first_half, second_half

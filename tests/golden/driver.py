@@ -36,7 +36,7 @@ from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan, plan_topic
-from tests.golden.configurations import USUAL, Case
+from tests.golden.case import USUAL, Case
 from tests.golden.events import Event, events_of
 
 SECRET = b"a key of the golden corpus alone"

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.golden.configurations import Case
+from tests.golden.case import Case
 
 FOLDER = Path(__file__).parent
 SAVED = FOLDER / "saved"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.golden import commands, compare, store
-from tests.golden.configurations import CASES, Case
+from tests.golden.case import Case
+from tests.golden.configurations import CASES
 from tests.golden.corpus import IN_FULL, KINDS, continued, outcome_of
 from tests.golden.driver import offered
 

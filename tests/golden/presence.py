@@ -1,0 +1,56 @@
+"""The cases of what protects presence: declared keys, and keys that are found."""
+
+from typing import Any
+
+from tests.golden.case import WINDOW, Case, Metric
+from tests.golden.events import Stream
+
+FADING = {"kind": "exponential", "half_life": "10h"}
+BEATS = Stream(count=300, beats=True, refusals=False)
+
+
+def present(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
+    """What protects presence, of keys that are declared."""
+    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "step": "6h", "epsilon": 4,
+             "start": "2024-03-01", "end": "2024-03-06", "max_contributions": 3}  # fmt: skip
+    decayed = {} if decay is None else {"decay": decay}
+    nothing = {"value": None, "range": None} if statistic in ("count", "users") else {}
+    return usual | decayed | nothing | more
+
+
+def found(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
+    """What protects presence, of keys that nobody declared; few users are enough."""
+    usual = {"group": "g", "delta": "1e-6", "epsilon": 8, "selection": {"epsilon": 1}}
+    return present(name, statistic, decay, **usual | more)
+
+
+PRESENCE = (
+    Case("presence", (
+        present("mean", "mean", algorithm="two-sided"), present("sum", "sum"), present("count", "count"),
+        present("users", "users", {"kind": "none"}), present("both", "mean-variance", epsilon=20),
+    ), BEATS, in_full=True),
+    Case("presence in windows", (
+        present("mean", "mean", WINDOW, group="g", groups=("g1", "g2", "g7"), clamp=False),
+        present("sum", "sum", WINDOW, range=(-20, 80)), present("count", "count", WINDOW, unit="user-day"),
+        present("users", "users", {"kind": "window", "length": "6h"}, max_groups_per_user=2),
+        present("both", "mean-variance", WINDOW, epsilon=20),
+        present("gauss", "sum", {"kind": "window", "length": "4d"}, epsilon="0.1", delta="1e-3"),
+    ), BEATS),
+    Case("presence that fades", (
+        present("mean", "mean", FADING, every="6h", step=None), present("sum", "sum", FADING, range=(20, 80)),
+        present("count", "count", FADING, unit="event", max_contributions=None),
+        present("both", "mean-variance", FADING, epsilon=20),
+    ), BEATS),
+    Case("keys that are found", (
+        found("mean", "mean", selection={"epsilon": "1.4"}), found("count", "count", WINDOW, unit="user-day"),
+        found("users", "users", {"kind": "none"}, max_groups_per_user=3, selection={"epsilon": 3, "keys": 3}),
+        found("each-day", "users", {"kind": "window", "length": "6h"}, unit="user-day"),
+        found("both", "mean-variance", epsilon=20, selection={"epsilon": "1.5", "keys": 2}),
+    ), BEATS, in_full=True),
+    Case("keys that are found late", (
+        found("fading", "sum", FADING, range=(-20, 80)), found("slow", "mean", {"kind": "polynomial", "exponent": 2}),
+        found("forward", "count", {"kind": "forward", "exponent": 1}),
+        found("table", "mean", {"kind": "table", "weights": ("1", "0.5")}, delta="1e-3"),
+        found("doubling", "count", end=None, horizon="6h", unit="event", max_contributions=None),
+    ), BEATS),
+)  # fmt: skip
