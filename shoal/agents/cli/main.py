@@ -18,6 +18,7 @@ COMMANDS: Table = {
     "produce": Command(f"{HERE}.kafka:produce", "Send a file of events to its topic."),
     "beat": Command(f"{HERE}.beat:beat", "Send beats: how time goes on where presence is protected."),
     "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
+    "dashboard": Command(f"{HERE}.dashboard:dashboard", "Show what was released, with its noise, on a page."),
     "map": Command(f"{HERE}.map:map_", "Draw the releases by place."),
     "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
     "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),

@@ -1,0 +1,40 @@
+"""The page of a file of releases: one HTML that needs no server and asks nobody for anything."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.agents.dashboard.book import Book
+from shoal.agents.dashboard.page import page
+from shoal.agents.dashboard.snapshot import snapshot
+from shoal.models.config.file import Config
+from shoal.models.errors import InputError
+
+
+@dataclass(frozen=True)
+class FilePage:
+    """The page's text, and what it is of."""
+
+    text: str
+    releases: int
+    metrics: int
+    left_out: dict[str, int]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"releases": self.releases, "metrics": self.metrics, "left_out": self.left_out}
+
+
+def page_of(lines: Iterable[bytes], name: str, config: Config | None = None, note: str = "") -> FilePage:
+    """The page of these lines; what is no release among them is counted, and said on it.
+
+    Raises:
+        InputError: there is no release at all. `name` is the input's.
+    """
+    book = Book()
+    for line in lines:
+        book.take(line)
+    if not book.releases:
+        raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
+    data = snapshot(book, config, title=name, note=note)
+    return FilePage(page(data), book.releases, len(book.metrics), dict(book.others))

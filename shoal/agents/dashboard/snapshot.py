@@ -1,0 +1,41 @@
+"""All that the page is told at once: releases, what was agreed about them, and how the deployment does."""
+
+import time
+from typing import Any
+
+from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.dashboard.book import Book
+from shoal.agents.dashboard.cells import polygons
+from shoal.agents.dashboard.facts import metric_facts, privacy_facts
+from shoal.models.config.file import Config
+
+
+def snapshot(
+    book: Book,
+    config: Config | None,
+    *,
+    budget: BudgetReport | None = None,
+    status: dict[str, Any] | None = None,
+    title: str = "releases",
+    note: str = "",
+) -> dict[str, Any]:
+    """The page's data; with a status it is that of a running deployment."""
+    sections = {} if config is None else {metric.name: metric for metric in config.metric}
+    metrics = list(book.tables())
+    for metric in metrics:
+        section = sections.get(metric["name"])
+        is_same = section is not None and section.version == metric["version"]
+        metric["said"] = metric_facts(section) if section is not None and is_same else None
+        metric["places"] = polygons(metric["groups"])
+    return {
+        "title": title if config is None else config.kafka.app,
+        "made": round(time.time()),
+        "live": status is not None,
+        "releases": book.releases,
+        "others": dict(book.others),
+        "metrics": metrics,
+        "waiting": [name for name in sections if name not in book.metrics],
+        "privacy": None if config is None else privacy_facts(config, budget),
+        "status": status,
+        "note": note,
+    }
