@@ -19,7 +19,7 @@ from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlet
-from shoal.stream.event_time import EventClock
+from shoal.stream.event_time import BEAT_AHEAD, EventClock
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks
 from shoal.stream.topic import Metric, TopicPlan
@@ -287,7 +287,7 @@ class BoundPartition:
 
     def _beat(self, time: int, record: Record) -> None:
         """Take in a beat; clocks that go by beats take the same, so that the ticks of all metrics have one order."""
-        ahead = max((clock.max_ahead for clock in self.plan.clocks if clock.beats), default=0)
+        ahead = min(BEAT_AHEAD, max((clock.max_ahead for clock in self.plan.clocks if clock.beats), default=0))
         for event_clock in self._event_clocks:
             try:
                 most = ahead if event_clock.clock.beats else event_clock.clock.max_ahead

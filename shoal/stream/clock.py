@@ -209,14 +209,14 @@ class Clocks(dict[str, TopicClocks]):
                 own = min(own, beat - self._beats[topic][name])
         return own
 
-    def hold_up(self, topic: str, beat: int | None) -> list[str]:
+    def hold_up(self, topic: str, beat: int | None) -> list[tuple[str, int]]:
         """Partitions of other topics that have not had a beat of this time yet, or none at all where that is None."""
         found = []
         for other in self._beats.keys() - {topic}:
             for index in range(len(self[other].sources)):
                 last = self._last_beat(other, index)
                 if last is None or (beat is not None and last < beat):
-                    found.append(f"{other}[{index}]")
+                    found.append((other, index))
         return sorted(found)
 
     def _last_beat(self, topic: str, index: int) -> int | None:

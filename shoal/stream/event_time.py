@@ -16,6 +16,9 @@ from shoal.models.times import valid
 from shoal.stream.topic import Clock
 
 TEXTS_KEPT = 100_000
+# Microseconds by which a beat may be ahead of its own record's stamp, at most: as much as brokers take releases that
+# bear its time, whoever's clock is wrong by how much (`stamp_of` in agents/worker/outbox.py).
+BEAT_AHEAD = 30 * 60 * 10**6
 
 
 class EventClock:

@@ -20,8 +20,13 @@ class OpenTick(NamedTuple):
     waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
     without_beats: tuple[int, ...]  # those that had none, where its clock goes by them
     others: tuple[
-        str, ...
-    ] = ()  # partitions of other topics that it waits for, as `waits_for`, where clocks go by beats
+        tuple[str, int], ...
+    ] = ()  # topics and partitions elsewhere that it waits for as well, for their beats
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Topics and partitions that it waits for."""
+        return (*((self.topic, number) for number in self.waits_for), *self.others)
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
@@ -39,7 +44,7 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
             index for index, source in enumerate(clocks.sources) if source.watermarks.get(clock.label) is None
         )
         behind = held_up_by(clocks, clock.label, end)
-        others: list[str] = []
+        others: list[tuple[str, int]] = []
         if clock.beats and has_passed(clocks, clock.label, end):
             others = release._clocks.hold_up(plan.topic, None if end is None else end + clock.lateness)
         without = unheard if clock.beats else ()

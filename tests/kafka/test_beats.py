@@ -101,6 +101,9 @@ def test_a_metric_that_is_added_begins_at_a_beat_where_nothing_was_read_before_t
         wait_until(lambda: kafka.read_committed(changelog), 60, lambda: tails(shoals.workers))
         worker.tell_to_stop()
         worker.ends_well()
+        said_so = [*worker.said("owns"), *worker.said("stopped")]
+        assert len(said_so) >= 2
+        assert not any("seconds" in line for line in said_so), "how long it took tells how many events there are"
         # when a metric is added, and records of its time come before the first beat of it, and after
         shoals.metrics.append(shoals.metrics[0] | later)
         shoals.write_config()

@@ -289,12 +289,12 @@ def test_a_topic_without_beats_holds_up_the_ticks_of_all_and_is_named():
     (_, _, _, reasons, _) = worker.shown()
     assert "orders[0] had no beat yet, and no tick closes before: run `shoal beat`" in reasons
     (tick, _) = open_ticks(worker.machines[worker._partition(RELEASE, 0)])
-    assert (tick.topic, tick.waits_for, tick.others) == ("events", (), ("orders[0]",))
+    assert (tick.topic, tick.waits_for, tick.others) == ("events", (), (("orders", 0),))
     worker.send([beat(2, 160)])  # after a minute it is said why the tick is open
     worker.drain()
     assert worker.published
     (tick, _) = open_ticks(worker.machines[worker._partition(RELEASE, 0)])
-    assert (tick.step, tick.others) == (11, ("orders[1]",))
+    assert (tick.step, tick.others) == (11, (("orders", 1),))
 
 
 def once(sent: list[Sent], *, slowly: bool) -> list[Any]:
@@ -389,6 +389,29 @@ def test_a_partition_without_beats_is_named():
     (_, _, _, reasons, report) = worker.shown()
     assert "events[0] had no beat yet, and no tick closes before: run `shoal beat`" in reasons
     assert report["without_beats"] == [{"topic": "events", "partition": 0}]
+
+
+def test_releases_bear_their_own_time_though_it_is_still_to_come():
+    """As a beat may be that is ahead: the time of writing would tell how fast a worker was."""
+    found = []
+    for steps in ([], [("bound", 0, 1)] * 40):  # the worker's clock goes on with each
+        worker = Attended(present({}))
+        worker._wall = 100_000  # milliseconds: the beat comes a minute and a half early
+        worker.send([*(sample(0, "user1", 150 + index) for index in range(9)), beat(0, 190, stamp=100_000)])
+        for step in steps:
+            worker.act(*step)
+        worker.drain()
+        found.append(worker.published)
+    assert found[0] == found[1]
+    assert [stamp for stamp, _, _ in found[0]["shoal.releases", 0]] == [
+        seconds * 1000 for seconds in range(110, 191, 10)
+    ]
+
+
+def test_no_log_line_tells_how_long_something_took(monkeypatch: pytest.MonkeyPatch):
+    assert fail_stop.unless_discreet(seconds=1.5) == {"seconds": 1.5}
+    monkeypatch.setattr(fail_stop, "_discretion", True)
+    assert fail_stop.unless_discreet(seconds=1.5) == {}
 
 
 def test_what_ends_a_worker_has_no_count_in_its_message(monkeypatch: pytest.MonkeyPatch):

@@ -109,6 +109,14 @@ def test_a_beat_that_is_too_far_ahead_or_no_time_is_a_dead_letter():
     } | {f"dead_letters.m{index}.too-far-ahead": 1 for index in range(2)}  # fmt: skip
 
 
+def test_a_beat_is_no_further_ahead_than_brokers_take_releases_of_its_time():
+    machine = bound(present({"max_ahead": "30d"}))
+    read(machine, 1921, 1920, stamp=120_000)
+    assert (machine.watermark(0), reasons(machine)) == (1920 * SECOND, {"too-far-ahead": 1})
+    read(machine, 1930, 1900, stamp=140_000)  # later ones may go on from there
+    assert machine.watermark(0) == 1930 * SECOND
+
+
 def test_to_other_clocks_a_beat_is_a_record_of_that_time():
     machine = bound(config({"lateness": "5s", "max_ahead": "10s"}))
     read(machine, event("a", 1, 100), 110, 105, 121, stamp=110_000)

@@ -47,16 +47,17 @@ def interval(config: Config) -> float:
 
 
 def last_beat(config: Config, topic: str) -> int:
-    """The beat that closes all steps of a topic's metrics.
+    """The beat that closes all steps of a topic's metrics, and those that other topics' metrics have until their end.
+
+    Steps of all topics are closed in one order, so each topic must have had the last beat of any.
 
     Raises:
-        ConfigError: one of them has no end, or an end to come.
+        ConfigError: a metric of the topic has no end, or one of any topic has an end to come.
     """
-    last = 0
     for metric in config.metrics_of(topic):
         if metric.end is None:
             raise ConfigError(f'metric "{metric.name}" has no end to which its steps could be closed: add `end`')
-        last = max(last, metric.end + metric.lateness)
+    last = max(metric.end + metric.lateness for metric in config.metric if metric.end is not None)
     check_past(last, "the end of the metrics, with their lateness,")
     return last
 

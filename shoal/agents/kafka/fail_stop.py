@@ -34,6 +34,11 @@ def be_discreet() -> None:
     _discretion = True
 
 
+def unless_discreet(**durations: float) -> dict[str, float]:
+    """What a log line may say of how long something took that takes the longer, the more events there are."""
+    return {} if _discretion else durations
+
+
 def without_counts(text: str) -> str:
     """A message without the numbers that may count events.
 

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from faust.types.tuples import TP
 
-from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.fail_stop import fail_stop, unless_discreet
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import AUDIT, BOUND, KafkaSettings
 from shoal.agents.kafka.topic_ids import TopicIds
@@ -226,7 +226,7 @@ class Host:
         self._begin_watching()
         log.info(
             "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.partition) for part in dropped],
-            all=len(self.partitions), seconds=round(time.monotonic() - began, 3),
+            all=len(self.partitions), **unless_discreet(seconds=round(time.monotonic() - began, 3)),
         )  # fmt: skip
         for tell in self.on_owned:
             tell()

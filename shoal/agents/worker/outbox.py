@@ -14,6 +14,8 @@ from shoal.stream.machine import Outbox
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 
+AHEAD_MS = 50 * 60 * 1000  # more than a beat may be ahead, and less than Kafka's default of an hour
+
 
 class IdleSaid(NamedTuple):
     """The last idle record of a source partition: its wall time in ms, and the offset up to which all was read."""
@@ -88,12 +90,16 @@ class BoundMachine(BoundPartition):
 def stamp_of(at: int, now: int) -> int:
     """The timestamp of what releases of this time are written with: theirs, for that of writing depends on load.
 
-    Unless it is still to come, which brokers may refuse; then that of now. In milliseconds.
+    Also if it is still to come, as after a beat that is ahead, which it may be by half an hour. Brokers refuse what is
+    ahead by an hour, where clocks are that wrong: it bears the time of writing. In milliseconds.
 
     >>> stamp_of(5_000_000, now=7_000), stamp_of(9_000_000, now=7_000), stamp_of(-1, now=7_000)
-    (5000, 7000, 0)
+    (5000, 9000, 0)
+    >>> stamp_of(3_600_000_000, now=7_000)
+    7000
     """
-    return min(max(0, at // 1000), now)
+    stamp = max(0, at // 1000)
+    return stamp if stamp <= now + AHEAD_MS else now
 
 
 class ReleaseMachine(ReleasePartition):

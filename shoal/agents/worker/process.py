@@ -17,7 +17,7 @@ import structlog
 
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.kafka.client_errors import NotConnected
-from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.fail_stop import fail_stop, unless_discreet
 from shoal.agents.kafka.reachability import BrokersNotReady, Reach
 from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import KafkaSettings
@@ -156,7 +156,7 @@ class Worker:
         limit = min(LEAVE_LIMIT, STOP_LIMIT - (time.monotonic() - began))
         try:
             await asyncio.wait_for(app.stop(), max(limit, 1.0))
-            log.info("stopped", seconds=round(time.monotonic() - began, 2))
+            log.info("stopped", **unless_discreet(seconds=round(time.monotonic() - began, 2)))
         except Exception as error:
             leave("left_without_goodbye", error=type(error).__name__)
         return 0

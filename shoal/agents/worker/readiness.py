@@ -121,7 +121,7 @@ class Readiness:
         for partition, tick in self.ticks():
             (step, waits), since = self._since.get((partition, tick.metric), ((None, False), now))
             if waits and step == tick.step and now - since > limit:
-                names = ", ".join([*(f"{tick.topic}[{number}]" for number in tick.waits_for), *tick.others])
+                names = ", ".join(f"{topic}[{number}]" for topic, number in tick.places)
                 texts[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
         return list(texts)
 
@@ -142,11 +142,11 @@ class Readiness:
         now, since, closed, waits = self._now(), {}, {}, {}
         for partition, tick in self.ticks():
             name = partition, tick.metric
-            state = tick.step, bool(tick.waits_for or tick.others)
+            state = tick.step, bool(tick.places)
             known = self._since.get(name)
             since[name] = known if known and known[0] == state else (state, now)
-            for number in tick.waits_for:
-                waited = partition, Waited(tick.metric, tick.topic, number)
+            for topic, number in tick.places:
+                waited = partition, Waited(tick.metric, topic, number)
                 one = self._waits.get(waited)
                 waits[waited] = one if one and one[0] == tick.step else (tick.step, now)
             before = self._closed.get(name)
