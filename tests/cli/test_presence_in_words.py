@@ -74,8 +74,15 @@ def test_it_says_first_that_being_there_is_hidden_and_then_what_is_public(folder
     assert "whether one person is there changes the probability of anything that can be seen" in paragraph
     assert "may then take it for 23.2 % likely" in paragraph
     assert "depends on its form" not in text
-    assert "time goes by beats alone: keep `shoal beat CONFIG` running" in text
+    assert "a run over a file closes all steps up to `end`, whatever comes; what may undo this guarantee" in text
     assert (fields["relation"], fields["metrics"][0]["relation"]) == ("add-remove", "add-remove")
+
+
+def test_beats_are_asked_for_where_there_are_workers(folder):
+    Path("shoal.toml").write_text('[kafka]\nbrokers = "127.0.0.1:1"\n' + HEAD + METRIC)
+    text = said("check", "shoal.toml").stdout
+    assert "time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released" in text
+    assert "a run over a file" not in text
 
 
 def test_a_metric_of_values_says_what_it_said(folder):

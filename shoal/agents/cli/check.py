@@ -25,10 +25,9 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.errors import ConfigError, KafkaError
 
 MOST_PEOPLE = 2**20
-BEATS = (
-    "time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released; what may undo this guarantee, "
-    "such as another metric on a copy of the topic, is in docs/known-limits.md"
-)
+UNDOING = "what may undo this guarantee, such as another metric on a copy of the topic, is in docs/known-limits.md"
+BEATS = f"time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released; {UNDOING}"
+OF_FILES = f"a run over a file closes all steps up to `end`, whatever comes; {UNDOING}"
 
 People = Annotated[
     int | None,
@@ -127,9 +126,14 @@ def _fields(session: Session, agreement: Agreement, counts: Mapping[str, int]) -
         "budget": f"{amount(budget.epsilon, budget.delta)} {per(unit)}",
         "partitions": dict(counts),
         "log": session.ledger.log_id,
-        **({"relation": config.relation, "beats": BEATS} if config.protects_presence else {}),
+        **({"relation": config.relation, "beats": _beats(config)} if config.protects_presence else {}),
         "internal": [f"{session.config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")],
     }
+
+
+def _beats(config: Config) -> str:
+    """How time goes on, and where it is said what undoes the guarantee."""
+    return BEATS if config.has_kafka else OF_FILES
 
 
 def _charged(session: Session, agreement: Agreement) -> Loss:
