@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 
 from shoal.agents.cli.lazy import Command, Group, Table
 from shoal.agents.cli.main import COMMANDS, app
+from shoal.models.extras import MODULES
 
 HEAVY = ("aiohttp", "aiokafka", "alembic", "faust", "h3", "matplotlib", "numpy", "pydantic", "sqlalchemy")
 LOADED = "import sys; from shoal.agents.cli.main import app; app(standalone_mode=False); print(*sys.modules)"
 LINE = 80
+NO_BROKER = ("run", "budget", "plan", "check", "label", "verify")
 
 
 def each(table: Table, *before: str) -> Iterator[tuple[tuple[str, ...], Command]]:
@@ -42,9 +44,34 @@ def test_a_key_is_made_without_what_other_commands_need():
     assert not loaded("key", "new").intersection({*HEAVY} - {"pydantic"})
 
 
+def imported(*commands: Command) -> set[str]:
+    """The modules of a process that imported the modules of commands."""
+    program = (
+        "import sys; from importlib import import_module; [*map(import_module, sys.argv[1:])]; print(*sys.modules)"
+    )
+    modules = [command.function.partition(":")[0] for command in commands]
+    command = [sys.executable, "-c", program, *modules]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
 @pytest.mark.slow
-def test_a_file_is_run_without_what_speaks_to_kafka():
-    assert not loaded("run").intersection({"aiokafka", "faust"})
+def test_what_asks_no_broker_waits_for_no_client():
+    commands = [command for path, command in each(COMMANDS) if path[-1] in NO_BROKER]
+    assert len(commands) == len(NO_BROKER)
+    assert not imported(*commands).intersection({"aiokafka", "aiohttp", "alembic", "faust", "rich.progress"})
+
+
+@pytest.mark.slow
+def test_a_plan_of_what_is_stated_needs_no_sql():
+    assert "sqlalchemy" not in loaded("plan")
+
+
+@pytest.mark.slow
+def test_no_command_is_imported_with_an_extra():
+    """Who lacks it reads what to type, and has the help of every command."""
+    modules = imported(*(command for _, command in each(COMMANDS)))
+    assert "faust" in modules
+    assert not modules.intersection(module for modules in MODULES.values() for module in modules)
 
 
 @pytest.mark.parametrize(("path", "command"), list(each(COMMANDS)), ids=lambda part: " ".join(part[:1]))

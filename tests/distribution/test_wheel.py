@@ -104,8 +104,12 @@ def test_the_releases_are_those_of_the_checkout(outcomes, folder, tmp_path):
 def test_a_command_takes_nothing_of_an_extra_and_nothing_of_kafka(outcomes, name):
     _, modules = outcomes[name]
     assert "shoal.agents.cli.main" in modules
-    assert not modules & (NOT_OURS | NO_DRAWING)
-    assert name in ("check", "audit") or not modules & NO_KAFKA
+    assert not modules & (NOT_OURS | NO_DRAWING | NO_KAFKA)
+
+
+def test_only_a_migration_that_is_due_takes_alembic(outcomes):
+    taken = {name: "alembic" in modules for name, (_, modules) in outcomes.items()}
+    assert taken == {"check": True, "plan": False, "run": False, "budget": False, "audit": False}
 
 
 @pytest.mark.parametrize(("arguments", "extra"), LACKING.items(), ids=lambda part: part[0] if part else None)

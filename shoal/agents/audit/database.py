@@ -6,7 +6,6 @@ steps are one transaction behind a lock, so several processes may come at once.
 
 import secrets
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,23 +14,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from shoal.agents.audit.completeness import lost_rows
+from shoal.migrations import versions
 from shoal.models.errors import LedgerError
 from shoal.models.extras import require
 from shoal.models.tables import Log
 
 BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
 MIGRATION_LOCK = 0x73686F616C  # "shoal", any number that no one else of the database locks
-
-_alembic = threading.Lock()  # alembic keeps the running migration in a global of its module
+REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v001_first_tables.py makes revision 001
 
 
 class Unavailable(LedgerError):
@@ -148,30 +143,22 @@ def _reachable() -> Iterator[None]:
 
 def bring_to_head(database: Database, *, migrate: bool) -> str:
     """Bring the schema to the one this code knows, if `migrate`, and check that it is; return the log's id."""
-    script = _steps()
     with database.read() as connection:
-        current = _revision(connection, script)
-        if current == script.get_current_head():
+        if _revision(connection) == revisions()[-1]:
             return log_id(connection)
     if not migrate:
         raise LedgerError("[audit] url: schema not migrated: run `shoal migrate CONFIG`")
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        _revision(connection, script)
-        upgrade(connection)
+        current = _revision(connection)  # of now: another process may have been here first
+        if current != revisions()[-1]:
+            from shoal.agents.audit.migration import upgrade  # a quarter of what a command imports, and seldom needed
+
+            upgrade(connection)
+        if current is None:
+            connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
         return log_id(connection)
-
-
-def upgrade(connection: Connection) -> None:
-    """Take all steps up to head, in the caller's transaction, and give a new log its random id."""
-    config = _alembic_config()
-    config.attributes["connection"] = connection
-    is_new = MigrationContext.configure(connection).get_current_revision() is None
-    with _alembic:
-        command.upgrade(config, "head")
-    if is_new:
-        connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
 
 
 def log_id(connection: Connection) -> str:
@@ -187,21 +174,16 @@ def log_id(connection: Connection) -> str:
 
 
 @cache
-def _steps() -> ScriptDirectory:
-    """The steps of the schema, which do not change while a process runs."""
-    return ScriptDirectory.from_config(_alembic_config())
+def revisions() -> tuple[str, ...]:
+    """The revisions of the schema that this version knows, oldest first, by the names of their files."""
+    return tuple(sorted(file.name[1:4] for file in Path(*versions.__path__).glob(REVISIONS)))
 
 
-def _alembic_config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", "shoal:migrations")
-    config.set_main_option("path_separator", "os")
-    return config
-
-
-def _revision(connection: Connection, script: ScriptDirectory) -> str | None:
-    """The schema's revision; refused when only newer code knows it."""
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current not in {step.revision for step in script.walk_revisions()}:
+def _revision(connection: Connection) -> str | None:
+    """The schema's revision, as alembic keeps it; refused when only newer code knows it."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    current: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if current is not None and current not in revisions():
         raise LedgerError(f"[audit] url: the schema ({current}) is newer than this shoal; install the newer version")
     return current

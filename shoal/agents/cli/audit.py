@@ -7,23 +7,18 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 import typer
 from sqlalchemy import func, select
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.person import Kept, kept_of
-from shoal.agents.audit.replay.run import ReplayReport
-from shoal.agents.audit.replay.run import replay as replay_all
-from shoal.agents.audit.replay.scan import committed
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings, settings_of
-from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.process_settings import quiet_libraries, tune_garbage_collector
 from shoal.mechanisms import words
 from shoal.mechanisms.accounts import Holding
@@ -32,6 +27,10 @@ from shoal.models.errors import AuditError, KafkaError
 from shoal.models.events import Refused, read_user
 from shoal.models.tables import Release
 from shoal.models.times import iso
+
+if TYPE_CHECKING:  # what speaks to Kafka: who asks SQL alone should not wait for it
+    from shoal.agents.audit.person import Kept
+    from shoal.agents.audit.replay.run import ReplayReport
 
 STEPS = 1000  # of the progress bar
 
@@ -74,6 +73,8 @@ def verify(config: ConfigPath, as_json: AsJson = False) -> None:
 def _topic_findings(config: Config, ledger: Ledger) -> list[Finding]:
     if not config.has_kafka:
         return [_not_compared("the configuration has no [kafka] section")]
+    from shoal.agents.kafka.topics import kafka_errors
+
     settings = settings_of(config)
     try:
         with kafka_errors(settings):
@@ -90,6 +91,8 @@ def _not_compared(why: str) -> Finding:
 
 def _released(settings: KafkaSettings) -> Iterator[bytes]:
     """The values in the releases topic, for a caller without an event loop."""
+    from shoal.agents.audit.replay.scan import committed
+
     with asyncio.Runner() as runner:
         batches = committed(settings, settings.releases)
         while (records := runner.run(_next(batches))) is not None:
@@ -108,6 +111,8 @@ def replay(config: ConfigPath, from_: From = "contributions", as_json: AsJson = 
 
     Example: shoal audit replay shoal.toml --from events
     """
+    from shoal.agents.audit.replay.run import replay as replay_all
+
     quiet_libraries()
     tune_garbage_collector()
     with open_session(config) as session, progress(f"replaying {session.config.kafka.app}", STEPS) as advance:
@@ -121,7 +126,7 @@ def replay(config: ConfigPath, from_: From = "contributions", as_json: AsJson = 
     _conclude(report.findings, report.notes, counts, _confirmed(report, from_), as_json)
 
 
-def _confirmed(report: ReplayReport, from_: str) -> str:
+def _confirmed(report: "ReplayReport", from_: str) -> str:
     return (
         f"{report.confirmed} of {report.releases} releases and {report.activations} activations are confirmed "
         f"bit for bit from {'events, contributions' if from_ == 'events' else from_} and key"
@@ -140,6 +145,9 @@ def user(
 
     Example: shoal audit user shoal.toml ann
     """
+    from shoal.agents.audit.person import kept_of
+    from shoal.agents.kafka.topics import kafka_errors
+
     quiet_libraries()
     loaded = load_config(config)
     settings = needed_settings(loaded, config)
@@ -153,7 +161,7 @@ def user(
         print(orjson.dumps(_kept_fields(metric)).decode() if as_json else _kept_text(metric))
 
 
-def _kept_fields(kept: Kept) -> dict[str, Any]:
+def _kept_fields(kept: "Kept") -> dict[str, Any]:
     section = kept.metric.section
     return {
         "metric": section.name,
@@ -175,7 +183,7 @@ def _kept_fields(kept: Kept) -> dict[str, Any]:
     }
 
 
-def _kept_text(kept: Kept) -> str:
+def _kept_text(kept: "Kept") -> str:
     section = kept.metric.section
     lines = [f"{section.name} version {section.version}, {kept.topic}[{kept.partition}]:"]
     lines += [f"  {_held(each)}" for each in kept.holdings] or ["  nothing"]

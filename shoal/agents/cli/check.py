@@ -13,10 +13,7 @@ from shoal.agents.audit.session import Session, open_session, refuse_absent
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.guarantee import amount, guarantee, per, together
-from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
-from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import settings_of
-from shoal.agents.kafka.topics import verify_topics
 from shoal.agents.people import add_people
 from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
@@ -84,6 +81,10 @@ def _ask_kafka(config: Config) -> _Kafka:
     """A refusal is kept: all that needs no broker is to be said before it."""
     if not config.has_kafka:
         return _Kafka(warnings=["no [kafka] section: only what `shoal run` needs was checked"])
+    from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead  # file runs should not wait for them
+    from shoal.agents.kafka.rights import verify_rights
+    from shoal.agents.kafka.topics import verify_topics
+
     settings = settings_of(config)
     try:
         unknown = asyncio.run(verify_rights(settings, config.topics))

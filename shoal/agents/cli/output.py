@@ -13,13 +13,10 @@ from typing import Annotated, Any, BinaryIO
 
 import orjson
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shoal.models.errors import InputError
 
 REPORT_EVERY = 10.0  # seconds
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -42,9 +39,12 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty():
         yield _report_in_lines(label, total)
         return
+    from rich.console import Console  # only a terminal needs it
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
-        console=errors, transient=True, disable=total is None,
+        console=Console(stderr=True, highlight=False, soft_wrap=True), transient=True, disable=total is None,
     )  # fmt: skip
     with bar:
         task = bar.add_task(label, total=total)

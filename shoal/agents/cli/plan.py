@@ -10,11 +10,9 @@ import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents.audit.session import registered_terms
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
 from shoal.agents.input.event_file import size_of
 from shoal.agents.plan.caveats import of_plan
-from shoal.agents.plan.observed import observed
 from shoal.agents.plan.planners import PLANNERS
 from shoal.agents.plan.render import rendered
 from shoal.mechanisms.observed import Observed, TooMuch
@@ -88,6 +86,8 @@ def plan(
     if values is not None and loaded.protects_presence:
         raise ConfigError(f"{config}: {NO_EVENTS}")
     if values is not None:  # read as what is registered would read them
+        from shoal.agents.audit.session import registered_terms  # SQL, of which a stated workload needs none
+
         loaded = loaded.under(registered_terms(loaded))
     chosen = _metrics(loaded, metric)
     part = Fraction(spread).limit_denominator(10**6)
@@ -167,6 +167,8 @@ def _plans(config: Config, section: MetricSection, stated: Stated, path: str | N
     """The plans of one metric, one for each coordinate."""
     if path is None:
         return _planned(section, _with_users(stated, section))
+    from shoal.agents.plan.observed import observed
+
     with progress(f"reading {path}", size_of(path)) as advance:
         file = observed(config, section, path, advance)
     try:

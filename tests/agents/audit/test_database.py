@@ -10,9 +10,10 @@ from types import ModuleType
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
-from shoal.agents.audit.database import Database, Unavailable
+from shoal.agents.audit.database import Database, Unavailable, revisions
 from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v001_first_tables, v003_releases, v004_relation, v005_added
 from shoal.models.errors import LedgerError
@@ -42,6 +43,13 @@ def test_the_migrations_make_what_the_models_say(database_url: str) -> None:
             assert {one["name"] for one in tables.get_foreign_keys(table.name)} == {
                 constraint.name for constraint in table.foreign_key_constraints
             }
+
+
+def test_the_revisions_are_those_of_the_steps() -> None:
+    """Which are told by their files' names: who opens a log at head need not import what migrates one."""
+    steps = ScriptDirectory(str(Path(v001_first_tables.__file__).parents[1]))
+    assert revisions() == tuple(step.revision for step in reversed([*steps.walk_revisions()]))
+    assert revisions()[-1] == steps.get_current_head()
 
 
 @pytest.mark.slow

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from alembic import command
 from sqlalchemy import insert, text
 
-from shoal.agents.audit.database import Database, _alembic_config, bring_to_head
+from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.log import NotOwner, StreamEnded
+from shoal.agents.audit.migration import upgrade
 from shoal.agents.audit.owners import Ownership
 from shoal.agents.audit.registration import Registration
 from shoal.models.errors import AuditError
@@ -175,10 +175,8 @@ def test_an_ended_version_takes_nothing_new(opened: Callable[[], Ledger], partit
 def test_a_log_without_owners_gets_them(database_url: str) -> None:
     # given a log of the first schema: a version that workers publish, one of a file run, and one that has ended
     database = Database(database_url)
-    config = _alembic_config()
     with database.write() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "001")
+        upgrade(connection, "001")
         connection.execute(text("INSERT INTO log VALUES (1, 'id', 'then')"))
         connection.execute(text("INSERT INTO budget VALUES (1, '4', '0', 'user')"))
         connection.execute(text("INSERT INTO budget_change VALUES (1, 'then', '4', '0')"))
