@@ -63,7 +63,7 @@ def command_of(entry: Command | Group) -> Any:
 
 
 def _imported(module: str) -> Any:
-    """The module. Nothing that an import makes is garbage, ever, and looking for some would take a third of the time."""
+    """The module. Nothing that an import makes is garbage, ever: looking for some would take a third of the time."""
     gc.disable()
     try:
         return import_module(module)
