@@ -57,7 +57,9 @@ def told(desk: Desk, folder: Path, content: bytes, *options: str) -> dict[str, A
         result = desk.call("--input", "in.jsonl", "--output", "out.jsonl", *options)
     releases = (folder / "out.jsonl").read_bytes() if (folder / "out.jsonl").exists() else None
     said = f"{result.output}{result.exception or ''}"
-    return {"status": result.exit_code, "said": said, "releases": releases, "log": rows(folder / "log.db")}
+    audited = CliRunner().invoke(app, ["audit", "verify", str(folder / "shoal.toml"), "--json"]).output
+    kept = {"releases": releases, "log": rows(folder / "log.db"), "audited": audited}
+    return {"status": result.exit_code, "said": said, **kept}
 
 
 def rows(path: Path) -> dict[str, list[Any]]:

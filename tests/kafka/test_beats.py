@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from shoal.models.records import BEAT_HEADER
 from shoal.stream.partitioning import PARTITIONERS
-from tests.support.audit import replay
+from tests.support.audit import audit, replay
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
@@ -28,6 +29,12 @@ METRICS: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "city", "statistic": "sum", "group": "city", "groups": ["A", "B", "C", "Z"]},
     PRESENT | {"name": "weekly", "step": "1d", "decay": {"kind": "window", "length": "3d"}, "late": "drop"},
 )
+# Of keys that nobody declared: 60 people in five cities are enough to find them, with so much epsilon.
+FOUND: tuple[dict[str, Any], ...] = (
+    PRESENT | {"name": "found", "group": "city", "epsilon": 30, "delta": 1e-6, "selection": {"epsilon": 20}},
+    PRESENT | {"name": "fading", "group": "city", "epsilon": 30, "delta": 1e-6, "step": "1d", "statistic": "sum",
+               "decay": {"kind": "window", "length": "3d"}, "selection": {"epsilon": 20}},
+)  # fmt: skip
 
 
 def with_beats(events: list[bytes]) -> list[bytes]:
@@ -62,6 +69,36 @@ def test_kills_change_no_release_of_what_goes_by_beats(kafka: Kafka, tmp_path: P
         assert min(stamps) >= (START - START % DAY) * 1000
         assert max(stamps) <= (START + 8 * DAY) * 1000
         shoals.stop_all()
+
+
+@pytest.mark.parametrize(
+    ("count", "kills"), [(1_500, 1), pytest.param(20_000, 5, marks=pytest.mark.long)], ids=["short", "long"]
+)
+def test_kills_change_no_key_that_is_found_and_audits_confirm_them(
+    kafka: Kafka, tmp_path: Path, count: int, kills: int
+) -> None:
+    with Deployment(kafka, tmp_path, *FOUND, sources={"events": 2}, partitions=2, delta=1e-3) as shoals:
+        # given a week of events, and what `shoal run` finds in them
+        events = with_beats(visits(count, step=400_000 / count))
+        shoals.oracle.run(events)
+        # when one of two workers is killed while they come, again and again
+        workers = [shoals.worker("a"), shoals.worker("b")]
+        workers[0].wait_owns()
+        feeding = shoals.produce_slowly(events, seconds=3 * kills)
+        for turn in range(kills):
+            time.sleep(1.5)
+            workers[turn % 2].kill()
+            workers[turn % 2] = shoals.worker("ab"[turn % 2])
+        feeding.join()
+        # then the same keys are shown in the same steps, with the same releases
+        shoals.expect_equality()
+        assert len(shoals.oracle.releases()) > 50
+        shown = [orjson.loads(one.value or b"") for one in kafka.read_committed(f"{shoals.app}.activations")]
+        assert {one["group"] for one in shown if one["kind"] == "shown"} >= {"A", "B"}
+        shoals.stop_all()
+        # and audits confirm them, from SQL and topic, and from events and key
+        assert audit("verify", shoals.config).ok
+        assert replay(shoals.config).fields["confirmed"] == len(shoals.releases())
 
 
 def test_a_beater_moves_the_clock_until_it_is_stopped(kafka: Kafka, tmp_path: Path) -> None:

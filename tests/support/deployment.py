@@ -81,11 +81,12 @@ class Deployment:
         sources: Mapping[str, int] | None = None,
         url: str = "sqlite:///shoal.db",
         epsilon: float = 1000,
+        delta: float = 0,
         **kafka_section: Any,
     ) -> None:
         self.kafka, self.folder, self.app = kafka, folder, kafka.name("app")
         self.metrics = [usual(metric) | {"name": f"m{n}"} | dict(metric) for n, metric in enumerate(metrics or ({},))]
-        self.epsilon, self.url, self.kafka_section = epsilon, url, kafka_section
+        self.epsilon, self.delta, self.url, self.kafka_section = epsilon, delta, url, kafka_section
         self.workers: list[Worker] = []
         self.config = folder / "shoal.toml"
         self.key = folder / "shoal.key"
@@ -103,11 +104,11 @@ class Deployment:
         return f"{self.app}-{name}"
 
     def write_config(self, folder: Path | None = None, url: str | None = None) -> None:
-        """Write what is in `metrics`, `epsilon` and `kafka_section`."""
+        """Write what is in `metrics`, `epsilon`, `delta` and `kafka_section`."""
         sections = [
             ("[kafka]", {"brokers": self.kafka.bootstrap, "app": self.app} | self.kafka_section),
             ("[audit]", {"url": url or self.url}),
-            ("[privacy]", {"key_file": "shoal.key", "epsilon": self.epsilon}),
+            ("[privacy]", {"key_file": "shoal.key", "epsilon": self.epsilon, "delta": self.delta}),
             *(("[[metric]]", metric | {"topic": self.topic(str(metric["topic"]))}) for metric in self.metrics),
         ]
         lines = [[head, *(f"{key} = {toml(value)}" for key, value in section.items())] for head, section in sections]
