@@ -121,6 +121,116 @@ def test_to_choose_who_comes_by_what_was_shown_gains_nothing(to_more: bool) -> N
     assert adaptive(3, 2, 3, to_more=to_more) <= alone + X**12 * 10
 
 
+Rho = tuple[float, ...]  # of a key that is not shown: the chance of each rho, and that it is not shown yet
+World = tuple[Rho | None, ...]  # by key; None: it is shown
+
+
+class Adversary:
+    """The worst who chooses, after every output, who comes to which key, which of its keys the unit comes to, and where
+    its one sample lies. A sample is told from none by one bit, of odds 2, once its key is shown: its counter.
+
+    What stands after a tick: the chances of both worlds, others' weights and the unit's, its keys so far, its sample.
+    """
+
+    def __init__(
+        self, thetas: Sequence[int], weights: Sequence[int], others: Sequence[int], x: float, keys: int
+    ) -> None:
+        self.thetas, self.weights, self.others, self.x, self.keys = thetas, weights, others, x, keys
+        self.allowed = 2 * x ** -sum(weights)
+        self.rho = tuple((1 - x) * x**j for j in range(24))
+
+    def excess(self, *, to_more: bool) -> float:
+        """The largest probability beyond that of the other world times what epsilon allows."""
+        start: World = (self.rho,) * self.keys
+        nothing = (0,) * self.keys
+        return self._worst(0, (start, start), nothing, nothing, (), None, (1.0, 1.0), to_more=to_more)
+
+    def _worst(
+        self, tick: int, worlds: tuple[World, World], n: tuple[int, ...], mine: tuple[int, ...], used: tuple[int, ...],
+        sample: int | None, chances: tuple[float, float], *, to_more: bool,
+    ) -> float:  # fmt: skip
+        if tick == len(self.thetas):
+            without, there = (
+                chance * math.prod(sum(rho) for rho in world if rho is not None)
+                for chance, world in zip(chances, worlds, strict=True)
+            )
+            return max(there - self.allowed * without, 0.0) if to_more else max(without - self.allowed * there, 0.0)
+        open_keys = [key for key in range(self.keys) if worlds[0][key] is not None]
+        comes = [
+            found
+            for more in range(len(self.weights) - len(used) + 1)
+            for found in itertools.permutations([key for key in range(self.keys) if key not in used], more)
+        ]
+        samples = [sample] if sample is not None else [None, *range(self.keys)]
+        worst = 0.0
+        for others, new, lies in itertools.product(
+            itertools.product(self.others, repeat=len(open_keys)), comes, samples
+        ):
+            weights = list(n)
+            for key, more in zip(open_keys, others, strict=True):
+                weights[key] += more
+            own = list(mine)
+            for key, weight in zip(new, self.weights[len(used) :], strict=False):
+                own[key] += weight
+            now = tuple(weights), tuple(map(sum, zip(weights, own, strict=True)))
+            found = 0.0
+            for shown in itertools.product([False, True], repeat=len(open_keys)):
+                which = dict(zip(open_keys, shown, strict=True))
+                after = [self._after(tick, world, of, which) for world, of in zip(worlds, now, strict=True)]
+                odds = [chance * part[1] for chance, part in zip(chances, after, strict=True)]
+                is_told = lies is not None and lies >= 0 and after[0][0][lies] is None
+                bits = [(1 / 3, 2 / 3), (2 / 3, 1 / 3)] if is_told else [(1.0, 1.0)]
+                found += sum(
+                    self._worst(
+                        tick + 1, (after[0][0], after[1][0]), now[0], tuple(own), (*used, *new),
+                        -1 if is_told else lies, (odds[0] * bit[0], odds[1] * bit[1]), to_more=to_more,
+                    )
+                    for bit in bits
+                    if any(odds)
+                )  # fmt: skip
+            worst = max(worst, found)
+        return worst
+
+    def _after(self, tick: int, world: World, weights: Sequence[int], shown: dict[int, bool]) -> tuple[World, float]:
+        """A world in which these keys are shown at this tick and the others are not, and the chance of those shown."""
+        chance, after = 1.0, list(world)
+        for key, is_shown in shown.items():
+            rho = world[key] or ()
+            ps = [min(1.0, self.x ** (self.thetas[tick] + j - weights[key])) if weights[key] else 0.0
+                  for j in range(len(rho))]  # fmt: skip
+            if is_shown:
+                chance *= sum(a * p for a, p in zip(rho, ps, strict=True))
+                after[key] = None
+            else:
+                after[key] = tuple(a * (1 - p) for a, p in zip(rho, ps, strict=True))
+        return tuple(after), chance
+
+
+@pytest.mark.parametrize(
+    ("thetas", "weights", "others", "x", "keys", "reached"),
+    [
+        ((3, 4), (1,), (0, 1, 2), 0.5, 1, True),
+        ((3, 3, 4), (1,), (0, 1), 0.5, 1, True),  # a threshold that a doubling raises
+        ((3, 3), (1,), (0, 1), 0.5, 2, True),
+        ((3, 4), (1, 1), (0, 2), 0.5, 2, False),
+        ((6, 7), (2, 1), (0, 3), 0.5, 2, False),
+    ],
+)
+def test_nor_does_it_with_several_keys_and_a_counter_of_each(
+    thetas: tuple[int, ...], weights: tuple[int, ...], others: tuple[int, ...], x: float, keys: int, reached: bool
+) -> None:
+    adversary = Adversary(thetas, weights, others, x, keys)
+    alone = 0.0
+    for weight in weights:
+        for j, rho in enumerate(adversary.rho):
+            alone += rho * (1 - math.prod(1 - min(1.0, x ** (theta + j - weight)) for theta in thetas))
+    left_out = keys * 10 * x**22
+    worst = adversary.excess(to_more=True)
+    assert adversary.excess(to_more=False) <= worst <= alone + left_out
+    if reached:
+        assert worst >= alone - left_out
+
+
 # ---------------------------------------------------------------- thresholds
 
 SELECTIONS = st.builds(
