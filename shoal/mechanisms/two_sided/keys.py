@@ -20,7 +20,7 @@ CLIP_SHARE = Fraction(13, 100)  # of epsilon, for choosing the range
 CROSSING_SHARE = Fraction(2, 100)  # and for telling when
 LEAST_ABOVE, MOST_ABOVE = Fraction(1, 100), Fraction(1, 20)  # of the units' numbers, above the chosen end
 HAS_NO_USE = "is not for relation add-remove"
-NO_USE = ("prior", "sigma", "simultaneous", "max_events_per_user")  # keys
+NO_USE = ("prior", "sigma", "simultaneous", "max_events_per_user", "withheld")  # keys
 
 
 def takes(spec: Spec) -> bool:

@@ -38,6 +38,7 @@ def made(**given: Any) -> Any:
         ({"statistic": "mean", "every": "1h", **VALUE}, "step and every say the same"),
         ({"statistic": "count", "range": (0, 1)}, "range is for values"),
         ({"statistic": "users", "value": "x > 3"}, "take its sum"),
+        ({"statistic": "mean", "withheld": True, **VALUE}, "withheld is not for relation add-remove"),
         ({"statistic": "sum", "clamp": True, **VALUE}, "clamp is for means; sum is never clamped"),
         ({"statistic": "mean-variance", "grid": 2**17, **VALUE}, "grid of a mean-variance is at most 65536"),
         ({"statistic": "mean", "value": ["x", "y"], "range": [(0, 1), (0, 1)]}, "several values"),
