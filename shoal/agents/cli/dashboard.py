@@ -1,36 +1,73 @@
-"""`shoal dashboard`: what was released, as a page of one file."""
+"""`shoal dashboard`: what was released, on a page that is kept up to date, or in one file."""
 
-from contextlib import ExitStack
+import asyncio
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from shoal.agents.cli.output import AsJson, open_output, progress, result, say, writing
+from shoal.agents.cli.stopping import ending_in_order
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
+from shoal.models.config.file import Config, load
+from shoal.models.errors import InputError
 
-Config = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="The configuration; none: what releases say of themselves.")
+LOCAL = "127.0.0.1"
+ConfigPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[CONFIG]", help="The configuration; none, of a file: what releases say of themselves."),
 ]
-Input = Annotated[str, typer.Option("--input", metavar="RELEASES", help="Releases as JSON lines (or .gz), or -.")]
-Out = Annotated[str, typer.Option("--out", metavar="PAGE", help="Where the page goes; - for stdout.")]
+Input = Annotated[
+    str | None,
+    typer.Option("--input", metavar="RELEASES", help="Releases as JSON lines (or .gz), or -: a page of one file."),
+]
+Out = Annotated[str, typer.Option("--out", metavar="PAGE", help="With --input: where the page goes; - for stdout.")]
+Workers = Annotated[str, typer.Option(metavar="HOST:PORT,...", help="Workers to ask, too, at their [web] port.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Where the page is; 0: any port that is free.")]
+Host = Annotated[str, typer.Option(help="The address to listen on; other than this machine's own it takes a token.")]
+Names = Annotated[list[str] | None, typer.Option("--name", metavar="NAME", help="A name that the page is reached by.")]
+Token = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="A file with the token; off this machine, none: one is made."),
+]
 
 
-def dashboard(releases: Input, config: Config = None, out: Out = "page.html", as_json: AsJson = False) -> None:
-    """Show what was released, with its noise: a page of one file, which needs no server and loads nothing.
+def dashboard(
+    config: ConfigPath = None,
+    releases: Input = None,
+    out: Out = "page.html",
+    workers: Workers = "",
+    port: Port = 8090,
+    host: Host = LOCAL,
+    name: Names = None,
+    token_file: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was released, with its noise, budget and audit, on a page that is kept up to date; or in one file.
 
-    It needs no key and no right on events. Lines that are no releases are left out, and counted on the page.
+    The page needs no key and no right on events: it reads the topics of releases and activations, the audit log by
+    SELECT, and what workers show at their [web] port. With --input it is one file that needs no server.
 
-    Example: shoal dashboard shoal.toml --input releases.jsonl --out page.html
+    Example: shoal dashboard shoal.toml --workers localhost:8080
     """
-    from shoal.agents.dashboard.file import page_of
-    from shoal.models.config.file import load
-
     loaded = None if config is None else load(config)
+    if releases is not None:
+        _page(releases, out, loaded, as_json)
+    elif config is None or loaded is None:
+        raise typer.BadParameter("name a configuration, or a file of releases with --input", param_hint="CONFIG")
+    else:
+        _serve(config, loaded, workers, (host, port), tuple(name or ()), _token(token_file))
+
+
+def _page(releases: str, out: str, config: Config | None, as_json: bool) -> None:
+    from shoal.agents.dashboard.file import page_of
+
     name = "standard input" if releases == "-" else Path(releases).name
     with progress(f"reading {releases}", size_of(releases)) as advance:
-        made = page_of((line for _, line in release_lines(releases, advance)), name, loaded)
+        made = page_of((line for _, line in release_lines(releases, advance)), name, config)
     with writing(out), ExitStack() as files:
         open_output(files, out).write(made.text.encode())
     for reason, count in made.left_out.items():
@@ -38,3 +75,40 @@ def dashboard(releases: Input, config: Config = None, out: Out = "page.html", as
     if out != "-":
         fields = {"page": out, **made.fields, "bytes": len(made.text.encode())}
         result(fields, as_json=as_json, text=lambda: f"{out}: {made.releases:,} releases of {made.metrics} metrics")
+
+
+def _token(path: Path | None) -> str | None:
+    """The token in a file.
+
+    Raises:
+        InputError: there is none.
+    """
+    if path is None:
+        return None
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"--token-file {path}: cannot be read; name a file with a token in it") from None
+    if not token:
+        raise InputError(f"--token-file {path}: is empty; write a token into it")
+    return token
+
+
+def _serve(
+    path: Path, config: Config, workers: str, where: tuple[str, int], names: tuple[str, ...], token: str | None
+) -> None:
+    from shoal.agents.dashboard.live import Hub
+    from shoal.agents.dashboard.server import Access, listen, serve
+    from shoal.agents.dashboard.workers import addresses
+    from shoal.agents.kafka.settings import needed_settings
+    from shoal.agents.process_settings import quiet_libraries
+
+    quiet_libraries()
+    settings, asked = needed_settings(config, path), addresses(workers)
+    access = Access.to(where[0], names, token)
+    listening = listen(*where)
+    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
+    ending = f"/#token={quote(access.token)}" if access.token else "/"
+    say(f"the page is at http://{shown}:{listening.getsockname()[1]}{ending}")
+    with ending_in_order(), suppress(KeyboardInterrupt, asyncio.CancelledError):
+        asyncio.run(serve(Hub(config, asks=bool(asked)), access, listening, settings, asked))

@@ -38,3 +38,16 @@ def leave(_signal: int, _frame: object) -> NoReturn:
     """End a worker that has begun nothing, so that nothing is to be committed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not kill what ends already
     sys.exit(0)
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, for a command that has nothing to lose."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda _signal, _frame: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -8,7 +8,7 @@ function drawRunning(st, now) {
   if (away.length) { add("Away", ...away, el("p", {}, "What is shown is as of before; the page goes on by itself.")); }
   const a = st.audit;
   add("Audit log", a ? el("p", { class: a.ok ? "fine" : "wrong" }, a.ok ? `✓ ${many(a.releases, "release")} in unbroken chains and a ledger that adds up, checked ${ago(a.at, now)}` : `✗ ${a.findings.join("; ")}`) : el("p", { class: "quiet" }, "not checked yet"));
-  if (!st.workers.length) { add("Workers", el("p", { class: "quiet" }, "none are named: start the page with --worker http://HOST:PORT for each [web] port")); }
+  if (!st.workers.length) { add("Workers", el("p", { class: "quiet" }, st.asks ? "not asked yet" : "none are asked: name them with --workers HOST:PORT,..., by the port of [web]")); }
   const up = st.workers.filter((w) => w.reached), discreet = up.length > 0 && up.every((w) => w.discreet);
   if (st.workers.length) {
     add(many(st.workers.length, "worker"), table(["worker", "partitions", discreet ? null : "events", "state"].filter(Boolean), st.workers.map((w) => el("tr", {}, el("td", {}, w.name), el("td", { class: "n" }, w.reached ? String(w.partitions) : "–"), discreet ? null : el("td", { class: "n" }, w.reached && w.events != null ? w.events.toLocaleString("en") : "–"), el("td", { class: "n " + (w.reached && w.ready ? "fine" : "wrong") }, !w.reached ? "away" : w.ready ? "ready" : "not ready")))),
@@ -24,12 +24,13 @@ const sum = (list) => list.reduce((a, b) => a + b, 0);
 function lag(up, discreet, add, now) {
   const rows = [["events not yet counted", "events"], ["contributions not yet released", "messages"], ["releases not yet in the audit log", "audit"]].map(([text, key]) => [text, up.map((w) => w.lag[key]).filter((x) => x != null)]).filter(([, list]) => list.length);
   add("Behind, in records", rows.length ? table(null, rows.map(([text, list]) => el("tr", {}, el("td", {}, text), el("td", { class: "n " + (sum(list) > 10000 ? "odd" : "") }, sum(list).toLocaleString("en"))))) : el("p", { class: "quiet" }, discreet ? "not shown: how many records there are is protected, too ([web] counters)" : "the workers do not say"));
-  const metrics = [...new Set(up.flatMap((w) => [...Object.keys(w.times), ...Object.keys(w.waits)]))].sort();
+  const topics = [...new Set(up.flatMap((w) => Object.keys(w.late)))].sort();
+  if (topics.length) { add("Behind the clock, in event time", table(null, topics.map((t) => { const late = Math.max(...up.map((w) => w.late[t] ?? -Infinity)); return el("tr", {}, el("td", {}, t), el("td", { class: "n" }, late > 1 ? long(late) : "nothing")); }))); }
+  const waits = up.flatMap((w) => w.waits), metrics = [...new Set([...up.flatMap((w) => Object.keys(w.times)), ...waits.map((w) => w[0])])].sort();
   if (metrics.length) {
     add("Complete up to, in event time", table(["metric", "up to", "open tick waits for"], metrics.map((m) => {
-      const times = up.map((w) => w.times[m]).filter((t) => t != null), waits = [...new Set(up.flatMap((w) => w.waits[m] || []))].sort((a, b) => a - b), since = up.map((w) => w.since[m]).filter((t) => t != null);
-      const reached = times.length ? Math.min(...times) : null;
-      return el("tr", {}, el("td", {}, m), el("td", { class: "n" }, reached == null ? "–" : moment(reached), reached != null && now - reached < 3 * DAY && now > reached ? el("small", { class: "quiet" }, ` ${long(now - reached)} behind`) : null), el("td", { class: "n" + (waits.length ? " odd" : "") }, waits.length ? `partition${waits.length > 1 ? "s" : ""} ${waits.join(", ")}` : since.length && Math.min(...since) < 60 ? "nothing" : "time"));
+      const times = up.map((w) => w.times[m]).filter((t) => t != null), held = waits.filter((w) => w[0] === m), stuck = held.some((w) => w[4]), names = [...new Set(held.map((w) => `${w[1]}[${w[2]}]`))].sort(), since = held.map((w) => Date.parse(w[3]) / 1000).filter((t) => t > 0);
+      return el("tr", {}, el("td", {}, m), el("td", { class: "n" }, times.length ? moment(Math.floor(Math.min(...times))) : "–"), el("td", { class: "n" + (stuck ? " wrong" : held.length ? " odd" : "") }, held.length ? `${names.join(", ")}${since.length ? `, for ${long(Math.max(0, now - Math.min(...since)))}` : ""}` : "time to pass"));
     })));
   }
   const dead = {};
@@ -42,7 +43,7 @@ function lag(up, discreet, add, now) {
 function drawState(S, lost) {
   const st = S.status, state = $("state"), ends = S.metrics.flatMap((m) => Object.values(m.groups).map((g) => g[3].at(-1))), last = ends.reduce((a, b) => Math.max(a, b), -Infinity), upTo = last > -Infinity ? `, released up to ${moment(last)}` : "";
   const bad = lost ? "the server of this page is away" : !st ? null : st.audit && !st.audit.ok ? "the audit log is not in order" : st.kafka?.why ? "Kafka is away" : st.sql?.why ? "the audit log is away" : null;
-  const not = st ? st.workers.filter((w) => !w.reached || !w.ready).length : 0, text = bad ?? (!st ? many(S.releases, "release") : not ? `${not} of ${many(st.workers.length, "worker")} not ready` : st.workers.length ? `${many(st.workers.length, "worker")} ready` : "live");
+  const not = st ? st.workers.filter((w) => !w.reached || !w.ready).length : 0, text = bad ?? (!st ? many(S.releases, "release") : not ? `${not} of ${many(st.workers.length, "worker")} not ready` : st.kafka?.reading ? "reading" : st.workers.length ? `${many(st.workers.length, "worker")} ready` : "live");
   const to = { class: "pill " + (bad || not ? "bad" : st ? "good" : ""), text: text + upTo };
   state.className = to.class;
   if (state.textContent !== to.text) { state.textContent = to.text; }
