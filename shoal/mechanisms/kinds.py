@@ -16,10 +16,11 @@ from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.spec import VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.withheld import CountingMean
 
-Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted | TwoSided
+Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted | TwoSided | SidedSlots
 
 
 class Kind(Protocol):
@@ -87,7 +88,7 @@ class Kind(Protocol):
         ...
 
 
-KINDS: tuple[Kind, ...] = (TwoSided, DecayedVariance, Slotted, Stepped, ContinualMean)
+KINDS: tuple[Kind, ...] = (SidedSlots, TwoSided, DecayedVariance, Slotted, Stepped, ContinualMean)
 # Their names, the oldest kind's first.
 STATISTICS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.statistics))
 ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.algorithms))

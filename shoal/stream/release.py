@@ -73,7 +73,7 @@ class ReleasePartition:
         topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
         self._clocks = Clocks(topics, idle_after, {plan.topic: plan.beats for plan in plans if plan.beats})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
-        self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.slot is not None}
+        self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.kind.shared}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})

@@ -24,6 +24,13 @@ def found(name: str, statistic: str, decay: Metric | None = None, **more: Any) -
     return present(name, statistic, decay, **usual | more)
 
 
+def in_slots(name: str, statistic: str, **more: Any) -> Metric:
+    """What protects presence per slot."""
+    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "slot": "6h", "epsilon": 12,
+             "start": "2024-03-01", "end": "2024-03-06", "max_contributions": 3}  # fmt: skip
+    return usual | more
+
+
 PRESENCE = (
     Case("presence", (
         present("mean", "mean", algorithm="two-sided"), present("sum", "sum"), present("count", "count"),
@@ -53,4 +60,10 @@ PRESENCE = (
         found("table", "mean", {"kind": "table", "weights": ("1", "0.5")}, delta="1e-3"),
         found("doubling", "count", end=None, horizon="6h", unit="event", max_contributions=None),
     ), BEATS),
+    Case("presence per slot", (
+        in_slots("mean", "slot-mean"), in_slots("both", "slot-mean-variance", unit="user-day", clamp=False),
+        in_slots("declared", "slot-mean", group="g", groups=("g1", "g2", "g7"), max_contributions=5),
+        in_slots("found", "slot-mean", group="g", delta="0.1", selection={"keys": 2}),
+        in_slots("found-of-a-day", "slot-mean-variance", group="g", delta="0.2", unit="user-day", epsilon=40),
+    ), BEATS, in_full=True),
 )  # fmt: skip

@@ -24,10 +24,14 @@ PRESENT: dict[str, Any] = {
     "relation": "add-remove", "algorithm": "two-sided", "step": "6h", "lateness": "1h",
     "start": "2001-09-09", "end": "2001-09-16",
 }  # fmt: skip
+PER_SLOT = {key: value for key, value in PRESENT.items() if key != "step"} | {
+    "statistic": "slot-mean", "slot": "6h", "group": "city", "unit": "user",
+}  # fmt: skip
 METRICS: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "mean"},
     PRESENT | {"name": "city", "statistic": "sum", "group": "city", "groups": ["A", "B", "C", "Z"]},
     PRESENT | {"name": "weekly", "step": "1d", "decay": {"kind": "window", "length": "3d"}, "late": "drop"},
+    PER_SLOT | {"name": "place", "groups": ["A", "B"]},
 )
 # Of keys that nobody declared: 60 people in five cities are enough to find them, with so much epsilon.
 FOUND: tuple[dict[str, Any], ...] = (
@@ -63,7 +67,7 @@ def test_kills_change_no_release_of_what_goes_by_beats(kafka: Kafka, tmp_path: P
         feeding.join()
         # then the releases are those of the file run, at every step of every key
         shoals.expect_equality()
-        assert len(shoals.oracle.releases()) == 28 * 5 + 7
+        assert len(shoals.oracle.releases()) == 28 * (5 + 2) + 7
         # and no transaction has releases of two times
         stamps = [record.timestamp for record in kafka.read_committed(f"{shoals.app}.releases")]
         assert min(stamps) >= (START - START % DAY) * 1000

@@ -20,13 +20,15 @@ from unittest.mock import patch
 import orjson
 
 from shoal.mechanisms.selection.upper_end import UpperEnd
-from shoal.mechanisms.statistic import Block
+from shoal.mechanisms.statistic import Block, Contribution
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.table import TableSum
 from shoal.mechanisms.sums.window import WindowSum
-from shoal.mechanisms.two_sided.candidates import Candidates
+from shoal.mechanisms.two_sided.came import NEWCOMERS
+from shoal.mechanisms.two_sided.candidates import Candidates, weight_of
+from shoal.mechanisms.two_sided.per_slot.statistic import FoundCells, SidedSlots
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
@@ -144,6 +146,7 @@ def scripted() -> Iterator[None]:
     with ExitStack() as patches:
         for each in SUMS:
             patches.enter_context(patch.object(each, "summer", _scripted(each)))
+        patches.enter_context(patch.object(SidedSlots, "noisy", _noisy))
         yield
 
 
@@ -161,6 +164,11 @@ def cancelled(unit: str, period: range | None = None) -> Iterator[None]:
 
     with patch.object(Outlet, "_merge", merged):
         yield
+
+
+def _noisy(self: SidedSlots, key: bytes, cell: bytes, slot: int, side: str, total: int) -> int:
+    draw = hashlib.sha256(b"%s %s %d %s" % (key, cell, slot, side.encode())).digest()
+    return int.from_bytes(draw[:2], "big")
 
 
 def _scripted(sums: Any) -> Any:
@@ -198,6 +206,17 @@ def shown_at(steps: Mapping[str, int]) -> Iterator[None]:
             self._wake(group, step)
 
     with patch.object(Candidates, "_draw", draw):
+        yield
+
+
+@contextmanager
+def shown_in_every_slot(cells: Iterable[str]) -> Iterator[None]:
+    """Cells that have a newcomer in a slot are shown there if they are among these, whatever their number is."""
+
+    def is_shown(self: FoundCells, cell: str, slot: int, contributions: Iterable[Contribution]) -> bool:
+        return cell in cells and any(weight_of(one.total) for one in contributions if one.number == NEWCOMERS)
+
+    with patch.object(FoundCells, "is_shown", is_shown):
         yield
 
 

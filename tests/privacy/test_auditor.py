@@ -39,6 +39,7 @@ SEEDS = {
     "shares": (20002, 20005, 20006, 20011),
     "forward": (20001, 20006, 20007, 20023),
     "presence": (20000, 20001, 20004, 20009, 20016, 20022),
+    "presence-slots": (20000, 20001, 20002, 20003, 20004, 20005),
     "found": (20001, 20003, 20005, 20008, 20009, 20017, 20021, 20039, 20071),
     "vectors": (20001, 20003, 20008, 20013),
     "sigma": (20016, 20004, 20141, 20092),
@@ -53,6 +54,7 @@ LARGEST = {
     "listed": 0.99999,  # to what it is where a sum has a denominator
     "forward": 0.99999,  # likewise
     "presence": 0.99999,  # likewise
+    "presence-slots": 0.99999,  # likewise
     "vectors": 0.99999,  # to what a linear program is exact
     "sigma": 0.99999,  # likewise
 }
@@ -77,6 +79,7 @@ def test_no_configuration_of_a_family_tells_more_than_its_epsilon(family):
         "listed-variances",
         "forward",
         "presence",
+        "presence-slots",
     )
 
 

@@ -30,6 +30,7 @@ from tests.privacy.attended import (
     sample,
     scripted,
     shown_at,
+    shown_in_every_slot,
     told,
     told_of_an_addition,
     without,
@@ -39,6 +40,7 @@ from tests.support.effort import examples
 
 UNITS = [f"user{index}" for index in range(4)]
 KEYS = {"group": "g", "groups": ["a", "b", "c"], "max_groups_per_user": 2}
+SLOTS = {"statistic": "slot-mean", "step": None, "slot": "10s"}
 CONFIGS: list[Config] = [
     present({}),
     present(KEYS, {"statistic": "count", "value": None, "range": None, "group": "g", "groups": ["a", "z"]}),
@@ -47,6 +49,10 @@ CONFIGS: list[Config] = [
         KEYS | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s"},
         {"decay": {"kind": "exponential", "half_life": "20s"}, "max_ahead": "40s"},
         {"decay": {"kind": "polynomial", "exponent": 2}, "start": "1970-01-01T00:02:00Z"},
+    ),
+    present(
+        SLOTS | {"group": "g", "groups": ["a", "b", "c"]},
+        SLOTS | {"statistic": "slot-mean-variance", "unit": "user-20s", "lateness": "7s"},
     ),
 ]
 MALFORMED = [
@@ -174,6 +180,34 @@ def test_nor_does_it_where_a_clip_range_is_chosen_but_for_when_and_which(cfg: Co
         with cancelled(unit):
             assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
     assert any("clip" in json.loads(record[1]) for record in released(found))
+
+
+SLOTS_OF_FOUND: list[Config] = [
+    present(FOUND | SLOTS, FOUND | SLOTS | {"statistic": "slot-mean-variance", "slot": "20s"}),
+    present(FOUND | SLOTS | {"unit": "user-20s", "selection": {"keys": 2}, "late": "drop"}),
+]
+EACH_SLOT = [
+    sample(partition, f"one of {key}", at, g=key)
+    for at in range(100, 200, 10) for partition in (0, 1) for key in ("a", "b")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cfg", SLOTS_OF_FOUND, ids=range(len(SLOTS_OF_FOUND)))
+@examples(40)
+@given(data=st.data())
+def test_nor_where_slots_find_their_cells_but_for_which_are_shown(cfg: Config, data: st.DataObject):
+    phases, unit = data.draw(phases_of), data.draw(units)
+    some, other = (data.draw(st.lists(schedules, min_size=len(phases), max_size=len(phases))) for _ in range(2))
+    phases[0] = [*EACH_SLOT, *phases[0]]
+    with scripted(), shown_in_every_slot("ab"):
+        found = told(cfg, phases, some)
+        assert found == told(cfg, without(phases, unit), other)
+    slots = {(one["metric"], one["group"], one["at"]) for one in map(json.loads, (one[1] for one in released(found)))}
+    assert {group for _, group, _ in slots} == {"a", "b"}
+    assert len({at for metric, _, at in slots if metric == "m0"}) == 10
+    # with the noise that there is, but for what of the unit counts; the cells have enough others
+    with cancelled(unit), shown_in_every_slot("ab"):
+        assert told(cfg, phases, some) == told(cfg, without(phases, unit), other)
 
 
 def released(found: list[Any]) -> list[Any]:

@@ -10,4 +10,6 @@ Both say first what is protected and what is not: whoever looks at a map of peop
 """
 
 FIRST = "What a person did in a place is protected. That they were there, and when, is not."
+FIRST_OF_PRESENCE = "Whether a person was in a place is protected, and what they did there."
+ABSENT, ABSENT_OF_PRESENCE = "nothing in this slot", "not shown in this slot"  # of a cell that another one has
 NOISE = "\N{PLUS-MINUS SIGN} of 95 % of the noise"

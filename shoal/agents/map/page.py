@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from shoal.agents.map import FIRST, NOISE
+from shoal.agents.map import NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, moment, palette, scales
 from shoal.agents.map.geometry import Plane, Point, on_plane, round_length
 from shoal.agents.map.releases import MapCell, Places
@@ -35,7 +35,8 @@ def page(places: Places, label: str, note: str = "") -> str:
         ),
         "label": label,
         "noise": NOISE,
-        "first": FIRST,
+        "first": places.first,
+        "absent": places.absent,
         "note": note,
         "width": f"{WIDTH:.0f}",
         "height": f"{height:.0f}",
@@ -78,6 +79,8 @@ def _data(places: Places, cells: list[str], label: str) -> dict[str, Any]:
     return {
         "label": label,
         "names": cells,
+        "absent": places.absent,
+        "about": "about " if places.hides_presence else "",
         "scales": [[scale.low, scale.high] for scale in scales(places)],
         "colors": [palette(VALUES), palette(MARGINS)],
         "slots": slots,

@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from shoal.agents.map import FIRST, NOISE
+from shoal.agents.map import NOISE
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, Scale, moment, scales
 from shoal.agents.map.geometry import Plane, on_plane, round_length
 from shoal.agents.map.releases import MapCell, Places
@@ -76,10 +76,10 @@ def _words(figure: Figure, places: Places, slot: dict[str, MapCell], label: str,
     figure.text(LEFT / WIDTH, 1 - 0.66 / height, "; ".join(filter(None, facts)), color=QUIET, **PLAIN)
     handles = [
         Patch(facecolor=HATCHED, edgecolor=HATCH, hatch="/////", linewidth=0.6, label="not released"),
-        Patch(facecolor="none", edgecolor=QUIET, linewidth=0.6, label="nothing in this slot"),
+        Patch(facecolor="none", edgecolor=QUIET, linewidth=0.6, label=places.absent),
     ]
     legend = figure.legend(
-        handles=handles, title=FIRST, alignment="left", loc="upper left",
+        handles=handles, title=places.first, alignment="left", loc="upper left",
         bbox_to_anchor=(LEFT / WIDTH, 1 - 0.87 / height), borderaxespad=0,
         ncols=2, fontsize=9.5, labelcolor=INK, edgecolor="#c4c9d0", borderpad=0.8, handlelength=1.6, columnspacing=1.6,
     )  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Any
 
 import h3
 
+from shoal.agents.map import ABSENT, ABSENT_OF_PRESENCE, FIRST, FIRST_OF_PRESENCE
+from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, parse
 from shoal.models.times import time_of_text
@@ -38,6 +40,17 @@ class Places:
     metric: str
     promise: str  # epsilon and whose
     slots: dict[str, dict[str, MapCell]]  # the end of a slot as its releases write it
+    hides_presence: bool = False  # and so numbers of samples have noise
+
+    @property
+    def first(self) -> str:
+        """What is to be said first."""
+        return FIRST_OF_PRESENCE if self.hides_presence else FIRST
+
+    @property
+    def absent(self) -> str:
+        """What is said of a cell that has no release in a slot."""
+        return ABSENT_OF_PRESENCE if self.hides_presence else ABSENT
 
     @property
     def cells(self) -> list[str]:
@@ -65,7 +78,8 @@ def read_places(lines: Iterable[tuple[int, bytes]], name: str, metric: str | Non
     chosen = _choose({each: _is_map(releases) for each, releases in by_metric.items()}, name, metric)
     newest = max(release.get("version", 1) for release in by_metric[chosen])
     releases = [release for release in by_metric[chosen] if release.get("version", 1) == newest]
-    return Places(chosen, _promise(releases[-1]), _slots(releases, name))
+    hides_presence = releases[-1].get("relation") == ADD_REMOVE
+    return Places(chosen, _promise(releases[-1]), _slots(releases, name), hides_presence)
 
 
 def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
@@ -118,7 +132,8 @@ def _cell(fields: dict[str, Any], name: str) -> MapCell:
     samples, users = map(fields.get, ("samples", "users"))
     value, low, high, error = (_number(fields, part, name) for part in ("value", "low", "high", "error"))
     margin = None if value is None or low is None or high is None else (high - low) / 2
-    return MapCell(value, margin, error, _count(samples) or 0, _count(users))
+    about = _number(fields, "count", name)  # where presence is protected, there is no other number
+    return MapCell(value, margin, error, max(0, round(about)) if about else _count(samples) or 0, _count(users))
 
 
 def _count(number: Any) -> int | None:

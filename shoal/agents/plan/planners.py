@@ -14,6 +14,8 @@ from shoal.mechanisms.slot import plan as slots
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.stepped.plan import Planner as Steps
 from shoal.mechanisms.two_sided import plan as presence
+from shoal.mechanisms.two_sided.per_slot import plan as places
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.workload import Spec, Stated
 
@@ -32,5 +34,5 @@ class Planner(Protocol):
 
 PLANNERS: Mapping[Kind, Planner] = {
     ContinualMean: means, Stepped: Steps(Stepped.of), DecayedVariance: Steps(DecayedVariance.of), Slotted: slots,
-    TwoSided: presence,
+    TwoSided: presence, SidedSlots: places,
 }  # fmt: skip

@@ -12,7 +12,8 @@ key is no newcomer there, and a key that it has come to before is not new again.
     user, user-day, ...   the records of one person, for ever or in one period of effective time
     event                 each record is a unit: it counts, and is a newcomer of its key with the first weight
 
-Users are counted once per key, or once per step and key; further samples there are over the cap.
+Users are counted once per key, or once per step and key; further samples there are over the cap. Where each slot finds
+its cells anew, a key is a cell of one slot: a unit comes to the same cell again in the next one.
 
 Where a key's clip range is to be chosen, a sample goes out with the lowest rung that it is not above, and the unit's
 first counted sample once more, as the unit's number: a unit gives one number, to one key.
@@ -57,6 +58,7 @@ class Rule:
     weights: tuple[int, ...] = ()  # of newcomers at their unit's first, second, ... key; none: keys are not found
     once: Once | None = None  # a unit counts once per key, or once per step and key; None: with each sample
     ladder: Ladder | None = None  # the clip ranges that a key's is chosen from; None: it is given
+    anew: bool = False  # keys are found in each step anew
 
     def blocks(self, number: int, value: int) -> Iterator[Block]:
         """What the `number`-th counted sample of a unit sends on."""
@@ -124,6 +126,8 @@ class UnitAccounts(Accounts):
         if account & COUNT_MASK >= rule.max_contributions:
             return "over_cap"
         member = len(user).to_bytes(2, "big") + user + (group or "").encode()
+        if rule.anew:
+            (members,) = self._steps.of(effective)
         is_new = account // ONE_MEMBER < self._remembered and member not in members.held
         if rule.once is not None and not self._is_first(member, effective, is_new=is_new):
             return "over_cap"

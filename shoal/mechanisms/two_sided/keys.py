@@ -6,7 +6,7 @@ from shoal.mechanisms import rules
 from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.selection.upper_end import ENOUGH, Ladder, UpperEnd
-from shoal.mechanisms.spec import ADD_REMOVE, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, Spec
 from shoal.mechanisms.stepped import keys as stepped
 from shoal.mechanisms.two_sided.accounts import Once, Rule
 
@@ -24,14 +24,16 @@ NO_USE = ("prior", "sigma", "simultaneous", "max_events_per_user", "withheld")  
 
 
 def takes(spec: Spec) -> bool:
-    """Always: what it is not for, `check` refuses."""
-    return True
+    """Whether it is none per slot: what else it is not for, `check` refuses."""
+    return spec.statistic not in PER_SLOT
 
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for what protects presence, or contradict one another."""
     if spec.statistic not in STATISTICS:
-        raise ValueError(f"relation {ADD_REMOVE} has no statistic {spec.statistic}; it has: {', '.join(STATISTICS)}")
+        raise ValueError(
+            f"relation {ADD_REMOVE} has no statistic {spec.statistic}; it has: {', '.join((*STATISTICS, *PER_SLOT))}"
+        )
     if spec.algorithm != TWO_SIDED:
         raise ValueError(f"algorithm {spec.algorithm} is for relation values; remove it")
     rules.refuse_slot_keys(spec)

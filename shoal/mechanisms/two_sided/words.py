@@ -56,7 +56,7 @@ def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
 
 def people(selection: FirstCrossing, tick: int) -> int:
     """About how many units, with their first key there, a key needs to be shown: the threshold, rounded up."""
-    return -(-selection.threshold(tick) // selection.unit)
+    return -(-selection.threshold(tick) // selection.weights[0])
 
 
 def releases(spec: Spec) -> int:

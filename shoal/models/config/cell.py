@@ -4,6 +4,7 @@
 slot = "1h"                            every cell is released once, at the end of each slot
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -20,3 +21,18 @@ class CellSection(Section):
     h3: int = Field(..., ge=0, le=15, description="resolution of the H3 grid: 8 is 0.7 square kilometres a cell")
     lat: str = Field(..., min_length=1, description="field with the latitude in degrees, -90 to 90")
     lon: str = Field(..., min_length=1, description="field with the longitude in degrees, -180 to 180")
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse names that no event's cell has.
+
+        Raises:
+            ValueError: the name of one.
+        """
+        import h3  # what has no declared cells need not wait for it
+
+        for name in names:
+            is_cell = h3.is_valid_cell(name) and name == h3.int_to_str(h3.str_to_int(name))
+            if not is_cell or h3.get_resolution(name) != self.h3:
+                raise ValueError(
+                    f"groups has {name!r}, which is no cell of resolution {self.h3}; write H3 indices as releases do"
+                )

@@ -115,6 +115,8 @@ class MetricSection(MetricKeys):
         if self.protects_presence and "max_gap" in self.model_fields_set:
             raise ValueError("max_gap is for relation values: under add-remove no group rests; remove it")
         self.kind.check(self)
+        if self.cell is not None:
+            self.cell.check_names(self.groups or ())
         return self
 
     @property
@@ -128,7 +130,7 @@ class MetricSection(MetricKeys):
     @property
     def finds_keys(self) -> bool:
         """Whether keys that nobody declared are found privately."""
-        return self.protects_presence and self.group is not None and self.groups is None
+        return self.protects_presence and self.groups is None and (self.group or self.cell) is not None
 
     @property
     def privacy_unit(self) -> Unit:

@@ -173,13 +173,13 @@ class MetricKeys(Section):
         None,
         min_length=1,
         max_length=2**20,
-        description="with relation add-remove and a group: its keys; others do not count; none: they are found in "
-        "private",
+        description="with relation add-remove and a group or cell: its keys; others do not count; none: they are "
+        "found in private",
     )
-    start: Instant | None = Field(None, description="with relation add-remove: when the first step begins")
-    end: Instant | None = Field(None, description="with relation add-remove: when the last step ends; none: never")
+    start: Instant | None = Field(None, description="with relation add-remove: when the first step or slot begins")
+    end: Instant | None = Field(None, description="with relation add-remove: when the last one ends; none: never")
     selection: SelectionSection | None = Field(
-        None, description="with relation add-remove, a group and no groups: how keys are found"
+        None, description="with relation add-remove, a group or cell and no groups: how keys are found"
     )
     clip: Clip | None = Field(
         None,

@@ -35,8 +35,14 @@ RULES = {
     "users": replace(ANY, weights=(1,), once="key"),
     "users of a step": replace(ANY, weights=(2, 1), once="step"),
     "users of a step, in periods of two": replace(ANY, weights=(1,), once="step", period=2 * STEP),
+    "in each step anew": replace(ANY, max_contributions=3, weights=(1, 1), anew=True),
     "between": replace(ANY, start=STEP, end=2 * STEP, weights=(1,)),
 }
+
+
+def place_of(rule: Rule, record: Record) -> tuple[str | None, int]:
+    """What a record is new in: its key, or that in its step."""
+    return record.key, record.time // STEP if rule.anew else 0
 
 
 def ledger_of(rule: Rule, records: Sequence[Record]) -> Ledger:
@@ -51,18 +57,18 @@ def expected(rule: Rule, records: Sequence[Record]) -> Iterator[tuple[Record, in
     counted: dict[tuple[bytes, int | None], list[Record]] = {}
     for record in records:
         own = counted.setdefault((record.user, None if rule.period is None else record.time // rule.period), [])
-        keys = list(dict.fromkeys(one.key for one in own))
+        keys = list(dict.fromkeys(place_of(rule, one) for one in own))
         in_time = rule.start <= record.time and (rule.end is None or record.time < rule.end)
         declared = rule.declared is None or record.key in rule.declared
         again = {
             None: False,
-            "key": record.key in keys,
+            "key": place_of(rule, record) in keys,
             "step": (record.key, record.time // STEP) in [(one.key, one.time // STEP) for one in own],
         }[rule.once]
         if not in_time or not declared or again or len(own) == rule.max_contributions:
             continue
         own.append(record)
-        is_newcomer = record.key not in keys and len(keys) < len(rule.weights)
+        is_newcomer = place_of(rule, record) not in keys and len(keys) < len(rule.weights)
         yield record, rule.weights[len(keys)] if is_newcomer else None
 
 
@@ -120,7 +126,7 @@ def test_a_restart_counts_nothing_anew(name: str, records: list[Record], data: s
 @given(st.lists(st.builds(Record, st.just(b"a"), st.sampled_from("vwxyz"), st.integers(0, 45)), max_size=20))
 def test_a_unit_has_one_weight_in_all_and_one_newcomer_in_a_key(records: list[Record]) -> None:
     for rule in RULES.values():
-        if rule.period is None:
+        if rule.period is None and not rule.anew:
             found = sent(ledger_of(rule, records).sent, part=NEWCOMERS)
             assert sum(weight for *_, weight in found) <= sum(rule.weights)
             assert all(count == 1 for count in Counter(key for _, key, *_ in found).values())

@@ -234,7 +234,7 @@ def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
     return {
         metric.label: (metric.section.slot, plan.clocks[metric.clock].label)
         for metric in plan.metrics
-        if metric.section.slot is not None
+        if metric.section.kind.shared and metric.section.slot is not None
     }
 
 

@@ -1,0 +1,223 @@
+"""The plan of a statistic per slot under relation add-remove: the noise of a cell, and who has to come for it to show.
+
+Noise is that of the very mechanism. Nothing is planned from real records: what a plan shows of them would tell who is
+there. Units are taken to give equally many samples in each slot that they may be in, and cells to have equally many.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, varied
+from shoal.mechanisms.two_sided.estimates import LEAST_COUNT
+from shoal.mechanisms.two_sided.per_slot import keys
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
+from shoal.mechanisms.two_sided.plan import MIDDLE, NO_EVENTS
+from shoal.mechanisms.two_sided.words import people
+from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
+from shoal.mechanisms.workload import YEAR, Stated, bias
+
+FACTORS = (1 / 4, 1 / 2, 1, 2, 4)  # of users, and of max_contributions
+SHARES = tuple(Fraction(percent, 100) for percent in (10, 20, 35, 50, 65, 80))  # of epsilon, for finding cells
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What happens in a slot."""
+
+    users: int  # in all cells
+    samples: float  # of a user in a slot, in all cells
+    cells: int
+
+    @classmethod
+    def of(cls, spec: Spec, stated: Stated) -> "Work":
+        cells = (stated.cells or stated.groups or 1) if keys.has_cells(spec) else 1
+        each = spec.contribution_limit / slots_of(spec) if stated.samples is None else stated.samples
+        return cls(stated.users, float(each), cells)
+
+    def counted(self, spec: Spec) -> float:
+        """The samples of a user in a slot that count, on average."""
+        return min(self.samples, float(spec.contribution_limit / slots_of(spec)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A cell's release, with so many users in its slot."""
+
+    users: float
+    samples: float  # of the cell that count
+    count_sd: float
+    noise_sd: float | None  # None: too few samples to tell a mean
+    bias: float  # that what is left out may be expected to cause
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "users": self.users, "samples": self.samples, "count_sd": self.count_sd, "noise_sd": self.noise_sd,
+        }  # fmt: skip
+
+    @property
+    def error(self) -> float:
+        """Noise and bias together; infinite where nothing is released."""
+        return math.inf if self.noise_sd is None else math.hypot(self.noise_sd, self.bias)
+
+    @property
+    def cells(self) -> list[str]:
+        return [number(self.samples), number(self.count_sd), number(self.noise_sd)]
+
+
+def slots_of(spec: Spec) -> int:
+    """The slots that a unit may be in; of one without end those until the metric's, or a year of them."""
+    period = spec.privacy_unit.period
+    if period is not None:
+        return int(period // spec.slot)
+    return YEAR if spec.end is None else int((spec.end - spec.start) // spec.slot)
+
+
+def look(spec: Spec, work: Work, users: float, made: SidedSlots | None = None) -> Look:
+    """A cell's release under these settings, with so many of the workload's users in its slot."""
+    made = made or SidedSlots.of(spec)
+    low, high = map(float, spec.ranges[0])
+    each = work.counted(spec)
+    counted = users * each / work.cells
+    is_enough = counted >= LEAST_COUNT * made.count_sd
+    side = made.count_sd / math.sqrt(len(made.sides.names))
+    noise_sd = (high - low) * MIDDLE * side / counted if is_enough else None
+    return Look(users, counted, made.count_sd, noise_sd, bias(1 - each / work.samples, high - low))
+
+
+def final_noise(spec: Spec, users: int) -> Noise:
+    """The noise of a cell that all users are in, each with all samples that count.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    low, high = map(float, spec.ranges[0])
+    found = look(spec, Work.of(spec, Stated(users, None, None)), users)
+    return Noise(math.inf if found.noise_sd is None else found.noise_sd, high - low)
+
+
+def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+    """The plan of a metric.
+
+    Raises:
+        ValueError: the mechanism refuses the settings, or the workload is a file.
+    """
+    if isinstance(workload, Observed):
+        raise ValueError(NO_EVENTS)
+    work = Work.of(spec, workload)
+    report = _Report(spec, work)
+    return [
+        Plan(
+            spec, report.title(), report.workload(), work.users, [*report.tables()], report.recommended(),
+            [*report.advice()], report.fields(), final_noise(spec, work.users),
+        )
+    ]  # fmt: skip
+
+
+class _Report:
+    """The words and tables of a plan."""
+
+    def __init__(self, spec: Spec, work: Work) -> None:
+        self._spec, self._work = spec, work
+        self._selection = keys.selection_of(spec)
+        self._configured = look(spec, work, work.users)
+        self._by_users = [look(spec, work, work.users * factor) for factor in FACTORS]
+        caps = sorted({max(1, round(spec.contribution_limit * factor)) for factor in FACTORS})
+        self._by_cap: list[tuple[int, Look]] = [
+            (cap, look(varied(spec, max_contributions=cap), work, work.users)) for cap in caps
+        ]
+        self._by_share = [] if self._selection is None else [*self._shares()]
+
+    def _shares(self) -> Iterator[tuple[Fraction, int, Look]]:
+        """Parts of epsilon that find cells, with whom they need, and the release of a cell that has just so many."""
+        for share in SHARES:
+            epsilon = self._spec.epsilon * share
+            needed = people(keys.finding(self._spec, epsilon), 1)
+            made = replace(SidedSlots.of(self._spec), epsilon=self._spec.epsilon - epsilon)
+            yield share, needed, look(self._spec, self._work, needed * self._work.cells, made)
+
+    def _best_cap(self) -> int:
+        """The cap of the least error; of equal ones the largest, which leaves out least."""
+        return min(reversed(self._by_cap), key=lambda pair: pair[1].error)[0]
+
+    def recommended(self) -> str:
+        return f"max_contributions {self._best_cap()}"
+
+    def title(self) -> str:
+        spec = self._spec
+        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
+        where = "cell" if spec.cell else "group" if spec.group else "place"
+        return (
+            f"{spec.name}: {spec.statistic} of {spec.values[0]} for every {where} and {duration(spec.slot)}, relation "
+            f"add-remove, epsilon {exact_text(spec.epsilon)}{delta} of each {spec.privacy_unit.words()}, "
+            f"max_contributions {spec.contribution_limit}"
+        )
+
+    def workload(self) -> str:
+        work = self._work
+        where = "" if work.cells == 1 else f", over {work.cells:,} cells alike"
+        return f"{work.users:,} users with {samples(work.samples)} each in a slot{where}"
+
+    def tables(self) -> Iterator[Table]:
+        what = [Column("samples"), Column("noise of count"), Column("noise of value")]
+        lines = [Line([number(at.users), *at.cells], at.users == self._work.users) for at in self._by_users]
+        remarks = [
+            "Noise is its standard deviation, and that of a mean in the middle of its range: at an end it is 1.41 "
+            f"times that. A mean is released from where the count is {LEAST_COUNT} times its noise; - stands for none."
+        ]
+        yield Table("a cell, by users in a slot; bold: as stated", [Column("users"), *what], lines, remarks)
+        rows = [
+            Line([str(cap), *at.cells, percent(1 - self._kept(cap))], cap == self._spec.contribution_limit)
+            for cap, at in self._by_cap
+        ]
+        columns = [Column("cap"), *what, Column("left out")]
+        yield Table("max_contributions; bold: as configured", columns, rows)
+        if self._by_share:
+            yield self._of_shares()
+
+    def _kept(self, cap: int) -> float:
+        return self._work.counted(varied(self._spec, max_contributions=cap)) / self._work.samples
+
+    def _of_shares(self) -> Table:
+        columns = [Column("share"), Column("users needed"), Column("noise of value there")]
+        rows = [
+            Line([percent(float(share)), number(needed), number(at.noise_sd)], share == self._share())
+            for share, needed, at in self._by_share
+        ]
+        remarks = ["Users needed: about so many have to come to a cell in a slot, as their first one, for it to show."]
+        return Table("selection.epsilon, in parts of epsilon; bold: as configured", columns, rows, remarks)
+
+    def _share(self) -> Fraction:
+        return keys.selection_epsilon(self._spec) / Fraction(self._spec.epsilon)
+
+    def advice(self) -> Iterator[str]:
+        if self._selection is not None:
+            yield (
+                f"a cell shows in a slot to which about {people(self._selection, 1)} users come first: cells that are "
+                "known should be declared, groups = [...], which needs neither delta nor any share of epsilon"
+            )
+        if self._configured.noise_sd is None:
+            yield "there are too few samples to release a mean: it needs more users in a cell, or more epsilon"
+
+    def fields(self) -> dict[str, Any]:
+        spec, work = self._spec, self._work
+        return {
+            **head(spec, 0, private=True),
+            "delta": float(spec.delta),
+            "unit": spec.unit,
+            "relation": spec.relation,
+            "max_contributions": spec.max_contributions,
+            "slot": exact_duration(spec.slot),
+            "workload": {"users": work.users, "samples_per_user": work.samples, "cells": work.cells},
+            "by_users": [at.fields() for at in self._by_users],
+            "recommended": {"max_contributions": self._best_cap()},
+            "by_max_contributions": [{"max_contributions": cap, **at.fields()} for cap, at in self._by_cap],
+            "by_selection_share": [
+                {"share": float(share), "users_to_show_a_cell": needed, "noise_sd": at.noise_sd}
+                for share, needed, at in self._by_share
+            ],
+            "users_to_show_a_cell": None if self._selection is None else people(self._selection, 1),
+        }

@@ -1,0 +1,253 @@
+"""Means, and means with variances, of each cell of a slot, which protect presence: noisy sides of its samples.
+
+    statistic            what a sample, of grid index i in 0 .. W, adds to each side     width
+    slot-mean            i and W - i                                                     W
+    slot-mean-variance   (W - i)**2, 2 i (W - i) and i**2                                W**2
+
+Guarantee    declared cells: pure epsilon-DP for all releases of all cells and slots together, of each unit. Cells that
+             nobody declared: (epsilon, delta)-DP, of which finding them has a part of epsilon and all of delta
+Relation     add-remove: all records of a unit are there, or none is
+Unit         at most m samples, whatever cells and slots they are in: of a user in one slot, in one period, or for ever
+Sensitivity  L1, exact: a sample's parts add up to the width, so a unit moves all sides of all cells of all its slots by
+             m * width at most, together. Longer units need no share of epsilon for a slot: the cap is over all of them
+Noise        discrete Laplace, scale m * width / epsilon, a draw of its own for each side, cell and slot
+Cells        declared ones are released in every slot, whatever comes. Others by first crossing at a single look, in
+             each slot anew; a unit comes with the weight w_j to the j-th cell of a slot that it is in, in all its slots
+             together, and all w_j add up to 1 at most
+Variance     2 scale**2 a side, at most; of count and mean: estimates.py
+Proof        docs/proofs/two-sided.md, "Slots", and first-crossing.md, "One look"
+Source       Fitzsimons, Honaker, Shoemate and Singhal (2024) and Kulesza, Suresh and Wang (2024) for one release
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal
+
+from shoal.mechanisms import check
+from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.error_bars import noise_quantile, noise_sd
+from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
+from shoal.mechanisms.moments import GRID, Moments
+from shoal.mechanisms.noise.keyed import Bits, derive
+from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.selection.first_crossing import FirstCrossing
+from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, Spec
+from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Bounder, Contribution, Estimate, OneByOne, OnGrid
+from shoal.mechanisms.two_sided import estimates
+from shoal.mechanisms.two_sided.accounts import UnitAccounts
+from shoal.mechanisms.two_sided.came import NEWCOMERS
+from shoal.mechanisms.two_sided.candidates import WORDS, weight_of
+from shoal.mechanisms.two_sided.estimates import Sided
+from shoal.mechanisms.two_sided.groups import DeclaredGroups
+from shoal.mechanisms.two_sided.keys import TWO_SIDED
+from shoal.mechanisms.two_sided.per_slot import keys, words
+from shoal.mechanisms.two_sided.sides import ThreeSides, TwoSides
+
+Name = Literal["slot-mean", "slot-mean-variance"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SidedSlots(OnGrid):
+    """All public parameters of a statistic per slot that protects presence."""
+
+    statistic: Name
+    algorithm: str = TWO_SIDED
+    grid: Grid
+    epsilon: Fraction  # of what is released; finding cells has its own
+    max_contributions: int = 1  # m: of a unit, in all its slots and cells together
+    clamps: bool = True
+    groups: tuple[str, ...] | None = ("",)  # declared cells; None: they are found
+    first: int = 0  # number of the first slot
+    end: int | None = None  # of the slot after the last one
+    selection: FirstCrossing | None = None  # of cells that nobody declared
+
+    def __post_init__(self) -> None:
+        check.positive(max_contributions=self.max_contributions, epsilon=self.epsilon)
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
+        _ = self.sides, self.grid.squares if self.packing else None  # what they refuse, they refuse now
+
+    # ---------------------------------------------------------------- of a metric's keys
+
+    statistics: ClassVar[tuple[str, ...]] = keys.STATISTICS
+    algorithms: ClassVar[tuple[str, ...]] = (TWO_SIDED,)
+    relation: ClassVar[str] = ADD_REMOVE
+    apart: ClassVar[bool] = False  # delta of several units is that of a group, which is never too little
+    shared: ClassVar[bool] = False
+
+    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
+    is_clamped = staticmethod(keys.is_clamped)
+
+    @staticmethod
+    def defaults(statistic: str) -> dict[str, Any]:
+        squares = {"grid": GRID} if statistic == "slot-mean-variance" else {}
+        return {"unit": USER_SLOT, "algorithm": TWO_SIDED} | squares
+
+    @classmethod
+    def clauses(cls, spec: Spec, loss: str) -> Iterator[str]:
+        made = cls.of(spec)
+        return words.clauses(spec, loss, made.count_sd)
+
+    @staticmethod
+    def accounts(spec: Spec, bounder: Bounder, site: Site) -> UnitAccounts:
+        return UnitAccounts(keys.rule_of(spec), site)
+
+    @classmethod
+    def of(cls, spec: Spec) -> "SidedSlots":
+        slot = spec.slot or 1
+        return cls(
+            statistic=spec.statistic,  # type: ignore[arg-type]  # one of them: the keys were checked
+            grid=Grid(*spec.ranges[0], spec.grid),
+            epsilon=spec.epsilon - keys.selection_epsilon(spec),
+            max_contributions=spec.contribution_limit,
+            clamps=keys.is_clamped(spec),
+            groups=spec.groups if keys.has_cells(spec) else ("",),
+            first=(spec.start or 0) // slot,
+            end=None if spec.end is None else spec.end // slot,
+            selection=keys.selection_of(spec),
+        )
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def packing(self) -> Moments | None:
+        return Moments(self.grid.steps) if self.statistic == "slot-mean-variance" else None
+
+    @cached_property
+    def sides(self) -> TwoSides | ThreeSides:
+        return (ThreeSides if self.statistic == "slot-mean-variance" else TwoSides)(self.grid.steps)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of each side's noise."""
+        return self.max_contributions * self.sides.width / self.epsilon
+
+    @cached_property
+    def mechanism(self) -> str:
+        """The name that a release gives the mechanism that made it."""
+        return f"{len(self.sides.names)} sides"
+
+    @property
+    def count_sd(self) -> float:
+        """The standard deviation of the noise in a cell's number of samples."""
+        return noise_sd(((self.scale, len(self.sides.names)),)) / self.sides.width
+
+    def bounder(self) -> OneByOne:
+        return OneByOne(self.max_contributions, parts=1 if self.selection is None else 1 + NEWCOMERS)
+
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> "DeclaredGroups | FoundCells":
+        if self.selection is not None:
+            return FoundCells(self, self.selection, key)
+        names = sorted(name for name in self.groups or () if is_home(name))
+        return DeclaredGroups(partial(DeclaredCell, self, key), names, self.first, self.end)
+
+    # ---------------------------------------------------------------- a release
+
+    def released(self, key: bytes, cell: bytes, slot: int, contributions: Iterable[Contribution]) -> Estimate:
+        """A cell's release of a slot, whatever came."""
+        return self.estimate(self.noisy_sides(key, cell, slot, contributions))
+
+    def noisy_sides(self, key: bytes, cell: bytes, slot: int, contributions: Iterable[Contribution]) -> list[int]:
+        """All that a release tells of what came."""
+        sums = [0] * len(self.sides.names)
+        for contribution in contributions:
+            if contribution.number != NEWCOMERS:  # who finds a cell, and is no sample
+                parts = self.sides.parts(contribution.samples, contribution.total)
+                sums = [a + b for a, b in zip(sums, parts, strict=True)]
+        sided = zip(self.sides.names, sums, strict=True)
+        return [self.noisy(key, cell, slot, side, total) for side, total in sided]
+
+    def noisy(self, key: bytes, cell: bytes, slot: int, side: str, total: int) -> int:
+        """One side of a cell in a slot, with noise of its own."""
+        return total + DiscreteLaplace(self.scale, derive(key, cell, "side", "slot", 0, 0, slot, side)).draw(0)
+
+    def estimate(self, noisy: list[int]) -> Estimate:
+        """The estimate from the noisy sides of a cell."""
+        law = ((self.scale, 1),)
+        sided = Sided(noisy, 1, self.sides.width, noise_sd(law), noise_quantile(law))
+        make = estimates.mean if self.statistic == "slot-mean" else estimates.mean_and_variance
+        made = make(self.grid, self.sides.places, sided, clamps=self.clamps)
+        return replace(made, details={"mechanism": self.mechanism})
+
+
+class DeclaredCell:
+    """One declared cell, slot after slot: nothing but the number of the slot outlives it."""
+
+    __slots__ = ("_cell", "_key", "_open", "_slot", "_statistic")
+
+    def __init__(self, statistic: SidedSlots, key: bytes, cell: bytes) -> None:
+        self._statistic, self._key, self._cell = statistic, key, cell
+        self._slot = statistic.first - 1  # the last complete one
+        self._open: list[Contribution] = []
+
+    def add(self, contribution: Contribution) -> tuple[Activation, ...]:
+        self._open.append(contribution)
+        return ()
+
+    def close(self) -> tuple[Activation, ...]:
+        self._slot += 1
+        return ()
+
+    def estimate(self) -> Estimate:
+        """The release of the slot that was closed last."""
+        came, self._open = self._open, []
+        return self._statistic.released(self._key, self._cell, self._slot, came)
+
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Contribution]:
+        return {}
+
+    def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
+        return [], []
+
+    def head(self) -> list[Any]:
+        return [self._slot]
+
+    def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
+        (self._slot,) = head
+
+
+class FoundCells(NoneHidden):
+    """Cells that nobody declared, found in each slot anew. Nothing of one slot outlives it, shown or not."""
+
+    def __init__(self, statistic: SidedSlots, selection: FirstCrossing, key: bytes) -> None:
+        self._statistic, self._selection, self._key = statistic, selection, key
+        self._changed: dict[str, None] = {}
+
+    def due(self) -> int | None:
+        """Always None: a cell without a unit is never shown."""
+        return None
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        """The cells of a slot that are shown; of the others nobody is to know."""
+        for cell, contributions in rows:
+            if not self.is_shown(cell, tick, contributions):
+                yield Closed(cell, None, is_published=False, is_hidden=True)
+                continue
+            self._changed[cell] = None
+            yield Closed(cell, self._statistic.released(self._key, cell.encode(), tick, contributions))
+
+    def is_shown(self, cell: str, slot: int, contributions: Iterable[Contribution]) -> bool:
+        """Whether the units that came to a cell in a slot outnumber its noisy threshold."""
+        weight = sum(weight_of(one.total) for one in contributions if one.number == NEWCOMERS)
+        words = partial(self._words, cell.encode(), slot)
+        return weight > 0 and self._selection.showing(1, weight, partial(words, "rho"), words("cross")) is not None
+
+    def _words(self, cell: bytes, slot: int, name: str) -> Iterator[int]:
+        return Bits(derive(self._key, cell, name, "slot", 0, 0, slot), WORDS).draw(0)
+
+    def changes(self) -> Iterator[Change]:
+        changed, self._changed = self._changed, {}
+        return map(Change, changed)
+
+    def head(self, group: str) -> dict[str, Any]:
+        return {"releaser": []}
+
+    def level(self, group: str, level: int) -> None:
+        """Always None: a cell has no levels."""
+
+    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
+        """Do nothing: a cell keeps nothing."""
