@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
-.PHONY: browsers help install demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
+.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -18,13 +18,13 @@ help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
+	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus (with apt, as root)'
 	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
-	@echo 'make browsers  install Chromium, which tests of the page need, if it is missing'
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
-	@echo 'make reference write docs/configuration.md, from the models and docs/reference/configuration.md.in'
+	@echo 'make reference write docs/configuration.md, the alert rules and the dashboard, from the models and docs/reference'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
@@ -87,16 +87,19 @@ types: install
 doctest: install
 	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal benchmarks
 
-# Tests of the page need a real browser, which is a package of the system: it is installed where that is possible.
+# Tests of the page need a real browser, those of metrics a real Prometheus, which are packages of the system: they are
+# installed where that is possible.
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
-browsers:
-	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+tools:
+	@missing=; found=; for name in $(BROWSERS); do command -v $$name >/dev/null && found=$$name; done; \
+	[ -n "$$found" ] || missing=chromium; { command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
+	[ -n "$$missing" ] || exit 0; \
 	as_root=; [ "$$(id -u)" = 0 ] || as_root='sudo -n'; export DEBIAN_FRONTEND=noninteractive; \
-	{ $$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends chromium >/dev/null; } \
-		|| { echo 'no Chromium is installed, which tests of the page need, and it cannot be installed from here: install the package chromium'; exit 1; }
+	{ $$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends $$missing >/dev/null; } \
+		|| { echo "tests need programs that are missing, and they cannot be installed from here: install $$missing"; exit 1; }
 
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
-test: style browsers
+test: style tools
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
 	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
@@ -151,6 +154,8 @@ fix: install
 
 reference: install
 	$(BIN)/python -m docs.reference.configuration > docs/configuration.md
+	$(BIN)/python -m docs.reference.alerts
+	$(BIN)/python -m docs.reference.grafana
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -15,6 +15,7 @@ class OpenTick(NamedTuple):
 
     metric: str  # its name
     topic: str
+    every: int  # length of its ticks in microseconds
     reached: int | None  # no later release will be `at` or before this time, in microseconds
     step: int | None  # number of the tick that is open
     waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
@@ -48,7 +49,7 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
         if clock.beats and has_passed(clocks, clock.label, end):
             others = release._clocks.hold_up(plan.topic, None if end is None else end + clock.lateness)
         without = unheard if clock.beats else ()
-        yield OpenTick(metric.section.name, plan.topic, reached, step, behind, without, tuple(others))
+        yield OpenTick(metric.section.name, plan.topic, metric.every, reached, step, behind, without, tuple(others))
 
 
 def has_passed(clocks: TopicClocks, name: str, end: int | None) -> bool:

@@ -17,6 +17,7 @@ from shoal.agents.worker.conditions import report
 from shoal.models.errors import ConfigError
 from shoal.stream.machine import StagePartition
 from tests.agents.worker.test_watch import Stage, speaking
+from tests.agents.worker.test_web import free_port
 
 
 @contextmanager
@@ -45,12 +46,6 @@ def answering(*bodies: bytes) -> Iterator[str]:
         for server in servers:
             server.shutdown()
             server.server_close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def waiting_worker(seconds: float = 100) -> Stage:

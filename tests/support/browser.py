@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MISSING = "no Chromium is installed, which tests of the page need: run `make browsers`, or install the package chromium"
+MISSING = "no Chromium is installed, which tests of the page need: run `make tools`, or install the package chromium"
 PATIENCE = 30.0  # seconds that one answer may take on a busy machine
 ARGUMENTS = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -57,7 +57,6 @@ def _conditions(readiness: Readiness) -> Iterator[Condition]:
 def report(readiness: Readiness) -> dict[str, Any]:
     """The answer of `/readyz`."""
     found, wall, discreet = conditions(readiness), readiness.wall(), readiness.domain.discreet
-    silent = {(tick.topic, number) for _, tick in readiness.ticks() for number in tick.without_beats}
     return {
         "ready": all(condition.ok for condition in found),
         "conditions": [condition._asdict() for condition in found],
@@ -70,7 +69,7 @@ def report(readiness: Readiness) -> dict[str, Any]:
             }
             for waited, seconds in readiness.waiting().items()
         ],
-        "without_beats": [{"topic": topic, "partition": number} for topic, number in sorted(silent)],
+        "without_beats": [{"topic": topic, "partition": number} for topic, number in sorted(readiness.silent())],
         "partitions": [
             {"stage": partition.stage, "topic": partition.topic, "partition": partition.number}
             | ({} if discreet else {"behind": count})

@@ -49,12 +49,22 @@ def _present(readiness: Readiness) -> Iterator[Metric]:
     yield _by("metric", "event_time_seconds", complete, readiness.event_times())
     lag = "seconds by which the releases of a topic's slowest metric are behind this host's clock"
     yield _by("topic", "event_time_lag_seconds", lag, readiness.event_time_lags())
+    yield _by("metric", "tick_seconds", "length of a metric's ticks", readiness.tick_lengths())
     yield _by("metric", "seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
     text = "source partitions that hold up an open tick whose end others have passed"
-    waits = GaugeMetricFamily("shoal_waits_for", text, labels=["metric", "partition"])
-    for metric, partition in sorted(readiness.waits_for()):
+    waits = GaugeMetricFamily("shoal_waits_for", f"{text}: now shoal_waits_for_seconds", labels=["metric", "partition"])
+    labels = ["metric", "topic", "partition"]
+    lasting = GaugeMetricFamily("shoal_waits_for_seconds", f"{text}, and for how long", labels=labels)
+    waiting = readiness.waiting()
+    for metric, partition in sorted({(metric, partition) for metric, _, partition in waiting}):
         waits.add_metric([metric, str(partition)], 1)
-    yield waits
+    for (metric, topic, partition), seconds in waiting.items():
+        lasting.add_metric([metric, topic, str(partition)], seconds)
+    yield from (waits, lasting)
+    silent = Counter(topic for topic, _ in readiness.silent())
+    beats = "source partitions that have had no beat, where presence is protected; no tick of the topic closes before"
+    topics = {tick.topic for _, tick in readiness.ticks()}
+    yield _by("topic", "partitions_without_beats", beats, {topic: float(silent[topic]) for topic in topics})
     outputs = {stage: time for stage, time in host.timings.last_output.items() if stage != BOUND or not domain.discreet}
     last = "when a stage last brought something out: contributions, releases, rows of the audit log"
     yield _by("stage", "last_output_timestamp_seconds", last, outputs)

@@ -105,8 +105,7 @@ class Readiness:
 
     def without_beats(self) -> list[str]:
         """Source partitions that have had no beat, though the clocks of metrics here go by beats."""
-        silent = {(tick.topic, number): None for _, tick in self.ticks() for number in tick.without_beats}
-        names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(silent))
+        names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(self.silent()))
         return [f"{names} had no beat yet, and no tick closes before: run `shoal beat`"] if names else []
 
     @property
@@ -207,6 +206,14 @@ class Readiness:
                 times[tick.metric] = min(times.get(tick.metric, tick.reached / 1e6), tick.reached / 1e6)
         return times
 
+    def tick_lengths(self) -> dict[str, float]:
+        """Of each metric, in seconds."""
+        return {tick.metric: tick.every / 1e6 for _, tick in self.ticks()}
+
+    def silent(self) -> set[tuple[str, int]]:
+        """Source partitions that have had no beat, of topics whose clocks go by beats."""
+        return {(tick.topic, number) for _, tick in self.ticks() for number in tick.without_beats}
+
     def event_time_lags(self) -> dict[str, float]:
         """Seconds by which the releases of each topic's slowest metric are behind the clock of this host."""
         wall, lags = self.wall(), dict[str, float]()
@@ -214,10 +221,6 @@ class Readiness:
             if tick.reached is not None:
                 lags[tick.topic] = max(lags.get(tick.topic, 0.0), wall - tick.reached / 1e6)
         return lags
-
-    def waits_for(self) -> set[tuple[str, int]]:
-        """(metric, source partition) of all that open ticks wait for though others have passed their end."""
-        return {(tick.metric, partition) for _, tick in self.ticks() for partition in tick.waits_for}
 
     def ends(self) -> dict[tuple[str, int], int]:
         """Where the partitions that are read end, by what the last fetches told."""

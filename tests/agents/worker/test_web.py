@@ -132,6 +132,8 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             f"shoal_consumer_lag_records 1 bound {shoals.topic()}": 0,
             f"shoal_assigned_partitions bound {shoals.topic()}": 2,
             "shoal_condition restored": 1,
+            "shoal_tick_seconds few": hour,
+            f"shoal_partitions_without_beats {shoals.topic()}": 0,
             "shoal_alarm equivocation": 0,
             "shoal_budget_epsilon": 1000,
             "shoal_budget_epsilon_charged": 1,
