@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
+from tests.support.prometheus import promtool
 
 DOCKER = Path(__file__).parent.parent / "docker"
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text("utf-8"))
@@ -24,8 +25,8 @@ def mounted() -> dict[str, Path]:
     return {parts[1]: DOCKER / parts[0] for parts in (volume.split(":") for volume in volumes)}
 
 
-def test_it_is_kafka_postgresql_two_one_shots_and_two_workers() -> None:
-    assert set(COMPOSE["services"]) == {"kafka", "postgres", "migrate", "topics", "worker"}
+def test_it_is_kafka_postgresql_two_one_shots_two_workers_and_what_watches_them() -> None:
+    assert set(COMPOSE["services"]) == {"kafka", "postgres", "migrate", "topics", "worker", "prometheus", "grafana"}
     assert set(OURS) == {"migrate", "topics", "worker"}
     assert COMPOSE["services"]["worker"]["deploy"]["replicas"] == 2
 
@@ -62,6 +63,38 @@ def test_the_mounted_configuration_is_valid_and_its_paths_are_mounted() -> None:
         assert str(path.parent) in mounted()
     host, port = config.kafka.brokers.split(":")
     assert COMPOSE["services"][host]["environment"]["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{host}:{port}"
+
+
+def test_workers_are_asked_at_the_port_that_they_listen_on() -> None:
+    web = load(DOCKER / "shoal.toml").web
+    assert web.host == "0.0.0.0"
+    assert f"'http://127.0.0.1:{web.port}/readyz'" in OURS["worker"]["healthcheck"]["test"][-1]
+    compile(OURS["worker"]["healthcheck"]["test"][-1], "healthcheck", "exec")
+    (job,) = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    assert (job["job_name"], found["names"], found["port"]) == ("shoal", ["worker"], web.port)
+
+
+def test_prometheus_takes_its_configuration_from_where_its_image_looks() -> None:
+    promtool("check", "config", DOCKER / "prometheus" / "prometheus.yml")
+    assert "./prometheus:/etc/prometheus:ro" in COMPOSE["services"]["prometheus"]["volumes"]
+
+
+def test_grafana_finds_its_dashboard_and_its_prometheus() -> None:
+    provisioning = DOCKER / "grafana" / "provisioning"
+    (provider,) = yaml.safe_load((provisioning / "dashboards" / "shoal.yaml").read_text())["providers"]
+    (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
+    volumes = dict(volume.split(":")[:2] for volume in COMPOSE["services"]["grafana"]["volumes"])
+    assert volumes["./grafana/dashboards"] == provider["options"]["path"]
+    assert volumes["./grafana/provisioning"] == "/etc/grafana/provisioning"
+    assert (DOCKER / "grafana" / "dashboards" / "shoal.json").is_file()
+    host, port = source["url"].removeprefix("http://").split(":")
+    assert f"127.0.0.1:{port}:{port}" in COMPOSE["services"][host]["ports"]
+
+
+def test_only_this_machine_reaches_what_is_published() -> None:
+    published = [port for service in COMPOSE["services"].values() for port in service.get("ports", ())]
+    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
 
 
 def test_no_secret_is_in_the_environment() -> None:

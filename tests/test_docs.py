@@ -16,7 +16,7 @@ from shoal.agents.cli.main import app
 from shoal.models.config.file import load
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = (".", "docs", "docs/proofs", "docker", "benchmarks/results", "shoal/mechanisms")
+FOLDERS = (".", "docs", "docs/proofs", "docker", "docker/kubernetes", "benchmarks/results", "shoal/mechanisms")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
