@@ -27,8 +27,7 @@ class Condition(NamedTuple):
 
 
 def conditions(readiness: Readiness) -> list[Condition]:
-    """All conditions, whether they hold or not."""
-    readiness.look()
+    """All conditions, whether they hold or not, by the last look."""
     return [*_conditions(readiness)]
 
 
@@ -56,6 +55,7 @@ def _conditions(readiness: Readiness) -> Iterator[Condition]:
 
 def report(readiness: Readiness) -> dict[str, Any]:
     """The answer of `/readyz`."""
+    readiness.look()
     found, wall, discreet = conditions(readiness), readiness.wall(), readiness.domain.discreet
     return {
         "ready": all(condition.ok for condition in found),

@@ -8,7 +8,7 @@ of clocks and of who answers. Nothing here can fail or wait.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from shoal.agents.kafka.settings import RELEASE
@@ -44,6 +44,7 @@ class Readiness:
     ) -> None:
         self.host, self.domain, self._now, self.wall = host, domain, now, wall
         self.settings = host.settings
+        self._ticks: list[tuple[StagePartition, OpenTick]] = []
         # Of a contributions partition's open tick and a source partition that it waits for: its step, and since when.
         self._waits: dict[tuple[StagePartition, Waited], tuple[int | None, float]] = {}
         # Ends of what goes to the audit log, each with the moment at which it was seen first.
@@ -126,10 +127,9 @@ class Readiness:
 
     # -- looking
 
-    def ticks(self) -> Iterator[tuple[StagePartition, OpenTick]]:
-        """The open ticks of all contributions partitions here."""
-        for partition, machine in self._releases():
-            yield from ((partition, tick) for tick in open_ticks(machine))
+    def ticks(self) -> Sequence[tuple[StagePartition, OpenTick]]:
+        """The open ticks of all contributions partitions here, by the last look: finding them takes time."""
+        return self._ticks
 
     def _releases(self) -> Iterator[tuple[StagePartition, ReleaseMachine]]:
         for partition, part in sorted(self.host.partitions.items()):
@@ -139,6 +139,7 @@ class Readiness:
     def look(self) -> None:
         """Note since when ticks wait and when they closed, and raise the alarms that counters stand for."""
         now, since, closed, waits = self._now(), {}, {}, {}
+        self._ticks = [(place, tick) for place, machine in self._releases() for tick in open_ticks(machine)]
         for partition, tick in self.ticks():
             name = partition, tick.metric
             state = tick.step, bool(tick.places)

@@ -19,6 +19,7 @@ WORKER = Path(health.__file__).parent
 
 
 def failing(stage: Stage) -> dict[str, str]:
+    stage.readiness.look()
     return {condition.name: condition.text for condition in conditions(stage.readiness) if not condition.ok}
 
 
