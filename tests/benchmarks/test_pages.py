@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import few_users, figures, presence
+from benchmarks import clip_range, few_users, figures, presence
 from benchmarks.accuracy import page as accuracy
 from benchmarks.accuracy import scatter, together
 from benchmarks.decay import page as decay
@@ -22,6 +22,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "together": lambda data: together.tables(together.from_json(data)),
     "scatter": lambda data: scatter.tables(scatter.from_json(data)),
     "few-users": lambda data: few_users.tables(few_users.from_json(data)),
+    "clip-range": lambda data: clip_range.tables(clip_range.from_json(data)),
     "presence": lambda data: presence.tables(presence.from_json(data)),
 }
 GUIDES = {"accuracy": ("accuracy", "together", "scatter"), "decay": ("decay",), "places-accuracy": ("places",)}

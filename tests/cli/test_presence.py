@@ -1,6 +1,7 @@
 """What `shoal run` tells where presence is protected, and what `shoal beat` and `shoal produce` refuse."""
 
 import gzip
+import json
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,27 @@ def test_a_run_tells_nothing_of_a_unit_that_is_there(quiet: Desk, tmp_path: Path
     assert (there["status"], there["releases"].count(b"\n")) == (0, 48)
     ends = [row["ended_at"] for row in there["log"]["metric_version"]]
     assert ends == ["2024-01-02T00:00:00Z"]  # the configuration's, not that of a record
+
+
+def test_a_range_that_is_chosen_is_in_the_log_and_nothing_before_it(quiet: Desk, tmp_path: Path):
+    """And a second run over the same input, with its key, makes the same releases and activations again."""
+    clip = "epsilon = 40\nclip = { share = 0.5, epsilon = 13, crossing = 2 }\n"
+    quiet.say(CONFIG.replace("epsilon = 4\n", "epsilon = 40\n").replace("epsilon = 1\n", clip))
+    quiet.put("in.jsonl", lines(EVENTS))
+    assert quiet.call("--input", "in.jsonl", "--output", "out.jsonl").exit_code == 0
+    made = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    activations = [json.loads(row["body"]) for row in rows(tmp_path / "log.db")["activation"]]
+    assert {one["group"]: one["epsilon"] for one in activations} == {"a": 15.0, "b": 15.0}
+    chosen = {one["group"]: (one["at"], one["high"]) for one in activations}
+    for one in made:
+        at, high = chosen[one["group"]]
+        assert one["clip"] == (high if one["at"] >= at else None)
+        assert one["at"] >= at or (one["value"], one["count"], one["low"], one["high"]) == (None, None, 0, 100)
+    assert len(made) == 48
+    verified = CliRunner().invoke(app, ["audit", "verify", str(tmp_path / "shoal.toml")])
+    assert verified.exit_code == 0, verified.output
+    assert quiet.call("--input", "in.jsonl", "--output", "again.jsonl").exit_code == 0
+    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "out.jsonl").read_text()
 
 
 def test_no_input_is_refused_for_its_records(quiet: Desk, tmp_path: Path):

@@ -129,17 +129,17 @@ def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_c
 def test_a_clip_says_what_it_costs_and_when_it_is_chosen(folder):
     text, _ = checked(METRIC + 'clip = "auto"\nusers = 4000\n')
     assert (
-        "where the range ends is chosen for each key with epsilon = 0.15 of that, from the first value of each person, "
-        "once about 4,000 have come to it; until then neither value nor count is released"
+        "where the range ends is chosen for each key with epsilon = 0.22 of that, from the first value of each person, "
+        "once about 2,000 have come to it; until then neither value nor count is released"
     ) in text
     stated = ("plan", "shoal.toml", "--samples", 4, "--over", "365d")
-    enough, few = (said(*stated, "--users", users).stdout for users in (5000, 3000))
-    assert "From about 4,000 users on a key has a clip range" in " ".join(enough.split())
-    advice = "a clip range is chosen once about 4,000 users have come to a key, more than there are"
+    enough, few = (said(*stated, "--users", users).stdout for users in (5000, 1000))
+    assert "From about 2,000 users on a key has a clip range" in " ".join(enough.split())
+    advice = "a clip range is chosen once about 2,000 users have come to a key, more than there are"
     assert advice in " ".join(few.split())
     assert advice not in " ".join(enough.split())
     (fields,) = json.loads(said(*stated, "--users", 5000, "--json").stdout)["metrics"]
-    assert fields["units_to_clip"] == 4000
+    assert fields["units_to_clip"] == 2000
 
 
 def test_the_count_says_how_exact_it_is(folder):

@@ -7,6 +7,7 @@ from tests.golden.events import Stream
 
 FADING = {"kind": "exponential", "half_life": "10h"}
 BEATS = Stream(count=300, beats=True, refusals=False)
+SOON = {"share": "0.5", "epsilon": 3, "crossing": "0.5"}  # so that some units of the stream are enough
 
 
 def present(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
@@ -66,4 +67,9 @@ PRESENCE = (
         in_slots("found", "slot-mean", group="g", delta="0.1", selection={"keys": 2}),
         in_slots("found-of-a-day", "slot-mean-variance", group="g", delta="0.2", unit="user-day", epsilon=40),
     ), BEATS, in_full=True),
+    Case("presence in ranges that are chosen", (
+        present("mean", "mean", clip=SOON), present("sum", "sum", WINDOW, group="g", groups=("g1", "g2"), clip=SOON),
+        found("late", "mean", WINDOW, epsilon=12, selection={"epsilon": 5}, clip=SOON),
+        present("never", "mean", FADING, clip="auto", users=40),
+    ), BEATS),
 )  # fmt: skip

@@ -30,6 +30,7 @@ PER_SLOT = {key: value for key, value in PRESENT.items() if key != "step"} | {
 METRICS: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "mean"},
     PRESENT | {"name": "city", "statistic": "sum", "group": "city", "groups": ["A", "B", "C", "Z"]},
+    PRESENT | {"name": "clipped", "clip": {"share": "0.5", "epsilon": "0.4", "crossing": "0.2"}},
     PRESENT | {"name": "weekly", "step": "1d", "decay": {"kind": "window", "length": "3d"}, "late": "drop"},
     PER_SLOT | {"name": "place", "groups": ["A", "B"]},
 )
@@ -67,7 +68,7 @@ def test_kills_change_no_release_of_what_goes_by_beats(kafka: Kafka, tmp_path: P
         feeding.join()
         # then the releases are those of the file run, at every step of every key
         shoals.expect_equality()
-        assert len(shoals.oracle.releases()) == 28 * (5 + 2) + 7
+        assert len(shoals.oracle.releases()) == 28 * (6 + 2) + 7
         # and no transaction has releases of two times
         stamps = [record.timestamp for record in kafka.read_committed(f"{shoals.app}.releases")]
         assert min(stamps) >= (START - START % DAY) * 1000

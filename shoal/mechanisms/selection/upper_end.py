@@ -34,7 +34,7 @@ from shoal.mechanisms.selection import exponential
 
 RUNGS = 40  # at most: from the whole range down to a 860th of it
 EACH = 4  # rungs that halve it
-ENOUGH = 13  # a rank error of so many 1 / epsilon is rare
+ENOUGH = 20  # a rank error of so many 1 / epsilon is one in 500 choices
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ def _rung(steps: int, number: int) -> int:
 class UpperEnd:
     """The public parameters.
 
-    >>> end = UpperEnd(Ladder(16), Fraction(13, 100), Fraction(1, 50), Fraction(1, 100))
+    >>> end = UpperEnd(Ladder(16), Fraction(1, 5), Fraction(1, 50), Fraction(1, 100))
     >>> end.needed, end.cost
-    (10000, Fraction(3, 20))
+    (10000, Fraction(11, 50))
     """
 
     ladder: Ladder

@@ -16,9 +16,11 @@ OF_VALUES = ("mean", "sum", "mean-variance")
 MEANS = ("mean", "mean-variance")
 SHARE = Fraction(1, 5)  # of epsilon, for finding keys, where nothing else is said
 CLIPPED = ("mean", "sum")  # statistics whose range may be chosen
-CLIP_SHARE = Fraction(13, 100)  # of epsilon, for choosing the range
-CROSSING_SHARE = Fraction(2, 100)  # and for telling when
-LEAST_ABOVE, MOST_ABOVE = Fraction(1, 100), Fraction(1, 20)  # of the units' numbers, above the chosen end
+CLIP_SHARE = Fraction(1, 5)  # of epsilon, for choosing the range
+CROSSING_SHARE = Fraction(1, 50)  # and for telling when
+ABOVE = Fraction(1, 100)  # of the units' numbers, above the chosen end, where nobody says how many units there are
+LEAST_ABOVE, MOST_ABOVE = Fraction(1, 1000), Fraction(1, 20)
+WAITED_FOR = Fraction(1, 3)  # of the declared users, before the range is chosen
 HAS_NO_USE = "is not for relation add-remove"
 NO_USE = ("prior", "sigma", "simultaneous", "max_events_per_user", "withheld")  # keys
 
@@ -151,12 +153,12 @@ def clip_of(spec: Spec) -> UpperEnd | None:
 
 
 def _above(users: int | None, epsilon: Fraction) -> Fraction:
-    """The part of units that may lie above: so much that as many as are declared suffice for it.
+    """The part of units that may lie above: so much that a third of those that are declared suffice for it.
 
-    >>> _above(None, Fraction(1, 10)), _above(2600, Fraction(1, 10)), _above(10**6, Fraction(1, 10))
-    (Fraction(1, 100), Fraction(1, 20), Fraction(1, 100))
+    >>> [str(_above(users, Fraction(1, 5))) for users in (None, 100, 20000, 10**6)]
+    ['1/100', '1/20', '3/200', '1/1000']
     """
-    wanted = LEAST_ABOVE if users is None else ENOUGH / (epsilon * users)
+    wanted = ABOVE if users is None else ENOUGH / (epsilon * users * WAITED_FOR)
     return min(MOST_ABOVE, max(LEAST_ABOVE, wanted))
 
 

@@ -16,7 +16,7 @@ class ClipSection(Section):
     """`clip = { ... }` of a metric."""
 
     epsilon: Exact | None = Field(
-        None, gt=0, description="the part of the metric's epsilon that chooses the range; none: 0.13 of it"
+        None, gt=0, description="the part of the metric's epsilon that chooses the range; none: 0.2 of it"
     )
     crossing: Exact | None = Field(
         None, gt=0, description="the part that tells when enough units have come to a key; none: 0.02 of it"
@@ -24,8 +24,8 @@ class ClipSection(Section):
     share: Exact | None = Field(
         None,
         gt=0,
-        description="f, at most 0.5: the part of units whose first value may lie above the range; none: 0.01, or with "
-        "few users up to 0.05",
+        description="f, at most 0.5: the part of units whose first value may lie above the range; none: 0.01, or "
+        "where users are declared 0.001 to 0.05, so that a third of them choose",
     )
 
     @field_validator("share")

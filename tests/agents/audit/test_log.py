@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from shoal.agents.audit.ledger import End, Ledger
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq, StreamEnded
 from shoal.agents.audit.verify import verify
-from shoal.mechanisms.statistic import OF_KEY
+from shoal.mechanisms.statistic import OF_CLIP, OF_KEY
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
-from shoal.models.records import shown_bytes
+from shoal.models.records import clip_bytes, shown_bytes
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
 from tests.support.effort import tries
 
@@ -160,6 +160,19 @@ def test_a_key_that_is_shown_is_kept_once_and_holds_against_its_bytes(ledger: Le
         connection.exec_driver_sql("UPDATE activation SET at = '1999-01-01T00:00:00Z'")
     [found] = [one for one in verify(ledger) if one.kind == "columns"]
     assert found.where.endswith('group "NL" activation that shows it')
+
+
+def test_a_clip_range_is_kept_beside_what_shows_its_key(ledger: Ledger) -> None:
+    shown, clip = shown_bytes("basket", 1, "NL", 0, 0.2), clip_bytes("basket", 1, "NL", 0, 42.5, 0.15)
+    ledger.append(APP, [release(1, "NL")])
+    assert ledger.append_activations(APP, [shown, clip, clip, shown]).written == 2
+    assert ledger.activation(APP, NL, OF_CLIP) == clip
+    assert not [one for one in verify(ledger) if one.kind == "columns"]
+    with ledger.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT level, prior FROM activation ORDER BY level").all()
+    assert [tuple(row) for row in rows] == [(-2, "42.5"), (-1, "null")]
+    with pytest.raises(Equivocation, match="the activation of its clip range has two values"):
+        ledger.append_activations(APP, [clip_bytes("basket", 1, "NL", 0, 43.5, 0.15)])
 
 
 @settings(max_examples=tries(6), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -20,7 +20,7 @@ from shoal.mechanisms.statistic import OF_CLIP, Activation, Contribution, Estima
 from shoal.mechanisms.sums.decays import Decay, Exponential, Undecayed, Window
 from shoal.mechanisms.two_sided import statistic as module
 from shoal.mechanisms.two_sided.accounts import EventAccounts, Rule, UnitAccounts
-from shoal.mechanisms.two_sided.came import NEWCOMERS, NUMBERS_AT, PARTS, SAMPLES_AT, ByPart
+from shoal.mechanisms.two_sided.came import NEWCOMERS, NUMBERS_AT, PARTS, SAMPLES_AT, ByPart, Whole
 from shoal.mechanisms.two_sided.candidates import Candidates, keyed_words
 from shoal.mechanisms.two_sided.groups import FoundGroups
 from shoal.mechanisms.two_sided.statistic import TwoSided
@@ -33,7 +33,7 @@ STEPS = 8
 LADDER = Ladder(STEPS)
 RUNGS = LADDER.rungs  # 8, 7, 6, 5, 4, 3, 2, 1
 RANGE = Fraction(0), Fraction(16)
-USUAL = UpperEnd(Ladder(STEPS), Fraction(13), Fraction(1), Fraction(1, 2))
+USUAL = UpperEnd(LADDER, Fraction(20), Fraction(1), Fraction(1, 2))
 
 
 def clipped(decay: Decay, *, clip: UpperEnd = USUAL, epsilon: Fraction | int = SURE, **more: Any) -> TwoSided:
@@ -206,9 +206,9 @@ def test_no_draw_has_the_name_of_another_nor_of_those_that_find_the_key():
         return of
 
     with patch.object(module, "keyed_words", words):
-        end = UpperEnd(LADDER, Fraction(1), Fraction(1), Fraction(1, 2))  # needs 26
+        end = UpperEnd(LADDER, Fraction(1), Fraction(1), Fraction(1, 2))  # needs 40
         releaser = clipped(Undecayed(), clip=end).releaser(KEY, b"k")
-        for _ in range(60):
+        for _ in range(80):
             step(releaser, sent([3], [3]))
     assert asked[:2] == [("k", "clip-rho"), ("k", "clip-cross", 1)]
     assert asked[-1] == ("k", "clip")
@@ -360,6 +360,21 @@ def test_a_restart_changes_nothing(decay: Decay, stream: list[Any], at: int, run
             again.restore(head, kept.values())
 
 
+@pytest.mark.parametrize("decay", [Undecayed(), Window(3)], ids=repr)
+def test_a_restart_before_the_choice_keeps_what_came_and_who(decay: Decay):
+    of, chooses, kept = clipped(decay), Chooses(3, 2), dict[tuple[int, str], Contribution]()
+    releaser = of.releaser(KEY, b"")
+    with chooses.instead():
+        for rows in (sent([8, 3], [8]), sent([1], [1]), sent([5], [])):
+            activations, released = step(releaser, rows)
+            changes_of(releaser, kept)
+            head, releaser = json.loads(json.dumps(releaser.head())), of.releaser(KEY, b"")
+            releaser.restore(head, kept.values())
+    assert [one.kind for one in activations] == ["clip"]
+    assert (released.value, released.counts["count"]) == (pytest.approx(2 * (6 + 3 + 1 + 5) / 4), 4.0)
+    assert chooses.numbers == [1, 0, 0, 0, 0, 0, 0, 1]
+
+
 # ---------------------------------------------------------------- keys that are found
 
 
@@ -419,3 +434,4 @@ def test_what_came_is_kept_part_by_part():
     assert came == (3, [SAMPLES_AT, 2, 16, SAMPLES_AT + 5, 1, 3])
     assert list(form.contributions(4, came)) == [row._replace(effective=4) for row in rows[:2]]
     assert [form.is_ageless(row) for row in rows] == [False, False, True]
+    assert Whole().plus((1, [7, 0]), (2, [3, 1])) == (3, [10, 1])

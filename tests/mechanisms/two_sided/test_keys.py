@@ -72,14 +72,14 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> Non
 
 def test_what_a_clip_says_and_what_is_left_for_the_counters() -> None:
     auto = made(statistic="mean", clip="auto", **VALUE)
-    assert auto.clip == UpperEnd(Ladder(2**20), Fraction(13, 100), Fraction(1, 50), Fraction(1, 100))
-    assert (auto.epsilon, auto.clip.needed) == (Fraction(85, 100), 10_000)
+    assert auto.clip == UpperEnd(Ladder(2**20), Fraction(1, 5), Fraction(1, 50), Fraction(1, 100))
+    assert (auto.epsilon, auto.clip.needed) == (Fraction(78, 100), 10_000)
     few = made(statistic="mean", clip="auto", users=4000, **VALUE)
-    assert (few.clip.share, few.clip.needed) == (Fraction(1, 40), 4000)
+    assert (few.clip.share, few.clip.needed) == (Fraction(1, 20), 2000)
     assert made(statistic="mean", clip="auto", users=10, **VALUE).clip.share == Fraction(1, 20)
     own = {"epsilon": "0.2", "crossing": "0.1", "share": "0.5"}
     given = made(statistic="sum", clip=own, delta="1e-9", group="g", horizon="9h", **VALUE)
-    assert (given.clip.needed, given.clip.cost, given.epsilon) == (130, Fraction(3, 10), Fraction(1, 2))
+    assert (given.clip.needed, given.clip.cost, given.epsilon) == (200, Fraction(3, 10), Fraction(1, 2))
     assert given.bounder().parts == PARTS
     # the digest has all that was chosen
     assert len({tuple(one.chosen()) for one in (auto, few, given, made(statistic="mean", **VALUE))}) == 4

@@ -2,6 +2,7 @@
 
 candidates      of the exponential mechanism: the most that the logarithm of a candidate's probability differs
 point of balls  of "few users": epsilon where the numbers differ, and delta, which is checked by summing the law up
+crossing        of units over a threshold, after which a clip range is chosen: its tick's probability, summed over rho
 sums of a tree  of a distribution, noised: the distance of the exact sums over their scales
 sum of a centre of what deviations are from, noised: likewise
 last release    of sharp, which octaves are clipped around: free, as it is a release that was charged
@@ -20,10 +21,11 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
-from shoal.mechanisms.selection import exact_quantile, exponential, few_users_point, median
+from shoal.mechanisms.selection import exact_quantile, exponential, few_users_point, median, upper_end
 from shoal.mechanisms.slot import distribution
 from shoal.mechanisms.slot.means import deviations, few_users_ball, quantile
 
+REST = 30.0  # exp(-30): the chance of a larger rho than those that are summed up
 NONE_IN = 10  # one in so many points is none
 
 
@@ -115,12 +117,37 @@ class Sums:
 
 
 @dataclass
+class Crossing:
+    """When a clip range is chosen: how many units there were at each tick until it was, or to the end."""
+
+    end: upper_end.UpperEnd
+    units: list[int] = field(default_factory=list)
+    is_over: bool = False
+
+    def told(self, other: "Crossing") -> tuple[float, float]:
+        """What this tick's probability changes by."""
+        assert (self.end, self.is_over, len(self.units)) == (other.end, other.is_over, len(other.units))
+        return abs(self._log() - other._log()), 0.0
+
+    def _log(self) -> float:
+        """By the definition: a draw of rho, and one at each tick."""
+        rate, logs = float(self.end.crossing), []
+        for rho in range(math.ceil(REST / rate)):
+            exponents = [-rate * max(0, self.end.needed + rho - units) for units in self.units]
+            last = exponents.pop() if self.is_over else 0.0
+            if all(exponents):  # else it is over before
+                logs.append(last - rate * rho + sum(math.log(-math.expm1(exponent)) for exponent in exponents))
+        return _log_sum(logs)
+
+
+@dataclass
 class Choices:
     """All choices of one world, forced by a seed that the worlds share."""
 
     seed: int
     made: list[Choice] = field(default_factory=list)
     _releases: int = 0
+    _crossings: list[Crossing] = field(default_factory=list)
 
     def _outcome(self, below: int) -> int:
         return random.Random(f"{self.seed}/{len(self.made)}").randrange(below)
@@ -148,6 +175,19 @@ class Choices:
         drawn = random.Random(f"{self.seed}/{len(self.made)}")
         self.made.append(Sums(list(scales), levels))
         return [[drawn.randrange(whole + 1) for _ in level] for level in levels]
+
+    def crossing(self, end: upper_end.UpperEnd) -> int:
+        """The number of a key's crossing, in place of its rho."""
+        self._crossings.append(Crossing(end))
+        self.made.append(self._crossings[-1])
+        return len(self._crossings) - 1
+
+    def is_due(self, number: int, units: int) -> bool:
+        """Whether it is forced to be at this tick."""
+        crossing = self._crossings[number]
+        crossing.units.append(units)
+        crossing.is_over = random.Random(f"{self.seed}/{number}/{len(crossing.units)}").random() < 0.5
+        return crossing.is_over
 
     def last_release(self, steps: int) -> Fraction:
         """A forced release, in grid steps."""
@@ -183,6 +223,12 @@ class Choices:
             ((noisy,),) = self.sums([scale], [[total]], int(20 * scale))
             return noisy
 
+        def rho(end: upper_end.UpperEnd, words: Iterator[int]) -> int:
+            return self.crossing(end)
+
+        def is_due(end: upper_end.UpperEnd, units: int, rho: int, words: Iterator[int]) -> bool:
+            return self.is_due(rho, units)
+
         last_release = SharpReleaser._last_release
 
         def forced_release(releaser: SharpReleaser) -> Fraction:
@@ -192,6 +238,8 @@ class Choices:
         with (
             patch.object(exponential, "choose", choose),
             patch.object(median, "choose", choose),
+            patch.object(upper_end.UpperEnd, "rho", rho),
+            patch.object(upper_end.UpperEnd, "is_due", is_due),
             patch.object(quantile, "choose", choose_cell),
             patch.object(few_users_point.PointChoice, "choose", point),
             patch.object(few_users_ball.BallChoice, "choose", point_of_values),

@@ -15,7 +15,9 @@ import numpy as np
 
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.statistic import Block, Contribution
+from shoal.mechanisms.two_sided.clipped import ClippedReleaser
 from shoal.stream.topic import Metric, TopicPlan
+from tests.privacy.auditor.choices import Choices
 from tests.privacy.auditor.families.sums import SIX_HOURS, rate
 from tests.privacy.auditor.streams import HIGH, HOUR, LOW, Case, Event, Stream, of_event, of_period, of_user
 from tests.privacy.auditor.unknowns import Unknowns
@@ -32,6 +34,7 @@ class PresenceCase(Case):
     """Neighbours with and without a unit."""
 
     begins: Mapping[str, int] = field(default_factory=dict)  # steps before the first release of a key that is found
+    choices: int = 0  # seed of when clip ranges are chosen, and which
 
     def worlds(self, seed: int, count: int) -> list[list[Event]]:
         """The stream without the unit, and with it: its values all at one end, all at the other, and at random."""
@@ -43,11 +46,12 @@ class PresenceCase(Case):
     def run(self, plan: TopicPlan, world: Sequence[Event], unknowns: Unknowns) -> Seen:
         """What is released of a world."""
         (metric,) = plan.metrics
-        with unknowns.installed():
+        choices = Choices(self.choices)
+        with unknowns.installed(), choices.installed():
             released = list(released_of(metric, world, self.begins))
-        pattern = [(tick, group) for tick, group, _ in released]
+        pattern = [(tick, group, len(numbers)) for tick, group, numbers in released]
         numbers = [number for _, _, numbers in released for number in numbers]
-        return Seen((pattern, None), np.array(numbers, dtype=float), [], len(released))
+        return Seen((pattern, None), np.array(numbers, dtype=float), choices.made, len(released))
 
 
 def released_of(
@@ -79,6 +83,11 @@ def released_of(
 
 
 def _sides(of: Any, releaser: Any) -> list[float]:
+    if isinstance(releaser, ClippedReleaser):
+        if releaser.counters is None:
+            assert releaser.estimate() == of.without_counters(), "something is told before a range is chosen"
+            return []
+        releaser = releaser.counters
     return [number / of.sums.denominator for number in releaser.noisy]
 
 
@@ -130,9 +139,19 @@ def draw(drawn: random.Random) -> PresenceCase:
     gaussian = kind == "window" and statistic != "users" and drawn.random() < 0.4
     delta = Fraction(drawn.choice(["0.01", "1e-6"])) if gaussian else Fraction(0)
     events = _events(steps, drawn)
+    clips = statistic in ("mean", "sum") and metric["range"] == (LOW, HIGH) and not gaussian and drawn.random() < 0.5
+    if clips:
+        metric["clip"] = _clip(Fraction(metric["epsilon"]), drawn)
     mine = {"event": lambda: of_event(events, drawn), "user-6h": lambda: of_period(events, SIX_HOURS, drawn)}
-    label = f"{statistic}/{kind}{'/late' if begins else ''}"
-    return PresenceCase(label, metric, events, mine.get(unit, of_user)(), delta, begins=begins)
+    label = f"{statistic}/{kind}{'/late' if begins else ''}{'/clip' if clips else ''}"
+    choices = drawn.randrange(1 << 30)
+    return PresenceCase(label, metric, events, mine.get(unit, of_user)(), delta, begins=begins, choices=choices)
+
+
+def _clip(epsilon: Fraction, drawn: random.Random) -> dict[str, Any]:
+    """Of which the choice is worth a good deal; fewer are then needed, so that when it is made tells something."""
+    share = drawn.choice(["0.01", "0.2", "0.5"])
+    return {"share": share, "epsilon": str(epsilon * Fraction(2, 5)), "crossing": str(epsilon * Fraction(3, 10))}
 
 
 def _decay(kind: str, drawn: random.Random) -> dict[str, Any]:
