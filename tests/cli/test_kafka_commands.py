@@ -1,10 +1,12 @@
 """`shoal topics`, `shoal check` and `shoal produce` against a real broker."""
 
+import asyncio
 import time
 from pathlib import Path
 
 import orjson
 import pytest
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from typer.testing import CliRunner, Result
 
 from shoal.agents.audit import key_file
@@ -12,6 +14,8 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli import worker
 from shoal.agents.cli.main import app
 from shoal.agents.kafka.settings import settings_of
+from shoal.agents.kafka.topics import admin
+from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.feeds import after_lengths, report, snapshot
@@ -107,6 +111,29 @@ def test_check_refuses_what_a_worker_would_refuse(desk):
     assert "no broker answers" in str(desk.shoal("check").exception)
 
 
+def test_check_tells_rights_topics_and_policies_apart(desk):
+    def states() -> dict[str, list[str]]:
+        shown = orjson.loads(desk.shoal("check", "--json").stdout)
+        return {one["name"]: [line["state"] for line in one["lines"]] for one in shown["sections"]}
+
+    missing = states()
+    assert (missing["brokers"], missing["rights"], missing["topics"]) == (["ok"], ["ok"], ["failed"])
+    assert missing["policies"] == ["not checked"]
+    desk.ok("topics")
+    assert states()["topics"] == ["ok"]
+    assert set(states()["policies"]) == {"ok", "warning"}
+    asyncio.run(set_policy(desk, "retention.ms", "1000"))
+    wrong = states()
+    assert (wrong["topics"], wrong["policies"]) == (["ok"], ["failed"])
+
+
+async def set_policy(desk, key: str, value: str) -> None:
+    """A setting of the topic of releases, which must keep everything."""
+    async with admin(settings_of(load(desk.path))) as client:
+        topic = ConfigResource(ConfigResourceType.TOPIC, f"{desk.name}.releases", configs={key: value})
+        await client.alter_configs([topic])
+
+
 def test_check_needs_no_kafka_where_the_configuration_has_none(desk):
     desk.path.write_text("[audit]" + desk.path.read_text().split("[audit]")[1])
     result = desk.shoal("check")
@@ -117,7 +144,8 @@ def test_check_needs_no_kafka_where_the_configuration_has_none(desk):
 def test_check_says_all_that_needs_no_broker_before_it_says_that_there_is_none(desk):
     desk.configure(brokers="127.0.0.1:1")
     result = desk.shoal("check")
-    assert "configuration, key, schema and budget are in order" in result.stdout
+    assert "failed       127.0.0.1:1: no broker answers" in result.stdout
+    assert "not checked  it needs a broker that answers" in result.stdout
     assert "epsilon = 1 per person: all values of one person in this metric, for ever" in result.stdout
     assert isinstance(result.exception, KafkaError)
     as_json = orjson.loads(desk.shoal("check", "--json").stdout)

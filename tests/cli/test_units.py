@@ -216,7 +216,7 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
 def test_what_all_metrics_guarantee_together_is_said_in_one_paragraph(folder, metrics, unit, said):
     text, fields = told(*metrics, unit=unit)
     assert said in text
-    assert f"taken together\n  {fields['guarantee']}\n" in text
+    assert f"taken together\n      {fields['guarantee']}\n" in text
 
 
 def test_what_was_charged_before_is_counted_with_the_new(folder):

@@ -42,7 +42,7 @@ class Session:
             KeyFileError: the key belongs to another log, or has met a stream that this log does not know.
         """
         # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
-        request = self._request(partitions, file_run, topic)
+        request = self.request(partitions, file_run, topic)
         self.ledger.check(request)
         key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
         app = self.config.kafka.app
@@ -53,10 +53,14 @@ class Session:
 
     def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
         """What `register` would do; nothing is written."""
-        agreement = self.ledger.check(self._request(partitions, file_run))
+        agreement = self.ledger.check(self.request(partitions, file_run))
+        self.check_key()
+        return agreement
+
+    def check_key(self) -> None:
+        """Refuse a key that belongs to another log, or has met more than this log knows."""
         app, key = self.config.kafka.app, self.config.privacy.key_file
         key_file.compare(key, self.ledger.log_id, app, self._versions, self._registered)
-        return agreement
 
     def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
         """Remember beside the key how many releases of its versions a file run has put into the log."""
@@ -69,7 +73,10 @@ class Session:
     def _versions(self) -> list[tuple[str, int]]:
         return [(metric.name, metric.version) for metric in self.config.metric]
 
-    def _request(self, partitions: Mapping[str, int] | None, file_run: bool, topic: str | None = None) -> Request:
+    def request(
+        self, partitions: Mapping[str, int] | None, file_run: bool = False, topic: str | None = None
+    ) -> Request:
+        """All that the configuration asks of the ledger."""
         for metric in self.config.metric:
             require_hexagons(metric.cell)  # before anything is charged
         return Request(

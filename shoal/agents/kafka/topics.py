@@ -41,6 +41,10 @@ SETTLE_LIMIT = 2.0
 DENIED = TopicAuthorizationFailedError.errno
 
 
+class PolicyError(KafkaError):
+    """A topic would lose what must stay, by its own settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """The topics as they are, and warnings about them."""
@@ -195,7 +199,7 @@ async def read_configs(
 
 def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
     for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, actual):
-        raise KafkaError(str(wrong))
+        raise PolicyError(str(wrong))
 
 
 async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
@@ -217,7 +221,7 @@ async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | 
     for partition in range(count):
         age = await reader.oldest_age_ms(TopicPartition(topic, partition))
         if age is not None and age > limit_ms:
-            raise KafkaError(
+            raise PolicyError(
                 f"topic {topic}[{partition}]: its oldest record is {age // 1000} s old by its own timestamp and "
                 f"retention.ms is {limit_ms}: the broker deletes it at its next check; set retention.ms=-1"
             )

@@ -1,0 +1,141 @@
+"""Looks at everything that a worker needs, in the order in which one thing stands on another, and changes nothing.
+
+A refusal ends its own section; what does not stand on it is looked at all the same, so that one command says all that
+has to be mended.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from shoal.agents.audit import key_file
+from shoal.agents.audit.key_file import Key
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import Agreement
+from shoal.agents.audit.session import Session, load_config, refuse_absent, terms_of
+from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
+from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
+from shoal.agents.inspection.promises import in_words, promises
+from shoal.agents.people import add_people
+from shoal.agents.plan.caveats import caveats
+from shoal.mechanisms.words import many
+from shoal.models.config.file import Config
+from shoal.models.errors import KafkaError
+
+NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
+FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
+SECTIONS = ("configuration", "guarantee", "key", "ledger", *OF_KAFKA, "workers")
+
+
+class Inspection:
+    """A configuration and all that it stands on, looked at once."""
+
+    def __init__(self, path: Path, people: int | None = None, workers: str | None = None) -> None:
+        self.findings = Findings(*SECTIONS)
+        self._fields: dict[str, Any] = {}  # for programs, beside the sections
+        self.warnings: list[str] = []
+        self._path, self._people, self._names = path, people, workers
+
+    def fields(self) -> dict[str, Any]:
+        """What was found, for programs; the first keys in the order that they always had."""
+        return {key: self._fields[key] for key in FIRST if key in self._fields} | self._fields
+
+    @property
+    def internal(self) -> list[str]:
+        """The topics that are to be protected like the events; none if it did not come to that."""
+        return list(self._fields.get("internal", ()))
+
+    def look(self) -> None:
+        """Look at all of it."""
+        with ExitStack() as closing:
+            config = self._configuration()
+            if config is not None:
+                self._all(config, closing)
+        if self._names is not None:
+            self._workers(self._names)
+
+    def _all(self, config: Config, closing: ExitStack) -> None:
+        key, ledger = self._key(config), self._ledger(config, closing)
+        if ledger is not None:
+            with self.findings.looking_at("ledger"):
+                config = config.under(terms_of(ledger, config.kafka.app))
+        asked = self._kafka(config)
+        self._fields |= asked.fields()
+        self._warn(config, asked)
+        if key is None or ledger is None:
+            self.findings.sections["guarantee"].leave("what would be charged needs the key and the ledger")
+            return
+        agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
+        if agreement is not None:
+            self._guarantee(config, agreement, ledger)
+
+    def _kafka(self, config: Config) -> Asked:
+        if not config.has_kafka:
+            self.findings.sections[BROKERS].leave(NO_KAFKA)
+            return Asked(warnings=[NO_KAFKA])
+        from shoal.agents.inspection.brokers import ask_kafka  # a file run's check need not wait for a client of Kafka
+
+        return ask_kafka(self.findings, config)
+
+    def _warn(self, config: Config, asked: Asked) -> None:
+        said = caveats(config.metric)
+        self.warnings = [*asked.warnings, *said]
+        for text in said:
+            self.findings.sections["configuration"].warn(text)
+
+    def _configuration(self) -> Config | None:
+        with self.findings.looking_at("configuration") as found:
+            config = load_config(self._path)
+            found.ok(f"{self._path}: {many(len(config.metric), 'metric')} of {', '.join(config.topics)}")
+            return config
+        return None
+
+    def _key(self, config: Config) -> Key | None:
+        path = config.privacy.key_file
+        with self.findings.looking_at("key") as found:
+            key = key_file.read(path)
+            found.ok(f"{path}: fingerprint {key.fingerprint}")
+            return key
+        return None
+
+    def _ledger(self, config: Config, closing: ExitStack) -> Ledger | None:
+        with self.findings.looking_at("ledger") as found:
+            ledger = closing.enter_context(Ledger.open(config.audit.url))
+            found.ok("it answers, and its schema is that of this version")
+            self._fields["log"] = ledger.log_id
+            return ledger
+        return None
+
+    def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
+        agreement = None
+        with self.findings.looking_at("ledger") as found:
+            agreement = session.ledger.check(session.request(partitions))
+            found.ok(f"{many(len(agreement.charged), 'metric')} would be registered")
+            refuse_absent(session, agreement.absent)
+        with self.findings.looking_at("key") as found:
+            session.check_key()
+            found.ok("it fits this audit log")
+        return agreement
+
+    def _guarantee(self, config: Config, agreement: Agreement, ledger: Ledger) -> None:
+        internal = [f"{config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")]
+        self._fields |= promises(config, agreement, ledger.budget_report()) | {"internal": internal}
+        if self._people is not None:
+            add_people(self._fields, config, self._people)
+        self.findings.sections["guarantee"].ok("of each metric, and of all together", *in_words(self._fields))
+
+    def _workers(self, names: str) -> None:
+        with self.findings.looking_at("workers") as found:
+            said = diagnose(ask_workers(names))
+            self._fields |= said
+            found.ok("their own answers", *(f"  {line}" for line in told(said)))
+            refuse_what_is_not_well(said)
+
+    def refuse(self) -> None:
+        """Make the command's status tell: what Kafka refuses comes last, for all else can be said without it.
+
+        Raises:
+            ShoalError: something was refused.
+        """
+        for error in sorted(self.findings.refused, key=lambda error: isinstance(error, KafkaError)):
+            raise error

@@ -1,0 +1,81 @@
+"""What the metrics of a configuration guarantee and would be charged: the fields of a check, and their words."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.audit.registration import Agreement, Registration
+from shoal.agents.guarantee import amount, guarantee, per, together
+from shoal.mechanisms.privacy.accounting import NOTHING, Loss
+from shoal.models.config.file import Config
+from shoal.models.config.unit import parse_unit
+
+UNDOING = "what may undo this guarantee, such as another metric on a copy of the topic, is in docs/known-limits.md"
+BEATS = f"time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released; {UNDOING}"
+OF_FILES = f"a run over a file closes all steps up to `end`, whatever comes; {UNDOING}"
+FORM = "a missing or non-numeric value is public too: whether a record is accepted depends on its form"
+
+
+def promises(config: Config, agreement: Agreement, book: BudgetReport | None) -> dict[str, Any]:
+    """Each metric and all together, in words; `book` is the ledger's before anything is charged."""
+    new = {(charge.metric, charge.version): charge for charge in agreement.charged}
+    metrics = [
+        {
+            "metric": metric.name,
+            "version": metric.version,
+            "registered": (metric.name, metric.version) not in new,
+            "epsilon": float(metric.epsilon),
+            "charge": _charge(new.get((metric.name, metric.version)), "epsilon"),
+            "charge_delta": _charge(new.get((metric.name, metric.version)), "delta"),
+            "unit": metric.unit,
+            "guarantee": guarantee(metric),
+            **({"relation": metric.relation} if metric.protects_presence else {}),
+        }
+        for metric in config.metric
+    ]
+    unit = parse_unit(config.unit)
+    return {
+        "metrics": metrics,
+        "guarantee": str(together(config, _charged(agreement, book))),
+        "unit": unit.name,
+        "budget": f"{amount(config.privacy.epsilon, config.privacy.delta)} {per(unit)}",
+        **(
+            {"relation": config.relation, "beats": BEATS if config.has_kafka else OF_FILES}
+            if config.protects_presence
+            else {}
+        ),
+    }
+
+
+def _charged(agreement: Agreement, book: BudgetReport | None) -> Loss:
+    """What the ledger will hold: all charges so far, of every app, and the new ones."""
+    new = (Loss(Fraction(charge.charge_epsilon), Fraction(charge.charge_delta)) for charge in agreement.charged)
+    return sum(new, NOTHING if book is None else Loss(*book.charged))
+
+
+def _charge(registration: Registration | None, name: str) -> float:
+    """What is still to be charged to one unit of the ledger."""
+    return 0.0 if registration is None else float(Fraction(getattr(registration, f"charge_{name}")))
+
+
+def in_words(fields: dict[str, Any]) -> Iterator[str]:
+    """The lines of a check about these."""
+    yield f"    the budget of the ledger is {fields['budget']}"
+    for metric in fields["metrics"]:
+        state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
+        if metric["charge_delta"]:
+            state += f" and delta {metric['charge_delta']:g}"
+        yield f"    {metric['metric']} version {metric['version']} ({state})"
+        yield f"      {metric['guarantee']}"
+        yield from _of_people(metric)
+    yield f"      {fields.get('beats', FORM)}"
+    yield "    taken together"
+    yield f"      {fields['guarantee']}"
+    yield from _of_people(fields)
+
+
+def _of_people(fields: dict[str, Any]) -> Iterator[str]:
+    """The line on what people lose together, where that was asked."""
+    if "people" in fields:
+        yield f"      {fields['people']['guarantee']}"

@@ -1,0 +1,108 @@
+"""A check goes on behind a refusal: one command says all that has to be mended, and its status tells of the first."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from shoal.agents.audit import key_file
+from shoal.agents.cli.main import app
+from shoal.agents.inspection.findings import Findings, Line
+from shoal.models.errors import ConfigError, InputError, KafkaError, KeyFileError, LedgerError
+from tests.support.desk import CONFIG
+
+KAFKA = '[kafka]\nbrokers = "127.0.0.1:1"\n'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shoal.toml").write_text(KAFKA + CONFIG)
+    return tmp_path
+
+
+def checked() -> tuple[dict[str, dict[str, str]], dict[str, Any], BaseException | None]:
+    """The lines of each section, text by state; the JSON; and the refusal."""
+    ran = CliRunner().invoke(app, ["check", "shoal.toml", "--json"])
+    shown: dict[str, Any] = orjson.loads(ran.stdout)
+    sections = {one["name"]: {line["state"]: line["text"] for line in one["lines"]} for one in shown["sections"]}
+    return sections, shown, ran.exception
+
+
+def test_without_a_key_and_a_broker_both_are_said_and_what_stands_on_them_was_not_checked(here):
+    sections, shown, refused = checked()
+    assert list(sections) == ["configuration", "guarantee", "key", "ledger", "brokers", "rights", "topics", "policies"]
+    assert sections["key"] == {"failed": f"{here}/shoal.key does not exist"}
+    assert shown["sections"][2]["lines"][0]["remedy"] == f"make it with: shoal key new {here}/shoal.key"
+    assert sections["brokers"]["failed"] == "127.0.0.1:1: no broker answers"
+    assert "ok" in sections["ledger"]
+    assert list(sections["guarantee"]) == list(sections["topics"]) == ["not checked"]
+    # the status tells of what needs no broker first
+    assert isinstance(refused, KeyFileError)
+
+
+def test_with_a_key_all_but_kafka_is_in_order(here):
+    key_file.new(here / "shoal.key")
+    sections, shown, refused = checked()
+    assert sections["key"] == {"ok": "it fits this audit log"}
+    assert sections["ledger"]["ok"] == "1 metric would be registered"
+    assert shown["metrics"][0]["charge"] == 1.0
+    assert shown["kafka"].startswith("127.0.0.1:1: no broker answers")
+    assert isinstance(refused, KafkaError)
+
+
+def test_a_configuration_that_cannot_be_read_ends_the_check(here):
+    Path("shoal.toml").write_text("[")
+    sections, shown, refused = checked()
+    assert list(sections) == ["configuration"]
+    assert isinstance(refused, ConfigError)
+    assert shown["warnings"] == []
+
+
+def test_a_budget_that_does_not_suffice_is_the_ledgers_to_refuse_and_the_key_is_looked_at(here):
+    Path("shoal.toml").write_text(CONFIG.replace("epsilon = 4", "epsilon = 0.5"))
+    key_file.new(here / "shoal.key")
+    sections, shown, refused = checked()
+    assert "a charge of epsilon 1 is more than the 0.5 left" in sections["ledger"]["failed"]
+    assert sections["key"]["ok"] == "it fits this audit log"
+    assert "metrics" not in shown
+    assert isinstance(refused, LedgerError)
+
+
+def test_people_read_what_to_do_below_what_is_wrong(here):
+    said = CliRunner().invoke(app, ["check", "shoal.toml"]).stdout.splitlines()
+    at = said.index(f"  failed       {here}/shoal.key does not exist")
+    assert said[at - 1] == "key"
+    assert said[at + 1] == f"               -> make it with: shoal key new {here}/shoal.key"
+
+
+def test_a_warning_has_its_remedy_beside_it(here):
+    high = CONFIG.replace("epsilon = 4", "epsilon = 40").replace("epsilon = 1\n", "epsilon = 30\n")
+    Path("shoal.toml").write_text(high)
+    key_file.new(here / "shoal.key")
+    sections, shown, refused = checked()
+    assert refused is None
+    assert "is above" in sections["configuration"]["warning"]
+    assert any("is above" in warning for warning in shown["warnings"])
+
+
+def test_a_refusal_ends_its_own_section_only():
+    findings = Findings("first", "second")
+    with findings.looking_at("first") as found:
+        found.ok("begun")
+        raise InputError("a file is missing; name it")
+    with findings.looking_at("second") as found:
+        found.ok("whole")
+    assert [section.is_failed for section in findings.sections.values()] == [True, False]
+    assert list(findings.shown()) == [
+        "first", "  ok           begun", "  failed       a file is missing", "               -> name it",
+        "second", "  ok           whole",
+    ]  # fmt: skip
+
+
+def test_what_is_behind_the_first_semicolon_is_what_to_do():
+    line = Line.of("failed", "it is broken; mend it; then go on")
+    assert (line.text, line.remedy) == ("it is broken", "mend it; then go on")
+    assert Line.of("failed", "it is broken").fields() == {"state": "failed", "text": "it is broken"}
