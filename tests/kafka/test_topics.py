@@ -1,6 +1,7 @@
 """Topics are made when they are missing and verified when they are not."""
 
 import asyncio
+import dataclasses
 from collections.abc import Coroutine
 from typing import Any
 
@@ -74,6 +75,21 @@ def test_records_that_retention_is_about_to_delete_are_refused(kafka: Kafka) -> 
     kafka.produce(source, [Record(b"k", b"v", timestamp=852_076_800_000)])  # 1997
     with pytest.raises(KafkaError, match=rf"topic {source}\[0\]: its oldest record is \d+ s old by its own timestamp"):
         run(verify_topics(settings(kafka), [source]))
+
+
+def test_where_presence_is_protected_no_record_is_refused_for_its_time(kafka: Kafka) -> None:
+    """A worker that does not start tells that somebody has sent an old one."""
+    hiding = dataclasses.replace(settings(kafka), hides_presence=True)
+    own = kafka.create_topic(kafka.name("events"), 1, {"retention.ms": "3600000"})
+    found = [run(verify_topics(hiding, [own])).warnings]
+    kafka.produce(own, [Record(b"k", b"v", timestamp=852_076_800_000)])  # 1997
+    found.append(run(verify_topics(hiding, [own])).warnings)
+    assert found[0] == found[1]
+    assert "one person's records may decide whether others' are deleted: set retention.ms=-1" in found[0][0]
+    # and there is no more to warn of than that it is deleted where brokers stamp records
+    stamped = {"retention.ms": "3600000", "message.timestamp.type": "LogAppendTime"}
+    (warning,) = run(verify_topics(hiding, [kafka.create_topic(kafka.name("events"), 1, stamped)])).warnings
+    assert warning.endswith("events must be read before the broker deletes them")
 
 
 def test_no_broker_is_said_in_one_line() -> None:

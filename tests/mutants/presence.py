@@ -319,6 +319,15 @@ SHOWN = (
         BEATS + "test_a_beat_is_no_further_ahead_than_brokers_take_releases_of_its_time",
     ),
     mutant(
+        "a worker does not start where somebody has sent an old record",
+        "agents/kafka/topics.py",
+        "    if settings.hides_presence:  # that",
+        "    if False:  # that",
+        "whether workers start tells that one record is there",
+        "agents/kafka/test_topic_policies.py::test_where_presence_is_protected_nobody_asks_how_old_records_are",
+        otherwise="KafkaConnectionError",
+    ),
+    mutant(
         "log lines tell how long a takeover took",
         "agents/kafka/fail_stop.py",
         "    return {} if _discretion else durations\n",

@@ -31,6 +31,7 @@ class KafkaSettings:
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0
+    hides_presence: bool = False  # whether nothing may depend on who is there, not even whether a worker starts
 
     # Few large transactions carry more than many small ones: 20,000 records or 0.2 s was the best of a flat field.
     linger: float = 0.2
@@ -156,6 +157,7 @@ def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings
         partitions=kafka.partitions,
         replication=kafka.replication,
         idle_after=kafka.idle_after / 1e6,
+        hides_presence=config.protects_presence,
     )
 
 

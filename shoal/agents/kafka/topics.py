@@ -208,11 +208,24 @@ async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Ma
     finite = {name: limits for name, limits in finite.items() if limits}
     if not finite:
         return []
+    texts = {n: ", ".join(f"{key} = {value}" for key, value in limits.items()) for n, limits in finite.items()}
+    warnings = [f"topic {n}: {text}; events must be read before the broker deletes them" for n, text in texts.items()]
+    if settings.hides_presence:  # that a record is so old tells that it is there
+        return [warning + _by_whose_time(configs[n]) for n, warning in zip(texts, warnings, strict=True)]
     async with Reader(settings) as reader:
         for name, limits in finite.items():
             await _check_oldest(reader, name, counts[name], limits.get("retention.ms"))
-    texts = {n: ", ".join(f"{key} = {value}" for key, value in limits.items()) for n, limits in finite.items()}
-    return [f"topic {n}: {text}; events must be read before the broker deletes them" for n, text in texts.items()]
+    return warnings
+
+
+def _by_whose_time(config: Mapping[str, str]) -> str:
+    """What to say of a topic of which a record's own time may decide what else is deleted."""
+    if config.get("message.timestamp.type") == "LogAppendTime":
+        return ""
+    return (
+        ", by the times that producers gave them, so that one person's records may decide whether others' are deleted: "
+        "set retention.ms=-1, or message.timestamp.type=LogAppendTime"
+    )
 
 
 async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | None) -> None:

@@ -1,8 +1,10 @@
 """What topics' configurations should say, and what is said where they do not."""
 
+import asyncio
+
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topic_policies import COMPACT, KEEP, losses, not_asked, weak_durability, wrong_policies
-from shoal.agents.kafka.topics import wanted_topics
+from shoal.agents.kafka.topics import _check_retention, wanted_topics
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 
@@ -57,3 +59,10 @@ def test_configurations_that_are_denied_are_named_once_for_an_app() -> None:
     one, two = not_asked("app", ["app.releases", "events", "app.contributions"])
     assert "DescribeConfigs on topic events is denied" in one
     assert "DescribeConfigs on topics app.* is denied" in two
+
+
+def test_where_presence_is_protected_nobody_asks_how_old_records_are() -> None:
+    """There is no broker here: a worker that does not start would tell that somebody has sent an old record."""
+    hiding = KafkaSettings("127.0.0.1:1", "app", hides_presence=True)
+    (warning,) = asyncio.run(_check_retention(hiding, {"events": {"retention.ms": "3600000"}}, {"events": 1}))
+    assert "retention.ms = 3600000; events must be read before" in warning
