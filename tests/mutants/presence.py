@@ -336,6 +336,14 @@ SHOWN = (
         BYTES + "test_no_log_line_tells_how_long_something_took",
     ),
     mutant(
+        "log lines tell how long it took to stop",
+        "agents/worker/process.py",
+        "**unless_discreet(seconds=round(time.monotonic() - began, 2))",
+        "seconds=round(time.monotonic() - began, 2)",
+        "the longer, the more there was to commit",
+        "privacy/test_log_lines.py::test_no_log_line_has_a_field_of_which_nobody_has_said_what_it_tells",
+    ),
+    mutant(
         "a file run counts events",
         "agents/cli/run.py",
         '                fields = {"releases": fields["releases"]}\n',
