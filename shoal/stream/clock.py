@@ -133,12 +133,12 @@ class TopicClocks:
         """Take in a message's clock."""
         self.sources[message.partition].hear(message, self.idle_after_ms)
 
-    def clock(self, name: str, *, beats: bool = False) -> int | None:
+    def clock(self, name: str) -> int | None:
         """The topic's clock; None while a partition has never spoken."""
         lowest: int | None = None
         for source in self.sources:
             reach = source.watermarks.get(name)
-            if source.idle_wall is not None and not beats:
+            if source.idle_wall is not None:
                 reach = self._passed(name, source.idle_wall - self.idle_after_ms, reach)
             if reach is None:
                 return None
@@ -198,29 +198,31 @@ class Clocks(dict[str, TopicClocks]):
 
     def reached(self, topic: str, name: str, *, beats: bool = False) -> int | None:
         """How far ticks may be closed that go by a clock of a topic; None: not at all yet."""
-        own = self[topic].clock(name, beats=beats)
-        if own is None or not beats:
-            return own
-        for other in self._beats.keys() - {topic}:
-            for index in range(len(self[other].sources)):
-                beat = self._last_beat(other, index)
-                if beat is None:
-                    return None
-                own = min(own, beat - self._beats[topic][name])
-        return own
+        if not beats:
+            return self[topic].clock(name)
+        found = [self.last_beat(other, index) for other in self._beats for index in range(len(self[other].sources))]
+        heard = [beat for beat in found if beat is not None]
+        return None if len(heard) < len(found) else min(heard) - self._beats[topic][name]
+
+    def marks(self, topic: str, name: str, *, beats: bool = False) -> list[int | None]:
+        """How far each partition of a topic is, by one clock; None: it has said nothing."""
+        if not beats:
+            return [source.watermarks.get(name) for source in self[topic].sources]
+        found = (self.last_beat(topic, index) for index in range(len(self[topic].sources)))
+        return [None if beat is None else beat - self._beats[topic][name] for beat in found]
 
     def hold_up(self, topic: str, beat: int | None) -> list[tuple[str, int]]:
         """Partitions of other topics that have not had a beat of this time yet, or none at all where that is None."""
         found = []
         for other in self._beats.keys() - {topic}:
             for index in range(len(self[other].sources)):
-                last = self._last_beat(other, index)
+                last = self.last_beat(other, index)
                 if last is None or (beat is not None and last < beat):
                     found.append((other, index))
         return sorted(found)
 
-    def _last_beat(self, topic: str, index: int) -> int | None:
-        """The last beat of a partition; a clock that is new may not have been told there yet."""
+    def last_beat(self, topic: str, index: int) -> int | None:
+        """The last beat of a partition; a clock that is new is told with the next message, and others are known."""
         marks = self[topic].sources[index].watermarks
         told = ((marks.get(name), lateness) for name, lateness in self._beats[topic].items())
         return max((mark + lateness for mark, lateness in told if mark is not None), default=None)

@@ -6,7 +6,6 @@ All of it is a function of the clocks, which are pattern.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shoal.stream.clock import TopicClocks
 from shoal.stream.release import ReleasePartition
 
 
@@ -38,29 +37,26 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
         reached = release.clock_of(label)
         step = None if reached is None else reached // metric.every
         end = None if step is None else (step + 1) * metric.every
-        clock, clocks = plan.clocks[metric.clock], release._clocks[plan.topic]
-        if clock.beats and step is not None:
-            reached = step * metric.every  # within a step, clocks are told with contributions, if there are any
-        unheard = tuple(
-            index for index, source in enumerate(clocks.sources) if source.watermarks.get(clock.label) is None
-        )
-        behind = held_up_by(clocks, clock.label, end)
-        others: list[tuple[str, int]] = []
-        if clock.beats and has_passed(clocks, clock.label, end):
-            others = release._clocks.hold_up(plan.topic, None if end is None else end + clock.lateness)
-        without = unheard if clock.beats else ()
-        yield OpenTick(metric.section.name, plan.topic, metric.every, reached, step, behind, without, tuple(others))
+        clock, clocks = plan.clocks[metric.clock], release._clocks
+        marks = clocks.marks(plan.topic, clock.label, beats=clock.beats)
+        behind, unheard, others = held_up_by(marks, end), tuple[int, ...](), tuple[tuple[str, int], ...]()
+        if clock.beats:
+            if step is not None:
+                reached = step * metric.every  # within a step, clocks are told with contributions, if there are any
+            unheard = tuple(index for index, mark in enumerate(marks) if mark is None)
+            if has_passed(marks, end):
+                others = tuple(clocks.hold_up(plan.topic, None if end is None else end + clock.lateness))
+        yield OpenTick(metric.section.name, plan.topic, metric.every, reached, step, behind, unheard, others)
 
 
-def has_passed(clocks: TopicClocks, name: str, end: int | None) -> bool:
+def has_passed(marks: list[int | None], end: int | None) -> bool:
     """Whether a partition has passed the end of a tick; without an end, whether one has said anything."""
-    marks = [mark for source in clocks.sources if (mark := source.watermarks.get(name)) is not None]
-    return bool(marks) and (end is None or max(marks) >= end)
+    said = [mark for mark in marks if mark is not None]
+    return bool(said) and (end is None or max(said) >= end)
 
 
-def held_up_by(clocks: TopicClocks, name: str, end: int | None) -> tuple[int, ...]:
+def held_up_by(marks: list[int | None], end: int | None) -> tuple[int, ...]:
     """Partitions that have not passed the end of a tick which another has passed; without an end, any word will do."""
-    if not has_passed(clocks, name, end):
+    if not has_passed(marks, end):
         return ()
-    marks = [source.watermarks.get(name) for source in clocks.sources]
     return tuple(index for index, mark in enumerate(marks) if mark is None or (end is not None and mark < end))

@@ -120,6 +120,7 @@ class ReleasePartition:
         self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
         self.next_offset = self._rereading.position(mark)
         self._due = {label for label in self._metrics if self._closings[label].due() is not None}
+        self._advance()  # clocks that go by beats and are new are known now, not with the next contribution
 
     def _restore_groups(self, found: Restored) -> None:
         for label, value in found.reached:
@@ -298,12 +299,11 @@ class ReleasePartition:
             return tick
         if metric.section.protects_presence:
             raise FailStop(closed_tick(self._where(), metric.label))
-        # Samples, not rows: how many parts a tick has may depend on values.
-        self.counters["woke_late"] += sum(samples)
+        self.counters["woke_late"] += sum(samples)  # not rows: how many parts a tick has may depend on values
         return None if metric.section.kind.apart else acted // every
 
-    def _advance(self, topic: str) -> None:
-        """Note which metrics the topic's clocks have made due; beats of one topic may do so for all."""
+    def _advance(self, topic: str = "") -> None:
+        """Note which metrics the topic's clocks have made due, and beats of any topic."""
         for label, (plan, metric) in self._metrics.items():
             said = plan.clocks[metric.clock]
             if metric.every is None or not (said.beats or plan.topic == topic):

@@ -57,8 +57,8 @@ CLOCKS = (
     mutant(
         "an idle partition lets clocks pass",
         "stream/clock.py",
-        "if source.idle_wall is not None and not beats:",
-        "if source.idle_wall is not None:",
+        "        if not beats:\n            return self[topic].clock(name)\n",
+        "        if True:\n            return self[topic].clock(name)\n",
         "ticks close by whether somebody's record kept a partition from being idle",
         BEATS + "test_a_silent_partition_lets_no_clock_that_goes_by_beats_pass",
     ),
@@ -188,8 +188,8 @@ TRANSACTIONS = (
     mutant(
         "ticks wait for the beats of their own topic alone",
         "stream/clock.py",
-        "        if own is None or not beats:\n",
-        "        if True:\n",
+        "self.last_beat(other, index) for other in self._beats for",
+        "self.last_beat(other, index) for other in (topic,) for",
         "the order of releases depends on how fast each topic is read",
         BYTES + "test_ticks_of_two_topics_have_the_order_of_beats_however_fast_each_is_read",
         BYTES + "test_a_topic_without_beats_holds_up_the_ticks_of_all_and_is_named",
@@ -224,10 +224,18 @@ SHOWN = (
     mutant(
         "/metrics show the clock within a step",
         "stream/open_ticks.py",
-        "        if clock.beats and step is not None:\n",
-        "        if False:\n",
+        "            if step is not None:\n",
+        "            if False:\n",
         "contributions bring a clock that is told at no other time: it tells that somebody came",
         BYTES + "test_a_clock_within_a_step_is_not_shown",
+    ),
+    mutant(
+        "a clock that is new is known with the next contribution",
+        "stream/release.py",
+        "        self._advance()  # clocks",
+        "        # clocks",
+        "/metrics tell that somebody came before the next beat",
+        BYTES + "test_a_clock_that_is_new_is_known_whoever_contributes",
     ),
     mutant(
         "/metrics count events",

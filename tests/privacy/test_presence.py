@@ -375,6 +375,23 @@ def test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read():
     assert b"later" in str(found[0]["published"]).encode()
 
 
+def test_a_clock_that_is_new_is_known_whoever_contributes():
+    """It is told with contributions, if there are any before the next beat."""
+    later = {"name": "later", "lateness": "5s", "start": "1970-01-01T00:02:30Z"}
+    found = []
+    for sent in ([sample(0, ALONE, 125)], []):
+        worker = Attended(present({}))
+        worker.send([beat(0, 113)])
+        worker.drain()
+        worker.plan = dataclasses.replace(compiled(present({}, later)), added=frozenset({"later/1"}))
+        worker.take_over_all()
+        worker.send(sent)
+        worker.drain()
+        found.append(worker.shown())
+    assert found[0] == found[1]
+    assert b'shoal_event_time_seconds{metric="later"} 100.0' in found[0][0]
+
+
 def test_metrics_show_no_number_of_events():
     """Names and labels are those of beats, of releases, and of who answers."""
     text = once(SENT["many"], slowly=False)[-1]["shown"][0].decode()
