@@ -19,9 +19,7 @@ class OpenTick(NamedTuple):
     step: int | None  # number of the tick that is open
     waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
     without_beats: tuple[int, ...]  # those that had none, where its clock goes by them
-    others: tuple[
-        tuple[str, int], ...
-    ] = ()  # topics and partitions elsewhere that it waits for as well, for their beats
+    others: tuple[tuple[str, int], ...] = ()  # topics and partitions elsewhere whose beats it waits for, too
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
