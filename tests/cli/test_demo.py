@@ -3,6 +3,7 @@
 import fcntl
 import io
 import os
+import re
 import shutil
 import signal
 import struct
@@ -82,7 +83,7 @@ def progress(demo: Demo, shop: ShopScene) -> DemoProgress:
 
 def test_it_says_one_line_of_json(demo: Demo) -> None:
     assert demo.output.count("\n") == 1
-    assert list(demo.last) == ["events", "releases", "verified", "picture", "file", "final"]
+    assert list(demo.last) == ["events", "releases", "verified", "picture", "dashboard", "file", "final"]
     assert (demo.last["events"], demo.last["verified"]) == (69_659, True)
 
 
@@ -147,6 +148,15 @@ def test_a_run_beside_the_demo_that_fails_is_an_error_with_its_last_words(
         with presence.made(tmp_path):
             pass
     assert presence.outcome(tmp_path, Purchases.read()) is None
+
+
+def test_it_ends_with_a_page_of_all_that_was_released(demo: Demo) -> None:
+    page = Path(demo.last["dashboard"]).read_text("utf-8")
+    assert Path(demo.last["dashboard"]).parent == demo.folder
+    assert "All 1,092 releases were confirmed bit for bit" in page
+    assert '"releases":1092' in page
+    # with the activations, which are in no file
+    assert re.search(r'"activations":\[\[8\d+,"",', page)
 
 
 def test_the_picture_is_a_png_to_look_at(demo: Demo) -> None:

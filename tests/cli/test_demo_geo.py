@@ -38,11 +38,12 @@ def scene(shown: Shown) -> PlacesScene:
 
 def test_it_is_audited_and_leaves_a_map(shown: Shown) -> None:
     fields = shown.fields
-    assert list(fields) == ["events", "releases", "verified", "picture", "page", "file", "final"]
+    assert list(fields) == ["events", "releases", "verified", "picture", "page", "dashboard", "file", "final"]
     assert fields["verified"], shown.audited.complaint
     assert Path(fields["picture"]).read_bytes().startswith(b"\x89PNG")
     assert FIRST in Path(fields["page"]).read_text()
     assert "were confirmed bit for bit" in Path(fields["page"]).read_text()
+    assert '"places":{"height"' in Path(fields["dashboard"]).read_text()
     assert shown.text.splitlines()[0] == f"{fields['events']:,} events of 600 simulated buses"
 
 

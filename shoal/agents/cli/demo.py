@@ -25,12 +25,12 @@ def demo(
     """Stream a real purchase history through a real Kafka, watch the private estimates, and audit every one of them.
 
     It starts Kafka and a worker on free ports and stops them again, also on Ctrl-C. The folder then holds picture.png
-    (with --geo map.png, map.html, trips.jsonl), releases.jsonl, the configuration, a new key, the audit log and
-    Kafka's data.
+    (with --geo map.png, map.html, trips.jsonl), dashboard.html with all that was released, releases.jsonl, the
+    configuration, a new key, the audit log and Kafka's data.
 
-    With --json the last line on stdout is {"events", "releases", "verified", "picture", "file", "final"}; `final` has
-    the last release of each metric and the true mean at that instant. With --geo "page" follows "picture", and `final`
-    has {"at", "slots", "released", "not_released", "median_error"} of all cells and hours.
+    With --json the last line on stdout is {"events", "releases", "verified", "picture", "dashboard", "file", "final"};
+    `final` has the last release of each metric and the true mean at that instant. With --geo "page" follows "picture",
+    and `final` has {"at", "slots", "released", "not_released", "median_error"} of all cells and hours.
 
     Example: shoal demo --out shoal-demo
     """

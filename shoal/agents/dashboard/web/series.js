@@ -34,13 +34,14 @@ function thin(c, width, isMean, slot = 0) {
 /* What an axis shows: the noise of all releases but those with far more noise than most; zero too, if it is asked for. */
 function reach(list, whole, zero, isMean) {
   const widths = [];
-  for (const c of list) { for (let i = 0; i < c.v.length; i++) { if (c.v[i] != null && !empty(c, i, isMean)) { widths.push(c.high[i] - c.low[i]); } } }
+  const unknown = (c, i) => (c.none ? c.none[i] === 2 : empty(c, i, isMean));
+  for (const c of list) { for (let i = 0; i < c.v.length; i++) { if (c.v[i] != null && !unknown(c, i)) { widths.push(c.high[i] - c.low[i]); } } }
   widths.sort((a, b) => a - b);
   const most = whole || !widths.length ? Infinity : 2.5 * widths[widths.length >> 1] + 1e-12;
   let low = Infinity, high = -Infinity;
   for (const c of list) {
     for (let i = 0; i < c.v.length; i++) {
-      if (c.v[i] == null || (!whole && empty(c, i, isMean)) || c.high[i] - c.low[i] > most) { continue; }
+      if (c.v[i] == null || (!whole && unknown(c, i)) || c.high[i] - c.low[i] > most) { continue; }
       low = Math.min(low, c.low[i] ?? c.v[i]); high = Math.max(high, c.high[i] ?? c.v[i]);
     }
   }

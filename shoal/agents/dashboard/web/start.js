@@ -3,7 +3,13 @@ let S = null, source = null, paused = false, waiting = null, held = [];
 const views = new Map();
 const now = () => Date.now() / 1000;
 
-const seen = new IntersectionObserver((all) => all.forEach((e) => { const v = views.get(e.target.id); if (v) { v.visible = e.isIntersecting; if (v.visible && v.dirty) { v.draw(); } } }), { rootMargin: "200px" });
+/* What is to be drawn, a piece in each frame, so that nobody who scrolls waits for it. */
+const pieces = [];
+function soon(work) { if (pieces.push(work) === 1) { requestAnimationFrame(frame); } }
+function frame() { try { pieces[0](); } finally { pieces.shift(); if (pieces.length) { requestAnimationFrame(frame); } } }
+const plan = (v) => { v.dirty = false; soon(() => v.draw(soon)); };
+
+const seen = new IntersectionObserver((all) => all.forEach((e) => { const v = views.get(e.target.id); if (v) { v.visible = e.isIntersecting; if (v.visible && v.dirty) { plan(v); } } }), { rootMargin: "200px" });
 
 /* Take a snapshot: the first, or another after something changed that no single release tells. */
 function show(data) {
@@ -37,7 +43,7 @@ function take(rows) {
     cols[6].forEach((part, i) => part.forEach((side, j) => side.push(parts[i]?.[j] ?? null)));
     v.cache.delete(g); v.dirty = true; S.releases++;
   }
-  if (waiting == null) { waiting = setTimeout(() => { waiting = null; drawState(S); views.forEach((v) => { if (v.dirty && v.visible) { v.draw(); } }); }, 150); }
+  if (waiting == null) { waiting = setTimeout(() => { waiting = null; drawState(S); views.forEach((v) => { if (v.dirty && v.visible) { plan(v); } }); }, 100); }
 }
 
 let asking = null;
@@ -85,7 +91,7 @@ async function begin() {
 $("pause").addEventListener("click", () => { paused = !paused; $("pause").setAttribute("aria-pressed", String(paused)); $("pause").textContent = paused ? "go on" : "pause"; if (!paused) { const rows = held; held = []; take(rows); } });
 $("theme").addEventListener("click", () => { const r = document.documentElement, dark = r.classList.contains("dark") || (!r.classList.contains("light") && matchMedia("(prefers-color-scheme: dark)").matches); r.classList.toggle("dark", !dark); r.classList.toggle("light", dark); });
 /* On paper, and wherever all is wanted at once, nothing waits to be scrolled to. */
-addEventListener("beforeprint", () => views.forEach((v) => { if (v.dirty) { v.draw(); } }));
+addEventListener("beforeprint", () => views.forEach((v) => v.draw()));
 
 const inside = JSON.parse($("data").textContent);
 if (inside) { show(inside); } else { begin(); }
