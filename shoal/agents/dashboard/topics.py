@@ -39,9 +39,16 @@ class Reader:
                 await self._read()
             except KafkaError as error:
                 self._away(str(error))
-            except (ClientError, OSError, TimeoutError):
-                self._away(f"no broker of {self._settings.brokers} answers")
+            except (ClientError, OSError, TimeoutError, asyncio.CancelledError) as error:
+                # A client whose connection breaks cancels what waits for it: that is none of ours.
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                    raise
+                self._silent()
             await asyncio.sleep(RETRY)
+
+    def _silent(self) -> None:
+        self._away(f"no broker of {self._settings.brokers} answers")
 
     def _away(self, why: str) -> None:
         self._hub.set("kafka", {**self._hub.status["kafka"], "why": why})
@@ -61,6 +68,8 @@ class Reader:
                 if place in self._next:
                     consumer.seek(place, self._next[place])
             await self._follow(consumer, places)
+        except (ClientError, OSError, TimeoutError):
+            self._silent()  # at once: to stop a client that has lost its broker takes its time
         finally:
             await stop_quietly(consumer.stop)
 

@@ -151,6 +151,29 @@ def kafka_groups(kafka: Kafka) -> set[str]:
     return asyncio.run(ask())
 
 
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_the_page_survives_an_outage_of_all_brokers(browser: Browser, tmp_path: Path) -> None:
+    with Kafka() as kafka:
+        config = configured(tmp_path, "board", kafka.bootstrap)
+        kafka.create_topic("board.activations", 1)
+        topic = kafka.create_topic("board.releases", 1)
+        kafka.produce(topic, published(release("basket", 1, 100.0, 9)), "writer")
+        with dashboard(config) as url, browser.tab() as tab:
+            tab.open(url)
+            tab.until(f"{NUMBER} === '100'")
+            # when no broker is there, the page says so and keeps what it has
+            kafka.stop()
+            tab.until("/Kafka is away/.test(document.getElementById('state').innerText)", 120)
+            assert tab.run(NUMBER) == "100"
+            # and goes on where it was when they are back
+            kafka.start()
+            tab.until("!/Kafka is away/.test(document.getElementById('state').innerText)", 120)
+            kafka.produce(topic, published(release("basket", 2, -3.0, 9)), "writer")
+            tab.until(f"{NUMBER} === '−3'")
+            assert "repeated" not in tab.text("footer")
+
+
 @pytest.mark.slow
 def test_a_deployment_shows_its_workers_budget_and_audit(kafka: Kafka, browser: Browser, tmp_path: Path) -> None:
     # given a worker that has published
