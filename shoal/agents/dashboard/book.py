@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from shoal.models.records import CLIP, SHOWN
 from shoal.models.times import time_of_text
 
 MOST_OF_ALL = 120_000  # releases kept of all groups together, about
@@ -173,7 +174,7 @@ class Book:
         if metric is not None:
             metric.activated += 1
             at = time_of_text(fields["at"]) or 0
-            prior = fields.get("prior")
+            prior = fields.get("high" if fields.get("kind") == CLIP else "prior")
             metric.activations.append([
                 _seconds(at), _label(fields.get("group")), _number(fields.get("level")),
                 fields.get("kind") if isinstance(fields.get("kind"), str) else None,
@@ -228,7 +229,7 @@ def _release(fields: dict[str, Any]) -> Release | None:
 def _is_activation(fields: dict[str, Any]) -> bool:
     at = fields.get("at")
     known = isinstance(fields.get("metric"), str) and isinstance(at, str) and time_of_text(at) is not None
-    return known and ("level" in fields or fields.get("kind") == "shown") and "value" not in fields
+    return known and ("level" in fields or fields.get("kind") in (SHOWN, CLIP)) and "value" not in fields
 
 
 def parts_of(fields: dict[str, Any]) -> tuple[list[Part], list[str]]:

@@ -60,15 +60,15 @@ class Rule:
     ladder: Ladder | None = None  # the clip ranges that a key's is chosen from; None: it is given
     anew: bool = False  # keys are found in each step anew
 
-    def blocks(self, number: int, value: int) -> Iterator[Block]:
+    def blocks(self, number: int, value: int) -> tuple[Block, ...]:
         """What the `number`-th counted sample of a unit sends on."""
         if self.ladder is None:
-            yield sample(number, value)
-            return
+            return (sample(number, value),)
         rung = self.ladder.rung_of(value)
-        yield new_block((number, 0, 1, value, SAMPLES_AT + rung))
+        counted = new_block((number, 0, 1, value, SAMPLES_AT + rung))
         if number == 1:
-            yield new_block((number, 0, 1, 0, NUMBERS_AT + rung))
+            return counted, new_block((number, 0, 1, 0, NUMBERS_AT + rung))
+        return (counted,)
 
     def refuses(self, group: str | None, effective: int) -> WhyNotCounted | None:
         """What is wrong with a sample of any unit."""

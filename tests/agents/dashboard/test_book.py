@@ -87,9 +87,22 @@ def test_the_newest_version_is_shown_and_the_others_are_counted():
 def test_activations_are_kept_beside_the_releases():
     level = {"metric": "m", "group": "a", "version": 1, "level": 3, "at": "2026-03-01", "prior": 4.5, "epsilon": 0.1}
     shown = {"metric": "m", "group": "b", "version": 1, "kind": "shown", "at": "2026-03-02", "epsilon": 0.5}
-    found = table(taken(level, shown, release("m", 1, 1.0)))
-    assert found["activated"] == 2
-    assert [each[1:] for each in found["activations"]] == [["a", 3, None, 4.5, 0.1], ["b", None, "shown", None, 0.5]]
+    clip = {
+        "metric": "m",
+        "group": "b",
+        "version": 1,
+        "kind": "clip",
+        "at": "2026-03-02",
+        "high": 42.5,
+        "epsilon": 0.22,
+    }
+    found = table(taken(level, shown, clip, release("m", 1, 1.0)))
+    assert found["activated"] == 3
+    assert [each[1:] for each in found["activations"]] == [
+        ["a", 3, None, 4.5, 0.1],
+        ["b", None, "shown", None, 0.5],
+        ["b", None, "clip", 42.5, 0.22],
+    ]
 
 
 def test_what_is_no_release_is_counted_by_what_it_is():

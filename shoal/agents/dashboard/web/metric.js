@@ -101,6 +101,6 @@ class View {
     const list = this.m.activations;
     this.eventBox.hidden = !list.length;
     this.eventBox.firstChild.textContent = `${many(this.m.activated, "activation")}: what began to count, and when`;
-    this.events.replaceChildren(table(["at", "group", "what", "around", "ε"], list.slice(-30).reverse().map(([at, g, level, kind, prior, epsilon]) => el("tr", {}, el("td", {}, moment(at)), el("td", {}, g || "–"), el("td", {}, kind === "shown" ? "its key is shown" : `level ${level}`), el("td", { class: "n" }, prior == null ? "–" : [prior].flat().map((x) => short(x)).join(", ")), el("td", { class: "n" }, epsilon == null ? "–" : String(+epsilon.toPrecision(3))))), 3));
+    this.events.replaceChildren(table(["at", "group", "what", "around", "ε"], list.slice(-30).reverse().map(([at, g, level, kind, prior, epsilon]) => el("tr", {}, el("td", {}, moment(at)), el("td", {}, g || "–"), el("td", {}, kind === "shown" ? "its key is shown" : kind === "clip" ? "its range ends" : `level ${level}`), el("td", { class: "n" }, prior == null ? "–" : [prior].flat().map((x) => short(x)).join(", ")), el("td", { class: "n" }, epsilon == null ? "–" : String(+epsilon.toPrecision(3))))), 3));
   }
 }
