@@ -134,6 +134,14 @@ BEGINNINGS = (
         RUNS + "test_a_run_tells_nothing_of_a_unit_that_is_there",
     ),
     mutant(
+        "a file ends in Kafka now",
+        "agents/kafka/beats.py",
+        "    last = max(metric.end + metric.lateness for metric in config.metric if metric.end is not None)\n",
+        "    last = now()\n",
+        "which steps are closed depends on more than the configuration",
+        "agents/kafka/test_last_beat.py::test_the_last_beat_closes_the_steps_of_all_metrics_up_to_their_ends",
+    ),
+    mutant(
         "a file run ends with its last record",
         "stream/file_run.py",
         "        if self.plan.protects_presence:\n            self.release.finish(",
@@ -301,6 +309,14 @@ SHOWN = (
         "        if True:  # how",
         "only what there is can come twice",
         BYTES + "test_messages_that_come_twice_show_nowhere",
+    ),
+    mutant(
+        "how many keys a state lacks that are not shown",
+        "stream/release_state.py",
+        "UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})",
+        "UNTOLD = frozenset({CHUNK, KEPT})",
+        "what ends a worker tells how many keys there are that nobody is to know of",
+        "stream/test_hidden_groups.py::test_a_state_that_lacks_a_hidden_group_is_refused_and_the_group_is_not_named",
     ),
     mutant(
         "errors with offsets",
