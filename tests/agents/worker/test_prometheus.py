@@ -10,7 +10,7 @@ import yaml
 
 from docs.reference import alerts, grafana
 from shoal.agents.worker.health import KINDS
-from tests.agents.worker.test_web import WithPort, free_port, get, samples
+from tests.agents.worker.test_web import WithPort, free_port, get, lines, samples
 from tests.support.kafka import Kafka
 from tests.support.prometheus import Prometheus, promtool
 from tests.support.workers import Worker, shoal, wait_until
@@ -130,12 +130,12 @@ def test_every_expression_has_an_answer(kafka: Kafka, tmp_path: Path) -> None:
             # and one command says what the tick waits for, and who has it
             found = shoal("check", shoals.config, "--workers", ",".join(f"127.0.0.1:{port}" for port in ports))
             assert found.returncode == 0, found.stderr
-            first, second = (f"  127.0.0.1:{port}: ready, 2 partitions" for port in ports)
-            *_, title, one, two, heading, waiting = found.stdout.splitlines()
-            assert (title, one, two, heading) == ("running workers", first, second, "what ticks wait for")
+            said = lines(found.stdout)
+            assert {f"127.0.0.1:{port}: ready, 2 partitions" for port in ports} < {*said}
+            waiting = said[said.index("what ticks wait for") + 1]
             place = re.escape(shoals.topic())
             assert re.fullmatch(
-                rf"  metric few waits since \S+ for {place}\[\d\]: 127.0.0.1:\d+ has read all of it: its last event is "
+                rf"metric few waits since \S+ for {place}\[\d\]: 127.0.0.1:\d+ has read all of it: its last event is "
                 "older than that of others; see to its producers",
                 waiting,
             ), waiting
