@@ -1,6 +1,6 @@
 """H3 cells as polygons on a plane 1,000 units wide, for metrics whose groups are cells.
 
-Without h3, which is an extra, there is no map; all else is there.
+Without h3, which is an extra, there is no map, and the page says so; all else is there.
 """
 
 from collections.abc import Collection
@@ -8,11 +8,12 @@ from typing import Any
 
 WIDTH = 1000.0
 MOST = 20_000  # cells that are drawn; a map of more is no map
+INSTALL = "pip install 'shoal[geo]'"
 FIRST, LAST = 15, 16  # characters of an H3 cell's name
 
 
 def polygons(groups: Collection[str]) -> dict[str, Any] | None:
-    """The cells' points by name, height and scale of their plane; None if the groups are no cells, or h3 is missing."""
+    """The cells' points by name, height and scale of their plane; None if the groups are no cells."""
     if not groups or len(groups) > MOST or not all(map(_may_be_cell, groups)):
         return None
     try:
@@ -20,7 +21,7 @@ def polygons(groups: Collection[str]) -> dict[str, Any] | None:
 
         from shoal.agents.map.geometry import on_plane
     except ImportError:
-        return None
+        return {"missing": f"If these groups are H3 cells, they are a map once geo is there: {INSTALL}"}
     if not all(map(h3.is_valid_cell, groups)):
         return None
     cells = sorted(groups)

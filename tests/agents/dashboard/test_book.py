@@ -1,15 +1,18 @@
 """What the page keeps of releases: all kinds of values, thinned where they are many; nothing breaks it."""
 
 import json
+import sys
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.dashboard import book as module
 from shoal.agents.dashboard.book import Book
+from shoal.agents.dashboard.cells import polygons
 from tests.support.effort import examples
-from tests.support.releases import lines, release, town
+from tests.support.releases import CELLS, lines, release, town
 
 
 def taken(*releases: dict[str, Any], most: int = module.MOST_OF_ALL) -> Book:
@@ -165,3 +168,21 @@ def test_lines_of_the_towns_releases_are_all_releases():
     for line in lines(town(groups=3)).splitlines():
         book.take(line)
     assert not book.others
+
+
+def test_cells_are_polygons_and_other_groups_are_none():
+    found = polygons(CELLS)
+    assert found is not None
+    assert sorted(found["cells"]) == sorted(CELLS)
+    assert all(points.count(",") == 6 for points in found["cells"].values())
+    assert polygons([]) is None
+    assert polygons([*CELLS, "north"]) is None
+    assert polygons(["0123456789abcde"]) is None  # looks like a cell, and is none
+
+
+def test_without_what_knows_cells_the_page_says_what_is_missing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "h3", None)
+    found = polygons(CELLS)
+    assert found is not None
+    assert "pip install 'shoal[geo]'" in found["missing"]
+    assert polygons(["north"]) is None

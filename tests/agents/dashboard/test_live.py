@@ -86,12 +86,16 @@ def published(*releases: dict[str, Any]) -> list[Record]:
     return [Record(f"{one['metric']}|".encode(), json.dumps(one).encode(), partition=0) for one in releases]
 
 
-def answer(url: str, *, host: str | None = None, data: dict[str, Any] | None = None) -> tuple[int, dict[str, str]]:
+def answer(
+    url: str, *, host: str | None = None, data: dict[str, Any] | None = None, cookie: str | None = None
+) -> tuple[int, dict[str, str]]:
     request = Request(url, data=None if data is None else json.dumps(data).encode())
     if data is not None:
         request.add_header("Content-Type", "application/json")
     if host is not None:
         request.add_header("Host", host)
+    if cookie is not None:
+        request.add_header("Cookie", cookie)
     try:
         with urlopen(request, timeout=30) as found:
             return found.status, dict(found.headers)
@@ -217,6 +221,7 @@ def test_a_token_opens_the_page_once_and_for_no_script(browser: Browser, tmp_pat
         assert url == f"{base}/#token=open%20sesame"
         assert answer(f"{base}/snapshot")[0] == 401
         assert answer(f"{base}/events")[0] == 401
+        assert answer(f"{base}/snapshot", cookie="shoal-dashboard=\xe9")[0] == 401
         assert answer(f"{base}/login", data={"token": "guess"})[0] == 401
         assert answer(f"{base}/login", data={"token": 1})[0] == 401
         # a person types it

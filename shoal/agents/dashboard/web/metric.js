@@ -56,7 +56,8 @@ class View {
     this.eventBox = el("details", {}, el("summary", {}, "activations"), this.events);
     this.body.replaceChildren(...[this.rankBox, el("div", { class: "tools" }, this.title, pick, this.noteBox, this.wide), plot, this.shares, ...(isMany ? [this.grid.tools, this.grid.frame, this.grid.more] : []), this.tableBox, this.eventBox]);
     this.isMany = isMany;
-    this.places = this.m.places ? new Places(this, this.m.places) : null;
+    this.places = this.m.places?.cells ? new Places(this, this.m.places) : null;
+    if (this.m.places?.missing) { this.map.replaceChildren(el("p", { class: "quiet" }, this.m.places.missing)); }
   }
   label() { return this.name + (this.group ? " " + this.group : "") + (this.m.parts.length > 1 ? ", " + this.partName(this.part) : ""); }
   note({ hatched, beyond, gaps, stride }) {

@@ -1,4 +1,5 @@
 /* The page as a whole: what it knows (S), and how it hears more. */
+const MOST = 8000; // releases of a group that a page keeps by itself
 let S = null, source = null, paused = false, waiting = null, held = [];
 const views = new Map();
 const now = () => Date.now() / 1000;
@@ -35,13 +36,14 @@ function drawStatus(lost) { drawRunning(S.status, now()); drawState(S, lost); }
 function take(rows) {
   for (const [name, version, g, seq, at, n, sd, parts, extras] of rows) {
     const v = views.get("m-" + name), row = v?.m.groups[g];
-    if (!v || version !== v.m.version || (!row && v.m.places) || parts.length > v.m.parts.length) { again(); return; }
+    if (!v || version !== v.m.version || (!row && v.m.places?.cells) || parts.length > v.m.parts.length) { again(); return; }
     const cols = row ?? (v.m.groups[g] = [0, 0, 1, [], [], sd == null ? null : [], v.m.parts.map(() => [[], [], []]), {}]);
     if (!row) { v.names.push(g); }
     if (seq <= cols[0]) { continue; }
     cols[0] = seq; cols[1]++; cols[3].push(at); cols[4].push(n); cols[5]?.push(sd); cols[7] = extras;
     cols[6].forEach((part, i) => part.forEach((side, j) => side.push(parts[i]?.[j] ?? null)));
     v.cache.delete(g); v.dirty = true; S.releases++;
+    if (cols[3].length > MOST) { again(); } // the server has thinned it
   }
   if (waiting == null) { waiting = setTimeout(() => { waiting = null; drawState(S); views.forEach((v) => { if (v.dirty && v.visible) { plan(v); } }); }, 100); }
 }
