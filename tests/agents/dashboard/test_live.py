@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 import socket
-import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +24,11 @@ from shoal.agents.cli.main import app
 from shoal.agents.dashboard.ledger import Auditor
 from shoal.agents.dashboard.live import AT_ONCE, QUEUE, WHOLE, Hub
 from shoal.models.config.file import load
+from tests.support import nursery
 from tests.support.browser import Browser
 from tests.support.kafka import Kafka, Record
 from tests.support.releases import release
-from tests.support.workers import Worker
+from tests.support.workers import Worker, wait_until
 
 CONFIG = """
 [kafka]
@@ -69,17 +71,20 @@ def configured(folder: Path, app: str, brokers: str, url: str = "sqlite:///shoal
 @contextmanager
 def dashboard(config: Path, *arguments: str) -> Iterator[str]:
     """The address of a page that runs until the block is left."""
-    command = [sys.executable, "-m", "shoal", "dashboard", str(config), "--port", "0", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
+        process = nursery.start("dashboard", config, "--port", "0", *arguments, output=output, errors=errors)
+
+        def said() -> str:
+            return os.pread(errors.fileno(), 1 << 16, 0).decode()
+
         try:
-            assert line.startswith("the page is at http"), line + process.stderr.read()
-            yield line.split()[-1]
+            wait_until(lambda: said().endswith("\n") or process.poll() is not None, 60, said)
+            assert said().startswith("the page is at http"), said()
+            yield said().split()[-1]
         finally:
-            process.terminate()
-            rest = process.stderr.read()
-    assert (process.returncode, rest) == (0, "")
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+        assert (process.returncode, said().count("\n")) == (0, 1), said()
 
 
 def published(*releases: dict[str, Any]) -> list[Record]:
