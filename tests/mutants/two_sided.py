@@ -19,8 +19,8 @@ MUTANTS = (
         name="sides that share noise",
         family="two-sided",
         file=FOLDER + "statistic.py",
-        old='derive(key, group, "tree", "step", 0, 0, side, number)',
-        new='derive(key, group, "tree", "step", 0, 0, number)',
+        old='"tree", "step", 0, 0, self._side, number)',
+        new='"tree", "step", 0, 0, number)',
         breach="the same draws are in both sides: their difference has none",
         tests=(OWN,),
         quick=True,
@@ -29,8 +29,8 @@ MUTANTS = (
         name="keys that share noise",
         family="two-sided",
         file=FOLDER + "statistic.py",
-        old='derive(key, group, "tree", "step", 0, 0, side, number)',
-        new='derive(key, b"", "tree", "step", 0, 0, side, number)',
+        old='derive(self._key, self._group, "tree"',
+        new='derive(self._key, b"", "tree"',
         breach="two keys have one draw: their difference is exact",
         tests=(OWN,),
     ),
@@ -66,10 +66,10 @@ MUTANTS = (
         name="one side without noise",
         family="two-sided",
         file=FOLDER + "statistic.py",
-        old="summers = [statistic.sums.summer(partial(subkey, side)) for side in statistic.sides.names]",
+        old="statistic.sums.summer(SideKeys(key, group, side)) for side in statistic.sides.names",
         new=(
-            "summers = [statistic.sums.counts() if side == 'q' else statistic.sums.summer(partial(subkey, side)) "
-            "for side in statistic.sides.names]"
+            "statistic.sums.counts() if side == 'q' else statistic.sums.summer(SideKeys(key, group, side)) "
+            "for side in statistic.sides.names"
         ),
         breach="a mean is divided by an exact number of samples, which tells who is there",
         tests=(OWN,),

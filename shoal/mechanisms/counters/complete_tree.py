@@ -9,10 +9,12 @@ Proof        docs/proofs/blue.md
 """
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Protocol, Self
 
 import numpy as np
@@ -21,8 +23,10 @@ from numpy.typing import NDArray
 Draws = NDArray[np.int64] | NDArray[np.object_]
 Coefficients = tuple[tuple[Fraction, int], ...]  # (|coefficient| of a draw, how many draws have it)
 Draw = Callable[[int, int], Draws]  # first node, count -> their draws
-SEGMENT = 1 << 8  # leaves of a subtree whose draws are kept together, at most: thousands of trees are open at a time
-_PIECE = 1 << 16  # draws that are added up at a time
+Path = Sequence[int]
+FEW = 100  # draws: below that, one by one is faster
+_PIECE = 1 << 16  # leaves whose draws are added up at a time
+_PATHS = 2  # that are kept
 _UPPER = 16  # leaves of the part that stands for a whole tree, at least: for k = 10 it has 100, and costs 0.1 %
 
 
@@ -112,80 +116,109 @@ class Complete(ABC):
 class NodeSums:
     """Sums over consecutive nodes, children of one parent, of U_i = k**i z + (U_{i-1} of the children).
 
-    A large tree is cut into subtrees of at most `SEGMENT` leaves. Above them all U are kept; below, only the draws of
-    the subtree that was asked for last, which are drawn again when another takes its place. So the memory is a number
-    for each subtree and for each node of one of them.
+    Thousands of trees are open at a time. So a tree keeps k + 1 numbers of each height: the running sums over the
+    children of the nodes on the way to one leaf, and, for windows, to another. What is below a node is drawn again when
+    the way comes to it: once for each height in all.
     """
 
-    __slots__ = ("_cut", "_draw", "_lower", "_tree", "_upper")
+    __slots__ = ("_draw", "_paths", "_tree", "root")
 
     def __init__(self, tree: Complete, draw: Draw) -> None:
         self._tree, self._draw = tree, draw
-        self._cut = max(i for i, size in enumerate(tree.sizes) if size <= SEGMENT)  # height of the subtrees
-        self._lower: tuple[int, list[Draws]] = 0, self._segment(0)
-        self._upper: list[Draws] = []  # from the height of the subtrees on
-        if self._cut < tree.height:
-            levels = [self._drawn(i, 0, tree.sizes[tree.height - i]) for i in range(self._cut + 1, tree.height + 1)]
-            self._upper = _running(levels, tree.arity, tree.sizes[self._cut + 1 :], self._totals())
-
-    @property
-    def root(self) -> int:
-        return self.between(self._tree.height, 0, 1)
+        below = self._inside(tree.height - 1, 0) if tree.height else []
+        own: int = draw(0, 1).tolist()[0]
+        self.root: int = own * tree.leaves + (below[-1][-1] if below else 0)
+        self._paths: tuple[Path, ...] = (_path([0] * tree.height, below),)
 
     def between(self, height: int, start: int, end: int) -> int:
         """The sum over nodes start .. end - 1 of this height."""
-        if self._upper and height >= self._cut:
-            sums = self._upper[height - self._cut]
-            return int(sums[end]) - int(sums[start])
-        number, first = divmod(start, self._tree.sizes[self._cut - height])
-        if number != self._lower[0]:
-            self._lower = number, self._segment(number)
-        sums = self._lower[1][height]
-        return int(sums[first + end - start]) - int(sums[first])
+        if height == self._tree.height:
+            return self.root
+        arity = self._tree.arity
+        parent, first = divmod(start, arity)
+        path, at = self._paths[0], height * (arity + 2)
+        if path[at] != parent:
+            path = self._along(height, parent)
+        at += 1 + first
+        return path[at + end - start] - path[at]
+
+    def _along(self, height: int, parent: int) -> Path:
+        """The path on which the node is whose children are of this height; it is then the first."""
+        at = height * (self._tree.arity + 2)
+        there = next((path for path in self._paths if path[at] == parent), None)
+        before = next((path for path in self._paths if path[at] == parent - 1), None)
+        path = there or self._moved(before or self._paths[0], height, parent)
+        others = [other for other in self._paths if other is not (there or before)]
+        self._paths = (path, *others[: _PATHS - 1])
+        return path
+
+    def _moved(self, path: Path, height: int, parent: int) -> Path:
+        """A path to that node, and on to the first leaf below it, with what it has in common with another one."""
+        arity, tall = self._tree.arity, self._tree.height
+        size = arity + 2
+        parents = [path[size * i] for i in range(tall)]
+        sums = [list(path[size * i + 1 : size * (i + 1)]) for i in range(tall)]
+        for i in range(tall - 1, height - 1, -1):
+            wanted = parent // arity ** (i - height)
+            if parents[i] != wanted:
+                parents[: i + 1] = [wanted * arity ** (i - lower) for lower in range(i + 1)]
+                sums[: i + 1] = self._inside(i, wanted)
+        return _path(parents, sums)
+
+    def _inside(self, height: int, parent: int) -> list[list[int]]:
+        """The running sums over the children, of this height, of a node; before them those of its first child's."""
+        tree, arity = self._tree, self._tree.arity
+        sizes = tree.sizes[: height + 2]
+        if height and sizes[-1] > _PIECE:
+            below = [self._inside(height - 1, parent * arity + child) for child in range(arity)]
+            draws = self._drawn(height, parent * arity, arity).tolist()
+            totals = [draw * sizes[height] + sums[-1][-1] for draw, sums in zip(draws, below, strict=True)]
+            return [*below[0], list(accumulate(totals, initial=0))]
+        levels = [self._drawn(i, parent * sizes[height + 1 - i], sizes[height + 1 - i]) for i in range(height + 1)]
+        running = _running if sizes[-1] >= FEW else _few_running
+        return [sums[: arity + 1] for sums in running(levels, arity, sizes)]
 
     def _drawn(self, height: int, first: int, count: int) -> Draws:
         return self._draw(self._tree.first(height) + first, count)
 
-    def _segment(self, number: int) -> list[Draws]:
-        """Running sums over the nodes of each height in one subtree."""
-        sizes = self._tree.sizes[: self._cut + 1]
-        levels = [self._drawn(i, number * sizes[self._cut - i], sizes[self._cut - i]) for i in range(self._cut + 1)]
-        return _running(levels, self._tree.arity, sizes)
 
-    def _totals(self) -> Draws:
-        """U of every subtree's root, drawn piece by piece within each height."""
-        tree, cut = self._tree, self._cut
-        totals = np.zeros(tree.sizes[tree.height - cut], dtype=np.object_)
-        for i in range(cut + 1):
-            inside = tree.sizes[cut - i]  # nodes of this height in a subtree
-            for first in range(0, len(totals), max(1, _PIECE // inside)):
-                some = totals[first : first + max(1, _PIECE // inside)]
-                draws = self._drawn(i, first * inside, len(some) * inside)
-                some += _wide(draws, inside).reshape(-1, inside).sum(axis=1).astype(np.object_) * tree.sizes[i]
-        return _narrow(totals)
+def _path(parents: Sequence[int], sums: Sequence[Sequence[int]]) -> Path:
+    """For each height the parent's number and the running sums over its children, in one array if they fit."""
+    flat = [number for parent, running in zip(parents, sums, strict=True) for number in (parent, *running)]
+    try:
+        return array("q", flat)
+    except OverflowError:
+        return flat
 
 
-def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int], below: Draws | None = None) -> list[Draws]:
-    """The running sums of U for each height, from the draws of its nodes; `below` holds the U of the height below."""
-    running = [] if below is None else [_accumulated(below)]
-    terms = (len(levels) + 1) * sizes[-1]  # |U_i| <= (i + 1) k**i largest, and as many of a height as leaves allow
-    for draws, size in zip(levels, sizes, strict=True):
-        totals: Draws = _wide(draws, terms) * size
-        if below is not None:
-            totals = totals + below.reshape(-1, arity).sum(axis=1)
-        running.append(_accumulated(totals))
-        below = totals
+def _few_running(levels: Sequence[Draws], arity: int, sizes: Sequence[int]) -> list[list[int]]:
+    """`_running` for few draws."""
+    running: list[list[int]] = []
+    for draws, size in zip(levels, sizes, strict=False):
+        totals = [draw * size for draw in draws.tolist()]
+        if running:
+            below = running[-1]
+            totals = [
+                total + below[end] - below[end - arity]
+                for total, end in zip(totals, range(arity, len(below), arity), strict=True)
+            ]
+        running.append(list(accumulate(totals, initial=0)))
     return running
 
 
-def _accumulated(totals: Draws) -> Draws:
-    return np.concatenate((totals[:1] * 0, np.cumsum(totals)))
-
-
-def _narrow(totals: Draws) -> Draws:
-    """The totals as machine integers, for they are kept, if all their sums are far from the largest of them."""
-    largest = max(int(totals.max()), -int(totals.min()))
-    return totals.astype(np.int64) if largest * len(totals) < 1 << 61 else totals
+def _running(levels: Sequence[Draws], arity: int, sizes: Sequence[int]) -> list[list[int]]:
+    """The first running sums of U for each height, from the draws of its nodes, all under one of the next height."""
+    running: list[list[int]] = []
+    below: Draws | None = None
+    terms = (len(levels) + 1) * sizes[-1]  # |U_i| <= (i + 1) k**i largest, and as many of a height as leaves allow
+    for draws, size in zip(levels, sizes, strict=False):
+        totals: Draws = _wide(draws, terms) * size
+        if below is not None:
+            totals = totals + below.reshape(-1, arity).sum(axis=1)
+        first: list[int] = totals[:arity].tolist()
+        running.append(list(accumulate(first, initial=0)))
+        below = totals
+    return running
 
 
 def _wide(draws: Draws, terms: int) -> Draws:

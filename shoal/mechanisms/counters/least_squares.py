@@ -81,6 +81,12 @@ class LeastSquares(Complete):
         sums = [[sum(sizes[j] ** power * sizes[i - 1 - j] for j in range(i)) for i in heights] for power in (2, 4)]
         return list(zip(*sums, strict=True))
 
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What a sum over children of each height is multiplied by, of a prefix times the denominator."""
+        pairs = zip(self.sizes[1:], self.ratios[:-1], strict=True)
+        return tuple(self.denominator // (size * ratio) for size, ratio in pairs)
+
     def prefixes(self, draw: Draw) -> "LeastSquaresPrefixes":
         return LeastSquaresPrefixes(self, draw)
 
@@ -128,12 +134,10 @@ def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[Fraction, int]]:
 class LeastSquaresPrefixes:
     """The noise of every prefix of one tree, from the draws of all its nodes; memory: that of `NodeSums`."""
 
-    __slots__ = ("_sums", "_tree", "_weights")
+    __slots__ = ("_sums", "_tree")
 
     def __init__(self, tree: LeastSquares, draw: Draw) -> None:
-        self._tree = tree
-        self._weights = [tree.denominator // (s * r) for s, r in zip(tree.sizes[1:], tree.ratios[:-1], strict=True)]
-        self._sums = NodeSums(tree, draw)
+        self._tree, self._sums = tree, NodeSums(tree, draw)
 
     def numerator(self, t: int) -> int:
         """(L z)_t times the tree's denominator.
@@ -143,7 +147,7 @@ class LeastSquaresPrefixes:
         """
         tree = self._tree
         noise = self._sums.root * t * (tree.denominator // (tree.leaves * tree.nodes))
-        for i, weight in enumerate(self._weights):
+        for i, weight in enumerate(tree.weights):
             size, between = tree.sizes[i], self._sums.between
             block, rest = divmod(t, size)
             parent, parent_rest = divmod(t, size * tree.arity)

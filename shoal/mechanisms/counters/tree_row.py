@@ -23,12 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.mechanisms import check
-from shoal.mechanisms.counters.complete_tree import Complete, Draw, Draws, Prefixes
+from shoal.mechanisms.counters.complete_tree import FEW, Complete, Draw, Draws, Prefixes
 from shoal.mechanisms.counters.counter import Scales, Subkeys, rounded
 from shoal.mechanisms.noise import laplace
 
 LARGEST = 1 << 20  # leaves of a tree, at most: what is drawn when it opens, and kept while it is open
-_FEW = 150  # draws: below that, one by one is faster
 
 
 class Stretch(NamedTuple):
@@ -88,7 +87,7 @@ class Rows(ABC):
 
     def scale(self, tree: Complete) -> Fraction:
         """Scale b of the noise on every node of a tree of this shape: an element is in one node of each height."""
-        return self.width * (tree.height + 1) / Fraction(self.epsilon)
+        return _scale(self.width * (tree.height + 1), Fraction(self.epsilon))
 
     def sensitivities(self, epoch: int) -> tuple[tuple[int, Fraction], ...]:
         """One unit changes the nodes of an epoch by width * levels at most, in L1."""
@@ -130,6 +129,11 @@ class Rows(ABC):
 
     def counter(self, subkey: Subkeys) -> "RowsCounter":
         return RowsCounter(self, subkey)
+
+
+@lru_cache(maxsize=1 << 10)  # all trees of a shape have the same one
+def _scale(sensitivity: int, epsilon: Fraction) -> Fraction:
+    return sensitivity / epsilon
 
 
 @lru_cache(maxsize=1 << 12)  # the groups of a metric ask for the same ones
@@ -187,18 +191,25 @@ class RowsCounter:
         return self._open[1]
 
     def _draw(self, tree: Complete, epoch: int) -> Draw:
-        return drawing(laplace.DiscreteLaplace(self.tree.scale(tree), self.subkey(epoch)))
+        return Drawing(self.tree.scale(tree), self.subkey, epoch)
 
 
-def drawing(noise: laplace.DiscreteLaplace) -> Draw:
-    """The sampler's draws, in blocks where that is faster."""
+class Drawing:
+    """The draws of this scale under the subkey of this number, which is derived when there is something to draw.
 
-    def draw(first: int, count: int) -> Draws:
-        if count >= _FEW:
+    Thousands of trees are open at a time, and each draws from time to time: a cipher for each would be most of them.
+    """
+
+    __slots__ = ("_number", "_scale", "_subkey")
+
+    def __init__(self, scale: Fraction, subkey: Subkeys, number: int) -> None:
+        self._scale, self._subkey, self._number = scale, subkey, number
+
+    def __call__(self, first: int, count: int) -> Draws:
+        noise = laplace.DiscreteLaplace(self._scale, self._subkey(self._number))
+        if count >= FEW:
             return noise.draw_block(first, count)
         return np.array([noise.draw(node) for node in range(first, first + count)], dtype=np.object_)
-
-    return draw
 
 
 def check_shape(arity: int, levels: int) -> None:

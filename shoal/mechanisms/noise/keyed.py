@@ -11,6 +11,7 @@ Source       Krawczyk and Eronen, RFC 5869 (HKDF); NIST SP 800-38A (counter mode
 import hashlib
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import chain
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -62,6 +63,15 @@ def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
     return pseudonym
 
 
+_FROM_ZERO = modes.CTR(bytes(16))
+
+
+@lru_cache(maxsize=64)  # of all draws of so many words: thousands of subkeys are in use at a time
+def _form(words: int) -> tuple[bytes, Callable[[bytes], tuple[int, ...]]]:
+    """The zeros that a draw is encrypted from, and what makes words of it."""
+    return bytes(8 * words), struct.Struct(f"<{words}Q").unpack
+
+
 class Bits:
     """The keyed bits of one subkey, addressable by draw: `draw(index)` yields that draw's 64-bit words.
 
@@ -73,9 +83,8 @@ class Bits:
     def __init__(self, subkey: bytes, words: int = WORDS) -> None:
         self._subkey = subkey
         self.words = words
-        self._zeros = bytes(8 * words)
-        self._unpack = struct.Struct(f"<{words}Q").unpack
-        self._stream = Cipher(algorithms.AES(subkey), modes.CTR(bytes(16))).encryptor()
+        self._zeros, self._unpack = _form(words)
+        self._stream = Cipher(algorithms.AES(subkey), _FROM_ZERO).encryptor()
 
     def draw(self, index: int) -> Iterator[int]:
         """The words of draw `index`, without end and always the same.

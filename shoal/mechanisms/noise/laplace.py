@@ -10,6 +10,7 @@ Source       Canonne, Kamath and Steinke (2020), Algorithms 1 and 2
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -77,6 +78,16 @@ def variance(scale: Fraction | int) -> float:
     return 2 * math.exp(-x) / math.expm1(-x) ** 2
 
 
+@lru_cache(maxsize=1 << 10)  # many samplers have one scale
+def _rounded(scale: Fraction | int) -> tuple[int, int, Fraction]:
+    """Low bits of the uniform part, the divisor, and the scale rounded up to their quotient."""
+    check.positive(scale=scale)
+    # scales beyond 2**36 take further bits, of further words, so that the rounding of the scale stays below 2**-19
+    low_bits = max(0, math.ceil(scale).bit_length() + _PRECISE - _UNIFORM)
+    step = math.floor((1 << (_UNIFORM + low_bits)) / Fraction(scale))
+    return low_bits, step, Fraction(1 << (_UNIFORM + low_bits), step)
+
+
 class DiscreteLaplace:
     """Draws of one scale under one subkey; `draw(index)` is always the same number.
 
@@ -90,12 +101,8 @@ class DiscreteLaplace:
     __slots__ = ("_bits", "_further", "_low_bits", "_step", "scale")
 
     def __init__(self, scale: Fraction | int, subkey: bytes) -> None:
-        check.positive(scale=scale)
-        # scales beyond 2**36 take further bits, of further words, so that the rounding of the scale stays below 2**-19
-        self._low_bits = max(0, math.ceil(scale).bit_length() + _PRECISE - _UNIFORM)
+        self._low_bits, self._step, self.scale = _rounded(scale)
         self._further = -(-self._low_bits // 64)
-        self._step = math.floor((1 << (_UNIFORM + self._low_bits)) / Fraction(scale))
-        self.scale = Fraction(1 << (_UNIFORM + self._low_bits), self._step)
         self._bits = Bits(subkey)
 
     def draw(self, index: int) -> int:

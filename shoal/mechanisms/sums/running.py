@@ -181,19 +181,24 @@ def _upper_moments(tree: Complete) -> tuple[float, float]:
 class RunningSummer(Headed):
     """The releases: the exact sum, and noise that is a function of t."""
 
-    __slots__ = ("_noise", "_sum", "released", "t")
+    __slots__ = ("_last", "_noise", "_sum", "t")
 
     def __init__(self, noise: Callable[[int], int]) -> None:
         self._noise = noise
         self._sum = 0
-        self.released: tuple[int, ...] = ()  # the release, once more, for `parts`
+        self._last: int | None = None  # release
         self.t = 0
+
+    @property
+    def released(self) -> tuple[int, ...]:
+        """The release, once more, for `parts`."""
+        return () if self._last is None else (self._last,)
 
     def add(self, x: int) -> int:
         self.t += 1
         self._sum += x
-        self.released = (self._sum + self._noise(self.t),)
-        return self.released[0]
+        self._last = self._sum + self._noise(self.t)
+        return self._last
 
     def skip(self, steps: int) -> None:
         """Let empty steps take their places in the trees."""

@@ -7,9 +7,10 @@ same whether it is counted at once or later, and its counters begin with that st
 Order in a step, by names: what came is added, with it the number of units; the key is shown, or not; it is released.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from heapq import heapify, heappop, heappush, merge
+from heapq import merge
 from operator import itemgetter
 from typing import Any
 
@@ -25,30 +26,37 @@ class DeclaredGroups(EachAlone):
         super().__init__(make)
         self._next = dict.fromkeys(names, first)  # the next step of every key
         self._end = end  # the step after the last one
-        self._due = [(first, name) for name in self._next]  # a heap; what differs from `_next` is no longer due
-        heapify(self._due)
+        # By step, in the order of names once it is closed; what differs from `_next` is no longer due.
+        self._due = {first: deque(self._next)} if self._next else {}
 
     def due(self) -> int | None:
-        while self._due and self._next[self._due[0][1]] != self._due[0][0]:
-            heappop(self._due)
-        if not self._due or (self._end is not None and self._due[0][0] >= self._end):
-            return None
-        return self._due[0][0]
+        while self._due:
+            tick = min(self._due)
+            names = self._due[tick]
+            while names and self._next[names[0]] != tick:
+                names.popleft()
+            if names:
+                return None if self._end is not None and tick >= self._end else tick
+            del self._due[tick]
+        return None
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
         """Close all keys, those in which nothing came included."""
+        following = tick + 1  # one number for all keys
         for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
             if self._next[group] == tick:  # else something came, and it is due as well
-                self._expect(group, tick + 1)
+                self._expect(group, following)
                 yield self._close(group, contributions)
 
-    def _silent(self, tick: int) -> Iterator[tuple[str, list[Contribution]]]:
-        while self._due and self._due[0][0] == tick:
-            yield heappop(self._due)[1], []
+    def _silent(self, tick: int) -> Iterator[tuple[str, Sequence[Contribution]]]:
+        names = self._due[tick] = deque(sorted(self._due.get(tick, ())))
+        while names:
+            yield names.popleft(), ()
+        del self._due[tick]
 
     def _expect(self, group: str, tick: int) -> None:
         self._next[group] = tick
-        heappush(self._due, (tick, group))
+        self._due.setdefault(tick, deque()).append(group)
 
     def head(self, group: str) -> dict[str, Any]:
         """The releaser's head, and the key's next step."""
@@ -78,15 +86,16 @@ class FoundGroups(DeclaredGroups):
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
         """Close all keys that are shown, and show those whose step it is."""
         yield from self._candidates.renew(tick)
-        silent = ((name, list[Contribution]()) for name in self._candidates.waking(tick))
+        following = tick + 1
+        silent = ((name, ()) for name in self._candidates.waking(tick))
         for group, contributions in merge(rows, self._silent(tick), silent, key=itemgetter(0)):
             if group not in self._next:
                 yield from self._consider(tick, group, contributions)
             elif self._next[group] == tick:
-                self._expect(group, tick + 1)
+                self._expect(group, following)
                 yield self._close(group, contributions)
 
-    def _consider(self, tick: int, group: str, contributions: list[Contribution]) -> Iterator[Closed]:
+    def _consider(self, tick: int, group: str, contributions: Sequence[Contribution]) -> Iterator[Closed]:
         """Show a candidate if its step has come."""
         if contributions:
             self._candidates.add(tick, group, contributions)

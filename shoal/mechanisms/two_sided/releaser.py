@@ -1,6 +1,8 @@
 """One key's counters, step by step, and what of them must survive a restart."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import add
 from typing import Any
 
 from shoal.mechanisms.statistic import Activation, Contribution
@@ -16,9 +18,9 @@ class SideSums:
 
     def __init__(self, sides: Sides, summers: Sequence[Summer], history: int) -> None:
         self.summers = tuple(summers)
-        self.noisy = [0] * len(self.summers)  # each side's release
+        self.noisy: tuple[int, ...] = ()  # each side's release
         self._sides, self._history = sides, history
-        self._open = [0] * len(self.summers)  # of the open step
+        self._open: list[int] | None = None  # of the open step, once something came
 
     @property
     def t(self) -> int:
@@ -43,13 +45,14 @@ class SideSums:
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
         if contribution.number != NEWCOMERS:  # who finds a key, and is no sample
-            for index, part in enumerate(self._sides.parts(contribution.samples, contribution.total)):
-                self._open[index] += part
+            parts = self._sides.parts(contribution.samples, contribution.total)
+            self._open = [*map(add, self._open, parts)] if self._open else list(parts)
         return ()
 
     def close(self) -> tuple[Activation, ...]:
-        self.noisy = [summer.add(total) for summer, total in zip(self.summers, self._open, strict=True)]
-        self._open = [0] * len(self.summers)
+        came = self._open or repeat(0)
+        self.noisy = tuple(summer.add(total) for summer, total in zip(self.summers, came, strict=False))
+        self._open = None
         return ()
 
     # ---------------------------------------------------------------- state

@@ -23,7 +23,7 @@ Source       Fitzsimons, Honaker, Shoemate and Singhal (2024) and Kulesza, Sures
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -252,7 +252,7 @@ class TwoSided(SteppedStatistic):
         words = partial(keyed_words(key), group.decode())
         return ClippedReleaser(self, self.clip, words, key, group)
 
-    def estimate(self, noisy: list[int], t: int) -> Estimate:
+    def estimate(self, noisy: Sequence[int], t: int) -> Estimate:
         """The estimate from the noisy sides of release t."""
         sums, grid = self.sums, self.grid
         sided = Sided(
@@ -276,10 +276,7 @@ class TwoSidedReleaser(SideSums):
     __slots__ = ("_statistic",)
 
     def __init__(self, statistic: TwoSided, key: bytes, group: bytes) -> None:
-        def subkey(side: str, number: int) -> bytes:
-            return derive(key, group, "tree", "step", 0, 0, side, number)
-
-        summers = [statistic.sums.summer(partial(subkey, side)) for side in statistic.sides.names]
+        summers = [statistic.sums.summer(SideKeys(key, group, side)) for side in statistic.sides.names]
         super().__init__(statistic.sides, summers, statistic.history)
         self._statistic = statistic
 
@@ -287,3 +284,15 @@ class TwoSidedReleaser(SideSums):
         """The release of the last complete step."""
         made, mechanism = self._statistic.estimate(self.noisy, self.t), self._statistic.mechanism
         return replace(made, details={"mechanism": mechanism})
+
+
+class SideKeys:
+    """The subkeys of the draws of one side of a key, by the number that its sums give each."""
+
+    __slots__ = ("_group", "_key", "_side")
+
+    def __init__(self, key: bytes, group: bytes, side: str) -> None:
+        self._key, self._group, self._side = key, group, side
+
+    def __call__(self, number: int) -> bytes:
+        return derive(self._key, self._group, "tree", "step", 0, 0, self._side, number)

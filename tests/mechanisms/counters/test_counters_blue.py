@@ -52,8 +52,10 @@ def test_one_by_one_or_in_blocks_the_draws_are_the_same(monkeypatch: pytest.Monk
     tree = BlueTree(1 << 20, Fraction(1), 13, 3)
     places = [1, 13, 60, 168, 169, 170, 400]
     noise = [tree.counter(epoch_key).noise(t) for t in places]
-    monkeypatch.setattr(tree_row, "_FEW", 10**6)
-    assert [tree.counter(epoch_key).noise(t) for t in places] == noise
+    for few in (0, 10**6):
+        monkeypatch.setattr(tree_row, "FEW", few)
+        monkeypatch.setattr(complete_tree, "FEW", few)
+        assert [tree.counter(epoch_key).noise(t) for t in places] == noise
 
 
 class CompleteLaws:
@@ -72,28 +74,45 @@ class CompleteLaws:
         assert tree.total_squares == sum(count * coefficient**2 for coefficient, count in tree.total_coefficients())
 
     @pytest.mark.parametrize(("arity", "height"), [(2, 7), (3, 4), (5, 3)])
-    def test_a_tree_that_is_cut_into_subtrees_has_the_same_prefixes(
+    def test_a_tree_that_is_drawn_piece_by_piece_has_the_same_prefixes(
         self, monkeypatch: pytest.MonkeyPatch, arity: int, height: int
     ) -> None:
-        tree = self.kind(arity, height)
-        asked: list[int] = []
+        tree, asked = self.kind(arity, height), [0]
         noise = laplace.DiscreteLaplace(Fraction(10**6), bytes(32))
 
         def draw(first: int, count: int) -> Draws:
-            asked.append(count)
+            asked[0] += count
             return noise.draw_block(first, count)
 
-        whole = tree.prefixes(draw)
         places = [*range(1, tree.leaves + 1), 1, tree.leaves // 2]
-        expected = [whole.numerator(t) for t in places]
-        for segment in (1, arity, arity**2, arity ** (height - 1)):
-            monkeypatch.setattr(complete_tree, "SEGMENT", segment)
-            monkeypatch.setattr(complete_tree, "_PIECE", 2 * arity)
-            cut = tree.prefixes(draw)
-            asked.clear()
-            assert [cut.numerator(t) for t in places] == expected
-            # and what is drawn again is one subtree
-            assert max(asked, default=0) <= segment
+        expected = [tree.prefixes(draw).numerator(t) for t in places]
+        for piece in (1, arity, arity**2, tree.leaves):
+            monkeypatch.setattr(complete_tree, "_PIECE", piece)
+            asked[0] = 0
+            whole = tree.prefixes(draw)
+            assert asked[0] == tree.nodes
+            # going through the tree, what is below a node is drawn again when the way comes to it
+            assert [whole.numerator(t) for t in places[: tree.leaves]] == expected[: tree.leaves]
+            assert tree.nodes < asked[0] <= height * tree.nodes
+            assert [whole.numerator(t) for t in places] == expected
+
+    def test_both_ends_of_a_window_have_a_way_of_their_own(self) -> None:
+        """So that the later end does not draw again what the earlier one comes to."""
+        tree, asked = self.kind(4, 3), [0]
+        noise = laplace.DiscreteLaplace(Fraction(10**6), bytes(32))
+
+        def draw(first: int, count: int) -> Draws:
+            asked[0] += count
+            return noise.draw_block(first, count)
+
+        expected = [tree.prefixes(draw).numerator(t) for t in range(tree.leaves + 1)]
+        for length in (1, 3, 5, 17, 40):
+            asked[0] = 0
+            both = tree.prefixes(draw)
+            for end in range(1, tree.leaves + 1):
+                start = max(end - length, 0)
+                assert [both.numerator(t) for t in (end, start)] == [expected[end], expected[start]]
+            assert asked[0] <= 2 * tree.height * tree.nodes
 
     @pytest.mark.parametrize("size", [1 << 45, 1 << 52, 1 << 60, (1 << 63) - 1])
     def test_sums_beyond_64_bits_are_exact(self, size: int) -> None:
@@ -137,8 +156,8 @@ def test_past_trees_are_told_by_their_upper_nodes(monkeypatch: pytest.MonkeyPatc
     tree = GrowingBlue(1, Fraction(1))
     last = tree.counter(epoch_key)
     last.noise(11111)
-    # of the open tree every node once, and one of its subtrees once more
-    assert drawn == {0: 11, 1: 111, 2: 111, 3: 111, 4: 111111 + 111}
+    # of the open tree every node once
+    assert drawn == {0: 11, 1: 111, 2: 111, 3: 111, 4: 111111}
     # and the next release draws nothing
     before = dict(drawn)
     last.noise(11112)

@@ -25,8 +25,7 @@ from shoal.mechanisms.counters.complete_tree import Complete
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import mean_norm, span_coefficients, span_squares, weighted
-from shoal.mechanisms.counters.tree_row import LARGEST, check_shape, drawing
-from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.counters.tree_row import LARGEST, Drawing, check_shape
 from shoal.mechanisms.sums.steps.steps import FAR, Decaying, Floats, NoisedSteps, RowNoise, Spans, like
 from shoal.mechanisms.sums.sums import Node
 
@@ -116,7 +115,7 @@ class BlueSteps(Spans):
     def drawn(self, subkey: Subkeys) -> "RowNoise":
         return RowNoise(
             self.size,
-            lambda number: self.tree.prefixes(drawing(laplace.DiscreteLaplace(self.scale, subkey(number)))),
+            lambda number: self.tree.prefixes(Drawing(self.scale, subkey, number)),
         )
 
 

@@ -23,8 +23,7 @@ import numpy as np
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.counters.complete_tree import Complete, Prefixes
 from shoal.mechanisms.counters.counter import Subkeys
-from shoal.mechanisms.counters.tree_row import drawing
-from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.counters.tree_row import Drawing
 from shoal.mechanisms.sums.powers import Floats, Powers, TreeWeights
 from shoal.mechanisms.sums.steps.blue import node_coefficients
 from shoal.mechanisms.sums.sums import FRACTION, Node, Noised
@@ -36,6 +35,7 @@ Unit = Callable[[Fraction], float]  # scale of a draw -> what its squared coeffi
 class GrowingSteps(Noised):
     """Trees of 10, 100, ... leaves; with a horizon, these follow the trees that suit it best.
 
+    >>> from shoal.mechanisms.noise import laplace
     >>> steps = GrowingSteps(1, Fraction(1))
     >>> [round(steps.forward_squares(Powers(Fraction(2)), t, laplace.variance)) for t in (10, 1000, 10**6)]
     [9, 51, 389]
@@ -127,6 +127,5 @@ class GrowingNoise:
     def _prefixes(self, epoch: int, tree: Complete) -> Prefixes:
         if self._open is None or self._open[0] != epoch:
             self._open = None  # before the next one is made: they are large
-            noise = laplace.DiscreteLaplace(self._trees.scale(tree), self._subkey(epoch))
-            self._open = epoch, tree.prefixes(drawing(noise))
+            self._open = epoch, tree.prefixes(Drawing(self._trees.scale(tree), self._subkey, epoch))
         return self._open[1]
