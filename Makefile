@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
 
 .PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,8 @@ help:
 	@echo '               few users with several values: error, users needed, corrupt users (half a minute; ARGS=--quick: some seconds)'
 	@echo 'make bench-presence'
 	@echo '               what protecting presence costs, beside relation values and other mechanisms (some minutes; ARGS=--quick: half a minute)'
+	@echo 'make bench-keys'
+	@echo '               what many keys cost where presence is protected (half an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -175,6 +177,9 @@ bench-few-users: install
 
 bench-presence: install
 	$(BIN)/python -m benchmarks.presence $(ARGS)
+
+bench-keys: install
+	$(BIN)/python -m benchmarks.shown_keys $(ARGS)
 
 bench-idle: install
 	$(BIN)/python -m benchmarks.idle $(ARGS)

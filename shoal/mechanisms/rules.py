@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, DISTRIBUTION, PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.words import many
 
 # Keys that statistics without slots have no use for.
 SLOT_KEYS = (
-    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
-    "spread_share",
+    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "spread_share",
 )  # fmt: skip
+BIN_KEYS = ("bins", "quantiles")
 PRESENCE_KEYS = ("groups", "start", "end", "selection", "clip")
 
 
@@ -28,6 +28,8 @@ def refuse_presence_keys(spec: Spec) -> None:
 def refuse_slot_keys(spec: Spec) -> None:
     """Refuse keys and units that are for statistics per slot."""
     refuse_given(spec, SLOT_KEYS, f"is for statistics per slot: {', '.join(PER_SLOT)}")
+    if spec.statistic != DISTRIBUTION:
+        refuse_given(spec, BIN_KEYS, f"is for a slot-distribution, or for a distribution under relation {ADD_REMOVE}")
     if spec.unit == USER_SLOT:
         raise ValueError(f"unit {USER_SLOT} is for statistics per slot: {', '.join(PER_SLOT)}")
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Protocol
 
 FEW_USERS = "few-users"
+DISTRIBUTION = "distribution"  # statistic
 PER_SLOT = ("slot-mean", "slot-mean-variance", "slot-distribution")  # statistics
 USER_SLOT = "user-slot"  # the unit of a slot, whose length its metric says
 FIRST_MEDIAN, NEWEST_MEDIAN = 1, 2  # of the algorithm full: as many arrays as printed, or half of them

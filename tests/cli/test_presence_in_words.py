@@ -11,9 +11,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli import budget, check, plan
+from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
+from shoal.mechanisms.sums.decays import Undecayed
+from shoal.mechanisms.two_sided.distribution import mean_sd
 from shoal.mechanisms.two_sided.plan import plans
 from shoal.models.errors import ConfigError, LedgerError
 from tests.cli.test_units import folder
@@ -263,3 +266,20 @@ def test_the_planner_refuses_events_itself() -> None:
     observed = Observed([], None, bytes(32))  # type: ignore[arg-type]  # nobody is counted
     with pytest.raises(ValueError, match="a plan from events would tell who is there"):
         plans(None, observed)
+
+
+def test_a_plan_of_a_distribution_tells_its_noise_in_parts_of_one(folder):
+    of = METRIC.replace('"mean"', '"distribution"')
+    text, _ = checked(of)
+    assert "the number of samples, which is released beside the value, has noise of standard deviation" in text
+    workload = ("--users", 50_000, "--samples", 6, "--over", "365d")
+    (fields,) = json.loads(said("plan", "shoal.toml", *workload, "--json").stdout)["metrics"]
+    last, tree = fields["over_time"][-1], even_tree(64)
+    # of a node of the tree, with noise for the two levels that each sample is in
+    node = Undecayed(365).sharp(2 * 8, Fraction(1), Fraction(0)).noise_sd(365)
+    assert last["samples"] == 300_000
+    assert last["count_sd"] == pytest.approx(node * math.sqrt(tree.total_variance))
+    assert last["noise_sd"] == pytest.approx(node * mean_sd(tree) / 300_000)
+    assert "distribution function" in said("plan", "shoal.toml", *workload).stdout
+    few = said("plan", "shoal.toml", "--users", 3, "--samples", 1, "--over", "365d").stdout
+    assert "too few samples to release a distribution" in " ".join(few.split())

@@ -72,4 +72,10 @@ PRESENCE = (
         found("late", "mean", WINDOW, epsilon=12, selection={"epsilon": 5}, clip=SOON),
         present("never", "mean", FADING, clip="auto", users=40),
     ), BEATS),
+    Case("presence in bins", (
+        present("usual", "distribution", epsilon=20),
+        present("few", "distribution", WINDOW, bins=5, quantiles=("1/3",)),
+        present("fades", "distribution", FADING, bins=3, group="g", groups=("g1", "g7"), epsilon=20),
+        found("found", "distribution", bins=4, epsilon=20, selection={"epsilon": "1.5", "keys": 2}),
+    ), BEATS),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS, defaults_of, k
 def test_every_metric_is_of_one_kind(relation, statistic, step, decay):
     spec = SimpleNamespace(relation=relation, statistic=statistic, step=step, decay=decay)
     takers = [kind for kind in KINDS if kind.relation == relation and kind.takes(spec)]
-    if statistic in ("users", "mean-variance") and relation == "values":
+    if statistic in ("users", "mean-variance", "distribution") and relation == "values":
         assert not takers
         with pytest.raises(ValueError, match=f"statistic {statistic} is for relation add-remove; say so"):
             kind_of(spec)
@@ -25,7 +25,7 @@ def test_every_metric_is_of_one_kind(relation, statistic, step, decay):
 def test_names_are_listed_once_and_the_oldest_come_first():
     assert STATISTICS == (
         "mean", "sum", "count", "slot-mean", "slot-mean-variance", "slot-distribution", "variance", "users",
-        "mean-variance",
+        "mean-variance", "distribution",
     )  # fmt: skip
     assert len(set(ALGORITHMS)) == len(ALGORITHMS)
     assert set(ALGORITHMS) == {name for kind in KINDS for name in kind.algorithms}

@@ -8,6 +8,7 @@ LAWS = TESTS + "test_laws.py::TestTwoSided::"
 SIDES = TESTS + "test_sides.py::"
 SENSITIVITY = TESTS + "test_sensitivity.py::"
 ESTIMATES = TESTS + "test_estimates.py::"
+BINNED = TESTS + "test_distribution.py::"
 PAYS = SENSITIVITY + "test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more"
 MOVES = SENSITIVITY + "test_the_presence_of_a_unit_moves_all_sides_of_all_keys_by_its_samples_widths_at_most"
 OWN = LAWS + "test_keys_groups_and_sides_have_noise_of_their_own"
@@ -182,5 +183,41 @@ MUTANTS = (
         new="self.made(-(-self.max_contributions * self.sides.width * 9 // 10), Fraction(self.epsilon))",
         breach="presence costs a ninth more than is declared",
         tests=("privacy/test_auditor.py::test_no_configuration_of_a_family_tells_more_than_its_epsilon[presence]",),
+    ),
+    Mutant(
+        name="nodes noised for one level",
+        family="two-sided",
+        file=FOLDER + "distribution.py",
+        old="return len(self.tree.shape)",
+        new="return 1",
+        breach="a sample is in a node of every level, the noise is for one of them",
+        tests=(BINNED + "test_a_unit_moves_all_nodes_of_all_keys_by_its_samples_times_the_levels",),
+    ),
+    Mutant(
+        name="levels of nodes that share noise",
+        family="two-sided",
+        file=FOLDER + "distribution.py",
+        old='tuple(f"{level}.{node}" for level',
+        new='tuple(f"{node}" for level',
+        breach="differences of nodes on two levels are exact",
+        tests=(BINNED + "test_every_sample_adds_one_to_one_node_of_each_level",),
+    ),
+    Mutant(
+        name="samples in two bins",
+        family="two-sided",
+        file=FOLDER + "distribution.py",
+        old="return 1 << _LANE * bin_of(index, self.bins, self.grid)",
+        new="return 1 << _LANE * bin_of(index, self.bins, self.grid) | 1",
+        breach="a sample moves two nodes of a level, which is twice what the noise is for",
+        tests=(BINNED + "test_every_sample_adds_one_to_one_node_of_each_level",),
+    ),
+    Mutant(
+        name="a distribution told whatever its count is",
+        family="two-sided",
+        file=FOLDER + "distribution.py",
+        old="if size <= 0 or size < LEAST_COUNT",
+        new="if size <= 0 and size < LEAST_COUNT",
+        breach="no breach, but shares of next to nothing, with intervals that do not hold",
+        tests=(BINNED + "test_it_is_told_where_the_released_count_is_three_of_its_deviations",),
     ),
 )

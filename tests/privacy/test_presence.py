@@ -104,6 +104,7 @@ FOUND = {"group": "g", "delta": "1e-6"}
 NOBODY_DECLARED: list[Config] = [
     present(FOUND, FOUND | {"statistic": "count", "value": None, "range": None, "step": "20s"}),
     present(FOUND | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s", "selection": {"keys": 2}}),
+    present(FOUND | {"statistic": "distribution", "bins": 4}),
     present(FOUND | {"statistic": "mean-variance"}, FOUND | {"statistic": "users", "value": None, "range": None}),
 ]
 SUPPORT = [sample(partition, f"one of {key}", 100, g=key) for partition in (0, 1) for key in ("a", "b")]

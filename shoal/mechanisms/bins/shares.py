@@ -60,8 +60,23 @@ def told(
 
     `sd` has the deviations of the noise in `cdf` and `histogram`; `low` and `high` are `away` times so far away.
     """
+    low, high = (
+        {"cdf": cdf + times * sd["cdf"], "histogram": histogram + times * sd["histogram"]} for times in (-away, away)
+    )
+    return told_between(cdf, sd, low, high, quantiles, grid)
+
+
+def told_between(
+    cdf: Floats,
+    sd: dict[str, Floats],
+    lowest: dict[str, Floats],
+    highest: dict[str, Floats],
+    quantiles: Sequence[Fraction],
+    grid: Grid,
+) -> Told:
+    """The same with bounds of `cdf` and `histogram` that are given."""
     whole = shares(cdf.tolist())
-    low, high = _bounds(cdf, histogram, sd, -away), _bounds(cdf, histogram, sd, away)
+    low, high = ({name: _digits(bound, 9) for name, bound in bounds.items()} for bounds in (lowest, highest))
     return Told(
         value={
             "cdf": [share / WHOLE for share in whole],
@@ -124,11 +139,6 @@ def quantile(whole: Sequence[int], q: Fraction, grid: Grid) -> float:
     before = whole[index - 1] if index else 0
     part = (q * WHOLE - before) / (whole[index] - before)
     return _edge(grid, (index + part) / len(whole))
-
-
-def _bounds(cdf: Floats, bins: Floats, sd: dict[str, Floats], factor: float) -> dict[str, Any]:
-    both = {"cdf": cdf + factor * sd["cdf"], "histogram": bins + factor * sd["histogram"]}
-    return {name: _digits(bound, 9) for name, bound in both.items()}
 
 
 def _digits(values: Floats, digits: int) -> list[float]:

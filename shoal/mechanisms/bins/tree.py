@@ -136,20 +136,36 @@ class BinTree:
             for variances, children in zip(self.below, self.shape, strict=True)
         ]
 
-    def estimate(self, noised: Sequence[Sequence[int]], total: int) -> Floats:
-        """The best linear unbiased estimate of each bin, from the noised sums of all nodes and the exact total."""
+    def estimate(self, noised: Sequence[Sequence[int]], total: int | None = None) -> Floats:
+        """The best linear unbiased estimate of each bin, from the noised sums of all nodes, and of the exact total.
+
+        Where no total is known it is the sum of the best estimates of the first level's nodes.
+        """
         values = [_padded(sums, len(own)) for sums, own in zip(noised, self.own, strict=True)]
         for level in range(len(values) - 2, -1, -1):
             others = _child_sums(values[level + 1], self.shape[level + 1])
             values[level] += self.upward[level] * (others - values[level])
-        corrected: Floats = np.array([float(total)])
+        corrected: Floats = _child_sums(values[0], self.shape[0]) if total is None else np.array([float(total)])
         for nodes, downward, children in zip(values, self.downward, self.shape, strict=True):
             corrected = nodes + downward * np.repeat(corrected - _child_sums(nodes, children), children)
         return corrected[: self.bins]
 
     @cached_property
+    def total_variance(self) -> float:
+        """The variance of the estimated total, where it is not known."""
+        return float(_child_sums(self.below[0], self.shape[0])[0])
+
+    @cached_property
+    def bin_shares(self) -> Floats:
+        """What each bin's estimate takes of a correction of the total."""
+        taken: Floats = np.ones(1)
+        for downward, children in zip(self.downward, self.shape, strict=True):
+            taken = downward * np.repeat(taken, children)
+        return taken[: self.bins]
+
+    @cached_property
     def bin_variances(self) -> Floats:
-        """The variance of each bin's estimate.
+        """The variance of each bin's estimate, given the total.
 
         Given its parent, a node has variance v (1 - v / V), where V is that of all siblings together.
         """
@@ -159,8 +175,18 @@ class BinTree:
         return variances[: self.bins]
 
     @cached_property
+    def prefix_shares(self) -> Floats:
+        """What each estimated sum of the first 1 .. bins bins takes of a correction of the total."""
+        return self._prefixes[0]
+
+    @cached_property
     def prefix_variances(self) -> Floats:
-        """The variance of each estimated sum of the first 1 .. bins bins; the sum of all is known.
+        """The variance of each such sum, given the total: that of all bins is then known."""
+        return self._prefixes[1]
+
+    @cached_property
+    def _prefixes(self) -> tuple[Floats, Floats]:
+        """Shares and variances of prefixes.
 
         It follows the path to the prefix's end, upward. Of the prefix within a node, given that node's own sum, `known`
         is how much of it follows from the sum (a regression coefficient) and `left` the variance that remains.
@@ -177,8 +203,41 @@ class BinTree:
             covariance = before + known * variance
             left = left + before + known * known * variance - covariance * covariance / _not_zero(siblings)
             known = covariance / _not_zero(siblings)
-        left[-1] = 0.0
-        return left
+        known[-1], left[-1] = 1.0, 0.0
+        return known, left
+
+
+@dataclass(frozen=True)
+class EvenTree(BinTree):
+    """A tree whose nodes are all equally noisy, with variance 1, and whose total is not known.
+
+    >>> tree = even_tree(64)
+    >>> tree.shape, round(tree.total_variance, 1), round(float(np.mean(tree.prefix_variances)), 1)
+    ((8, 8), 7.1, 2.4)
+    """
+
+    @cached_property
+    def own(self) -> list[Floats]:
+        levels = []
+        for level, nodes in enumerate(self.nodes):
+            variances = np.zeros(math.prod(self.shape[: level + 1]))
+            variances[:nodes] = 1.0
+            levels.append(variances)
+        return levels
+
+
+@lru_cache(maxsize=64)
+def even_tree(bins: int) -> EvenTree:
+    """The tree for this many bins that makes the variance of prefixes cut into whole nodes least.
+
+    Each of its h levels has noise of a scale proportional to h: that variance is proportional to h**2 times the sum of
+    n_i - 1.
+    """
+
+    def score(shape: Shape) -> int:
+        return len(shape) ** 2 * sum(children - 1 for children in shape)
+
+    return EvenTree(bins, min(shapes(bins), key=lambda shape: (score(shape), math.prod(shape), shape)))
 
 
 def _from_to(running: Floats, start: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:

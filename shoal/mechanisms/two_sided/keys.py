@@ -3,17 +3,19 @@
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.selection.upper_end import ENOUGH, Ladder, UpperEnd
-from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, DISTRIBUTION, PER_SLOT, Spec
 from shoal.mechanisms.stepped import keys as stepped
 from shoal.mechanisms.two_sided.accounts import Once, Rule
 
 TWO_SIDED = "two-sided"
-STATISTICS = ("mean", "sum", "count", "users", "mean-variance")
-OF_VALUES = ("mean", "sum", "mean-variance")
+STATISTICS = ("mean", "sum", "count", "users", "mean-variance", DISTRIBUTION)
+OF_VALUES = ("mean", "sum", "mean-variance", DISTRIBUTION)
 MEANS = ("mean", "mean-variance")
+MOST_BINS = 1 << 10  # of a distribution
 SHARE = Fraction(1, 5)  # of epsilon, for finding keys, where nothing else is said
 CLIPPED = ("mean", "sum")  # statistics whose range may be chosen
 CLIP_SHARE = Fraction(1, 5)  # of epsilon, for choosing the range
@@ -60,6 +62,17 @@ def _check_values(spec: Spec) -> None:
         raise ValueError(f"clamp is for means; {spec.statistic} is never clamped; remove it")
     if spec.statistic == "mean-variance":
         check_grid(spec.grid, spec.statistic)
+    if spec.statistic == DISTRIBUTION:
+        _check_bins(spec, spec.bins or BINS)
+
+
+def _check_bins(spec: Spec, bins: int) -> None:
+    if spec.values[0] not in spec.numeric_fields:
+        raise ValueError("value is a predicate, which is true or false: take its mean in place of a distribution")
+    if bins > MOST_BINS:
+        raise ValueError(f"bins are at most {MOST_BINS}, as each has a counter of its own in every key; use fewer")
+    if bins > spec.grid:
+        raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
 
 
 def is_clamped(spec: Spec) -> bool:

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.mechanisms.bins.shares import BINS
+from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, varied
+from shoal.mechanisms.spec import DISTRIBUTION
 from shoal.mechanisms.stepped.comparison import typical
 from shoal.mechanisms.stepped.workload import Steady
 from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.two_sided.distribution import mean_sd
 from shoal.mechanisms.two_sided.estimates import LEAST_COUNT
 from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.two_sided.words import COUNTED, count_sd, people, releases, side_sd
@@ -28,6 +32,7 @@ NO_EVENTS = (
     "--samples, --over"
 )
 MEANS = ("mean", "mean-variance")
+QUOTIENTS = (*MEANS, DISTRIBUTION)
 MIDDLE = math.sqrt(0.5)  # of a mean in the middle of its range, beside one at an end
 
 
@@ -68,9 +73,8 @@ def look(spec: Spec, steady: Steady, t: int) -> Look:
     counted, there = steady.flow(spec).samples(statistic.decayed[0], statistic.decay, t)
     noise_sd = _noise_sd(spec, side_sd(spec, statistic, t), len(statistic.decayed), counted)
     left_out = max(0.0, there - counted)
-    if spec.statistic in MEANS:
-        low, high = map(float, spec.ranges[0])
-        missing = bias(left_out / there if there else 0.0, high - low)
+    if spec.statistic in QUOTIENTS:
+        missing = bias(left_out / there if there else 0.0, _extent(spec))
     else:
         missing = left_out * _size(spec)
     return Look(t * spec.cadence, counted, there, count_sd(spec, statistic, t), noise_sd, missing)
@@ -79,11 +83,23 @@ def look(spec: Spec, steady: Steady, t: int) -> Look:
 def _noise_sd(spec: Spec, side: float, sides: int, counted: float) -> float | None:
     if spec.statistic in COUNTED:
         return side
-    low, high = map(float, spec.ranges[0])
     if spec.statistic == "sum":
-        return side * max(abs(low), abs(high))
+        return side * max(map(abs, map(float, spec.ranges[0])))
+    if spec.statistic == DISTRIBUTION:
+        tree = even_tree(spec.bins or BINS)
+        node = side * len(tree.shape)  # of whose levels each has a part of every sample
+        is_enough = counted >= LEAST_COUNT * node * tree.total_variance**0.5
+        return node * mean_sd(tree) / counted if is_enough else None
     is_enough = counted >= LEAST_COUNT * side * sides**0.5
-    return (high - low) * MIDDLE * side / counted if is_enough else None
+    return _extent(spec) * MIDDLE * side / counted if is_enough else None
+
+
+def _extent(spec: Spec) -> float:
+    """Between the ends of what a quotient may be: of a distribution that of shares."""
+    if spec.statistic == DISTRIBUTION:
+        return 1.0
+    low, high = map(float, spec.ranges[0])
+    return high - low
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
@@ -94,9 +110,8 @@ def final_noise(spec: Spec, users: int) -> Noise:
     """
     steady = Steady.of(spec, Stated(users, None, None))
     last = look(spec, steady, releases(spec))
-    if spec.statistic in MEANS:
-        low, high = map(float, spec.ranges[0])
-        return Noise(math.inf if last.noise_sd is None else last.noise_sd, high - low)
+    if spec.statistic in QUOTIENTS:
+        return Noise(math.inf if last.noise_sd is None else last.noise_sd, _extent(spec))
     return Noise(last.noise_sd, max(1.0, last.samples * _size(spec)), f"{spec.statistic} itself")
 
 
@@ -166,6 +181,11 @@ def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> It
             "A mean in the middle of its range has this noise, one at an end of it 1.41 times as much. It is released "
             f"from where the count is {LEAST_COUNT} times its noise; - stands for none."
         )
+    if spec.statistic == DISTRIBUTION:
+        remarks.append(
+            "The noise of the value is that of the distribution function, in parts of one, of values spread evenly. It "
+            f"is released from where the count is {LEAST_COUNT} times its noise; - stands for none."
+        )
     yield Table("releases", [Column("after", is_text=True), *what], lines, remarks)
     if (clip := keys.clip_of(spec)) is not None:
         remarks.append(
@@ -198,7 +218,8 @@ def _advice(spec: Spec, last: Look, users: int) -> Iterator[str]:
             "users, raise clip.share or clip.epsilon, or give the range that values have"
         )
     if last.noise_sd is None:
-        yield "at the end there are too few samples to release a mean: it needs more users, or more epsilon"
+        what = f"a {'mean' if spec.statistic in MEANS else spec.statistic}"
+        yield f"at the end there are too few samples to release {what}: it needs more users, or more epsilon"
     if spec.statistic == "sum" and len(TwoSided.of(spec).decayed) == 1 and float(spec.ranges[0][0]) > 0:
         yield "let the range of a sum begin at 0: that somebody comes moves it by all of the range's larger end anyway"
 

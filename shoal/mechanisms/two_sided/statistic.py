@@ -1,10 +1,11 @@
-"""Means, sums, counts and numbers of users that protect presence: decayed sums of each side of a key's samples.
+"""Means, sums, counts, users and distributions that protect presence: decayed sums of each side of a key's samples.
 
     statistic       what a sample, of grid index i in 0 .. W, adds to each decayed sum                     width
     mean            i and W - i                                                                            W
     sum             the same, if the range ends at 0; else its value in steps of the larger end over W     W
     count, users    1                                                                                      1
     mean-variance   (W - i)**2, 2 i (W - i) and i**2                                                       W**2
+    distribution    1 to a node of each of h levels of a tree over bins (distribution.py)                  h
 
 Guarantee    pure epsilon-DP for all releases of all keys together; a window with Gaussian noise (epsilon, delta)-DP.
              Whatever is in the stream may react to releases. What finds keys that nobody declared has its own epsilon
@@ -30,6 +31,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.bins.shares import BINS, QUANTILES, check_bins
+from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import IsHome, everywhere
 from shoal.mechanisms.moments import GRID, Moments
@@ -42,17 +45,18 @@ from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
-from shoal.mechanisms.two_sided import estimates, keys, words
+from shoal.mechanisms.two_sided import distribution, estimates, keys, words
 from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
 from shoal.mechanisms.two_sided.came import NEWCOMERS, PARTS, ByPart
 from shoal.mechanisms.two_sided.candidates import Candidates, keyed_words
 from shoal.mechanisms.two_sided.clipped import ClippedReleaser
+from shoal.mechanisms.two_sided.distribution import InBins, Nodes
 from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.groups import DeclaredGroups, FoundGroups
 from shoal.mechanisms.two_sided.releaser import SideSums
 from shoal.mechanisms.two_sided.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
 
-Name = Literal["mean", "sum", "count", "users", "mean-variance"]
+Name = Literal["mean", "sum", "count", "users", "mean-variance", "distribution"]
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of what has no range
 EVERY = 1 << 60  # steps: all there are
 _FORGOTTEN = 20  # binary places: a step whose weight is 0 in them is no part of a key's past
@@ -80,9 +84,13 @@ class TwoSided(SteppedStatistic):
     selection: FirstCrossing | None = None  # of keys that nobody declared
     clip: UpperEnd | None = None  # of each key's range, chosen in private; None: it is that of the grid
     _under: dict[int, "TwoSided"] = field(default_factory=dict, init=False, repr=False, compare=False)
+    bins: int = BINS  # of a distribution
+    quantiles: tuple[Fraction, ...] = ()  # of a distribution
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.statistic == "distribution":
+            check_bins(self.bins, self.quantiles, self.grid)
         _ = self.sample_grid, self.history  # what they refuse, they refuse now
 
     # ---------------------------------------------------------------- sides
@@ -100,13 +108,17 @@ class TwoSided(SteppedStatistic):
         return self.grid if self._signed is None else self._signed[0]
 
     @property
-    def packing(self) -> Moments | None:
+    def packing(self) -> Moments | InBins | None:
+        if self.statistic == "distribution":
+            return InBins(self.grid, self.bins)
         return Moments(self.grid.steps) if self.statistic == "mean-variance" else None
 
     @cached_property
     def sides(self) -> Sides:
         if self.statistic in ("count", "users"):
             return Samples()
+        if self.statistic == "distribution":
+            return Nodes(even_tree(self.bins))
         if self.statistic == "mean-variance":
             return ThreeSides(self.grid.steps)
         return TwoSides(self.grid.steps) if self._signed is None else self._signed[1]
@@ -155,7 +167,9 @@ class TwoSided(SteppedStatistic):
         return Estimate(None, None, low, high, {"count": None, "count_sd": None}, details)
 
     def chosen(self) -> list[str]:
-        """With a clip range that is chosen: how, and the sums under each."""
+        """Of a distribution also the tree over its bins; with a clip range that is chosen, how, and all sums."""
+        if isinstance(self.sides, Nodes):
+            return [*super().chosen(), "x".join(map(str, self.sides.tree.shape))]
         if self.clip is None:
             return super().chosen()
         shapes = [self.under(rung).sums.shape() for rung in range(len(self.clip.ladder.rungs))]
@@ -225,6 +239,8 @@ class TwoSided(SteppedStatistic):
             end=None if spec.end is None else spec.end // step,
             selection=keys.selection_of(spec),
             clip=keys.clip_of(spec),
+            bins=spec.bins or BINS,
+            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -263,6 +279,8 @@ class TwoSided(SteppedStatistic):
                 return estimates.count(sided)
             case Signed():
                 return estimates.signed_sum(self._grid_of_one, sided)
+            case Nodes(tree=tree):
+                return distribution.estimate(tree, grid, self.quantiles, sided)
             case ThreeSides(places=places):
                 return estimates.mean_and_variance(grid, places, sided, clamps=self.clamps)
         if self.statistic == "sum":

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator
 
+from shoal.mechanisms.bins.shares import BINS
+from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
-from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.spec import DISTRIBUTION, Spec
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.two_sided import keys
 from shoal.mechanisms.words import exact_text, many, number
@@ -73,6 +75,8 @@ def side_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float:
 def count_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float | None:
     """The standard deviation of the noise in the number of samples, of release t; None where none is released."""
     sides = len(statistic.decayed)
+    if spec.statistic == DISTRIBUTION:
+        return float(statistic.decayed[0].noise_sd(t)) * math.sqrt(even_tree(spec.bins or BINS).total_variance)
     if spec.statistic == "sum" and sides == 1:
         return None
     return side_sd(spec, statistic, t) * math.sqrt(sides)

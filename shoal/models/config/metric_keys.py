@@ -43,7 +43,7 @@ class MetricKeys(Section):
     statistic: str = Field(
         ...,
         description="what is released: mean, sum, count, variance, or per slot slot-mean, slot-mean-variance, "
-        "slot-distribution",
+        "slot-distribution; under relation add-remove mean, sum, count, users, mean-variance, distribution",
     )
     relation: str = Field(
         VALUES,
@@ -165,9 +165,9 @@ class MetricKeys(Section):
     min_users: int | None = Field(
         None, ge=1, le=2**40, description="cells with fewer users are withheld: a courtesy, not a guarantee; none: 1"
     )
-    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="for a slot-distribution; none: 64")
+    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="of a slot-distribution or distribution; none: 64")
     quantiles: tuple[Exact, ...] | None = Field(
-        None, max_length=100, description="for a slot-distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
+        None, max_length=100, description="of a slot-distribution or distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
     groups: tuple[str, ...] | None = Field(
         None,

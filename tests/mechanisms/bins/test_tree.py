@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.mechanisms.bins.tree import BinTree, Shape, branching, prefix_variance, shapes, tree_for
+from shoal.mechanisms.bins.tree import BinTree, EvenTree, Shape, branching, even_tree, prefix_variance, shapes, tree_for
 from tests.support.effort import examples
 
 Matrix = NDArray[np.float64]
@@ -139,3 +139,37 @@ def test_the_estimate_is_better_than_whole_nodes_alone() -> None:
 def test_shapes_without_a_place_for_all_bins_are_refused(bins: int, shape: Shape, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         BinTree(bins, shape)
+
+
+@pytest.mark.parametrize(("bins", "shape"), TREES)
+def test_without_a_known_total_the_estimate_is_that_of_dense_least_squares(bins: int, shape: Shape) -> None:
+    # given noised sums of the nodes of a tree, all with noise of variance 1
+    tree = EvenTree(bins, shape)
+    rng = np.random.default_rng(6)
+    noised = [rng.integers(-50, 90, nodes).tolist() for nodes in tree.nodes]
+    rows = [[start <= b < start + size for b in range(bins)] for size in tree.sizes for start in range(0, bins, size)]
+    r = np.array(rows, dtype=float)
+    # when nothing else is known
+    covariance = np.linalg.inv(r.T @ r)
+    # then bins and total are estimated by the normal equations
+    assert tree.estimate(noised) == pytest.approx(covariance @ r.T @ np.array([*itertools.chain(*noised)]))
+    assert tree.total_variance == pytest.approx(covariance.sum())
+    # and variances are those of the total, and of what is left given the total
+    before = np.tril(np.ones((bins, bins)))
+    for sums, given_total, of_total in (
+        (np.eye(bins), tree.bin_variances, tree.bin_shares),
+        (before, tree.prefix_variances, tree.prefix_shares),
+    ):
+        found = np.diag(sums @ covariance @ sums.T)
+        assert given_total + of_total**2 * tree.total_variance == pytest.approx(found, abs=1e-12)
+        assert of_total * tree.total_variance == pytest.approx(sums @ covariance.sum(1), abs=1e-12)
+    assert tree.prefix_shares[-1] == 1
+
+
+def test_shapes_of_even_trees_are_those_of_least_variance() -> None:
+    """Of prefixes cut into whole nodes: with h levels each node has h**2 times the variance."""
+    for bins in (2, 5, 16, 17, 64, 100, 256, 1024):
+        best = min(len(shape) ** 2 * sum(n - 1 for n in shape) for shape in shapes(bins))
+        shape = even_tree(bins).shape
+        assert len(shape) ** 2 * sum(n - 1 for n in shape) == best
+    assert [even_tree(bins).shape for bins in (16, 64, 256)] == [(16,), (8, 8), (16, 16)]

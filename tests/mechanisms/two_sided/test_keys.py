@@ -41,6 +41,11 @@ def made(**given: Any) -> Any:
         ({"statistic": "mean", "withheld": True, **VALUE}, "withheld is not for relation add-remove"),
         ({"statistic": "sum", "clamp": True, **VALUE}, "clamp is for means; sum is never clamped"),
         ({"statistic": "mean-variance", "grid": 2**17, **VALUE}, "grid of a mean-variance is at most 65536"),
+        ({"statistic": "distribution", "value": "x > 3", "range": None}, "range is missing|value is a predicate"),
+        ({"statistic": "distribution", "bins": 2000, **VALUE}, "bins are at most 1024"),
+        ({"statistic": "distribution", "grid": 9, **VALUE}, "bins are more than the grid has steps"),
+        ({"statistic": "distribution", "clamp": True, **VALUE}, "clamp is for means; distribution is never clamped"),
+        ({"statistic": "sum", "quantiles": ["0.5"], **VALUE}, "quantiles is for a slot-distribution, or for a"),
         ({"statistic": "mean", "value": ["x", "y"], "range": [(0, 1), (0, 1)]}, "several values"),
         ({"statistic": "mean", "decay": {"kind": "all-windows"}, **VALUE}, "decay all-windows is for relation values"),
         ({"statistic": "mean", "decay": {"kind": "window", "updates": 3}, **VALUE}, "decay updates tells"),
@@ -97,6 +102,11 @@ def test_what_the_keys_say() -> None:
     for unit in ("user", "user-1h", "user-2h", "event"):
         cap = None if unit == "event" else 4
         assert made(statistic="users", decay=WITHIN, unit=unit, max_contributions=cap).decay == Window(1)
+    parts = made(statistic="distribution", **VALUE)
+    assert (parts.bins, parts.quantiles[2], len(parts.sides.names)) == (64, Fraction(1, 2), 72)
+    few = made(statistic="distribution", bins=5, quantiles=["1/3"], **VALUE)
+    assert (few.bins, few.quantiles, few.sums.width) == (5, (Fraction(1, 3),), 4)
+    assert few.chosen() != parts.chosen()
     # every says what step says, of lengths too
     halves = made(statistic="mean", step=None, every="1h", decay={"kind": "exponential", "half_life": "2h"}, **VALUE)
     assert halves.decay == Exponential.half_life(Fraction(2))

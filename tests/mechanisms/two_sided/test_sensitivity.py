@@ -29,7 +29,7 @@ def metric(statistic: str, **more: Any) -> Any:
         "max_contributions": CAP, "max_groups_per_user": 2, **more,
     }  # fmt: skip
     if statistic not in ("count", "users"):
-        given |= {"value": "x", "range": (0, 1), "grid": 3}
+        given = {"value": "x", "range": (0, 1), "grid": 3} | given
     return Config.model_validate({"privacy": {"epsilon": 9}, "metric": [given]}).metric[0]
 
 
@@ -58,6 +58,7 @@ ONCE = {"max_contributions": 9, "max_groups_per_user": 1}
         ("mean", {}, 2),
         ("count", {}, 2),
         ("mean-variance", {}, 2),
+        ("distribution", {"bins": 3}, 2),
         ("users", ONCE, 1),
         ("users", ONCE | {"decay": {"kind": "none"}}, 1),
         ("users", {"decay": {"kind": "window", "length": "1h"}}, 2),
@@ -143,6 +144,7 @@ def publish(of: TwoSided, stream: list[list[int]]) -> Any:
         ("count", Undecayed(2), [[0], []], [[0], [0]]),
         ("users", Window(1), [[], [0]], [[0], [0]]),
         ("mean-variance", Window(1), [[1]], [[0]]),
+        ("distribution", Window(1), [[1]], [[0]]),
     ],
 )
 def test_no_event_tells_a_stream_from_that_without_a_unit_by_more_than_epsilon(

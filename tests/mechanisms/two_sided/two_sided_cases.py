@@ -29,7 +29,8 @@ DECAYS: dict[Decay, Callable[[int, int], float]] = {  # the weight of step s at 
     Listed(TABLE): lambda s, t: TABLE.weight(t - s),
     Listed(FORMULA): lambda s, t: FORMULA.weight(t - s),
 }
-NAMES: tuple[Name, ...] = ("mean", "sum", "count", "users", "mean-variance")
+NAMES: tuple[Name, ...] = ("mean", "sum", "count", "users", "mean-variance", "distribution")
+BINS = 4
 
 
 def two_sided(
@@ -37,6 +38,9 @@ def two_sided(
     ends: tuple[Fraction, Fraction] = RANGE, m: int = 5, **more: Any,
 ) -> TwoSided:  # fmt: skip
     grid = ONE if statistic in ("count", "users") else Grid(*ends, steps)
+    if statistic == "distribution":
+        grid = Grid(*ends, max(steps, 2))
+        more = {"bins": min(BINS, grid.steps), "quantiles": (Fraction(1, 2),)} | more
     return TwoSided(statistic=statistic, decay=decay, epsilon=Fraction(epsilon), max_contributions=m, grid=grid, **more)
 
 
@@ -71,6 +75,16 @@ def exact(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> tuple[float, A
         return n, total
     if of.statistic == "mean":
         return n, total / n if n else None
+    if of.statistic == "distribution":
+        return n, {"histogram": shares_of(of, weighted) if n else None}
     mean = total / n if n else None
     variance = None if mean is None else sum(weight * (x - mean) ** 2 for weight, x in values) / n
     return n, {"mean": mean, "variance": variance}
+
+
+def shares_of(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> list[float]:
+    """The decayed share of samples in each bin."""
+    bins = [0.0] * of.bins
+    for weight, i in weighted:
+        bins[min(i * of.bins // of.grid.steps, of.bins - 1)] += weight
+    return [each / sum(bins) for each in bins]

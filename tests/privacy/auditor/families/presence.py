@@ -24,7 +24,8 @@ from tests.privacy.auditor.unknowns import Unknowns
 from tests.privacy.auditor.worlds import Seen
 
 DECAYS = ("none", "none", "window", "window", "exponential", "polynomial", "forward", "table")
-STATISTICS = ("mean", "mean", "sum", "count", "users", "mean-variance")
+STATISTICS = ("mean", "distribution", "sum", "count", "users", "mean-variance")
+BINS = 5
 KEYS = ("g0", "g1", "g2")
 MICROSECONDS = 10**6
 
@@ -167,7 +168,8 @@ def _values(statistic: str, drawn: random.Random) -> dict[str, Any]:
     if statistic in ("count", "users"):
         return {"value": None, "range": None}
     ends = [(LOW, HIGH)] if statistic != "sum" else [(LOW, HIGH), (-HIGH, LOW), (-HIGH, HIGH), (LOW + 64, HIGH)]
-    return {"range": drawn.choice(ends)}
+    binned = {"bins": BINS} if statistic == "distribution" else {}
+    return {"range": drawn.choice(ends)} | binned
 
 
 def _events(steps: int, drawn: random.Random) -> list[Event]:
