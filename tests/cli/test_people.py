@@ -44,8 +44,8 @@ def test_a_household_of_four_loses_four_times_a_pure_epsilon(folder):
         "count": 4, "unit": "user", "epsilon": 8.0, "delta": 0.0, "by": "pure", "also": [],
         "guarantee": "any 4 people together: at most epsilon = 8",
     }  # fmt: skip
-    assert text.count("\n  any 4 people together: at most epsilon = 4\n") == 2
-    assert "\n  any 4 people together: at most epsilon = 8\n" in text
+    assert text.count("\n      any 4 people together: at most epsilon = 4\n") == 2
+    assert "\n      any 4 people together: at most epsilon = 8\n" in text
 
 
 def test_approximate_metrics_have_the_delta_of_a_group(folder):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from shoal.models.errors import ShoalError
+from shoal.models.errors import MissingExtra, ShoalError
 
 OK, WARNING, FAILED, UNCHECKED = "ok", "warning", "failed", "not checked"
 BROKERS, RIGHTS, TOPICS, POLICIES = OF_KAFKA = ("brokers", "rights", "topics", "policies")  # sections
@@ -70,9 +70,11 @@ class Findings:
 
     @contextmanager
     def looking_at(self, name: str) -> Iterator[Section]:
-        """What is refused inside is a finding of that section, and ends nothing else."""
+        """What is refused inside is a finding of that section, and ends nothing else, but for a missing extra."""
         try:
             yield self.sections[name]
+        except MissingExtra:  # nothing is wrong with what is looked at
+            raise
         except ShoalError as error:
             self.refuse(name, error)
 
