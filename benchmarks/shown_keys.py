@@ -40,8 +40,12 @@ process grew by, for each key.
 
 *Silent*: nothing came in the tick; *busy*: something came to every shown key. Every 12th tick of this metric the way in
 a key's trees enters a node above the leaves, every 144th one above these; since all keys were shown in the same tick,
-all enter in the same one. The tick that shows the keys draws their trees for 1,728 ticks to come; keys that are shown
-one after the other share that work out.
+all enter in the same one. The tick that shows the keys draws their trees for 1,728 ticks to come. Keys that are shown
+one after the other share all this out among ticks; keys that are declared, and a worker that starts, do not.
+
+What the process grew by includes what it keeps of messages: all that comes in a tick waits until it is closed, here of
+all keys, and of all candidates, in one. The objects of a shown key are 3.0 KB of it (`tracemalloc`).
+`python -m benchmarks.selection` measures a million candidates alone: 184 bytes each, and 0.02 ms in a silent tick.
 """
 
 
@@ -147,7 +151,6 @@ def pieces(prefix: str, count: int) -> Iterator[Iterator[str]]:
 
 def measure(keys: int, candidates: int, ticks: int, busy: int) -> Part:
     """Show the keys, close so many ticks, let the candidates come and close the same number once more."""
-    tune_garbage_collector()
     warm(300, ticks + busy + 4)  # the caches of error bars are not part of a key
     stage, before = Stage(), resident()
     for names in pieces("shown", keys):
@@ -188,10 +191,10 @@ def warm(keys: int, ticks: int) -> None:
 # -------------------------------------------------------------------- what is told
 
 
-def steady(part: Part, *, has_candidates: bool) -> float:
-    """The median of silent ticks that are not the first."""
-    found = sorted(one.seconds for one in part.ticks[1:] if not one.is_busy and one.has_candidates == has_candidates)
-    return found[len(found) // 2]
+def silent(part: Part, *, has_candidates: bool) -> list[float]:
+    """Seconds of silent ticks that are not the first, ascending."""
+    found = (one.seconds for one in part.ticks[1:] if not one.is_busy and one.has_candidates == has_candidates)
+    return sorted(found)
 
 
 def tables(many: Part, long: Part) -> str:
@@ -199,8 +202,9 @@ def tables(many: Part, long: Part) -> str:
     later = [one for one in many.ticks if one.tick]
     worst = max(one.seconds for one in later)
     enters = max(one.seconds for one in long.ticks[1:]) / long.keys * many.keys
-    alone, beside = (steady(many, has_candidates=which) for which in (False, True))
-    part = max(0.0, beside / alone - 1)
+    without, beside = (silent(many, has_candidates=which) for which in (False, True))
+    alone = without[len(without) // 2]
+    part = max(0.0, beside[0] / without[0] - 1)  # of the least, for other load only adds
     targets = [
         ("a tick, the median", f"at most {MOST_SECONDS} s", f"{alone:.1f} s", verdict(alone <= MOST_SECONDS)),
         ("a tick, the slowest of these", f"at most {MOST_SECONDS} s", f"{worst:.1f} s", verdict(worst <= MOST_SECONDS)),
@@ -209,8 +213,8 @@ def tables(many: Part, long: Part) -> str:
             f"{enters:.0f} s", verdict(enters <= MOST_SECONDS),
         ),
         (
-            f"{many.candidates:,} silent candidates", f"at most {MOST_PART:.0%} of a tick", f"{part:.1%}",
-            verdict(part <= MOST_PART),
+            f"{many.candidates:,} silent candidates, of the fastest tick", f"at most {MOST_PART:.0%} of a tick",
+            f"{part:.1%}", verdict(part <= MOST_PART),
         ),
         (
             "a silent candidate", f"at most {MOST_CANDIDATE} bytes", f"{many.candidate_bytes:.0f} bytes",
@@ -264,16 +268,20 @@ def main() -> None:
     parser.add_argument("--part", nargs=4, type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.part:
+        tune_garbage_collector()
         print(json.dumps(asdict(measure(*given.part))))
         return
     less = 100 if given.quick else 1
     sizes = [(100_000 // less, 1_000_000 // less, 13, 3), (5_000 // less + 50, 0, 150, 0)]
-    data = {"parts": [figures.run("shown_keys", "--part", *map(str, size)) for size in sizes]}
+    data: dict[str, Any] = {"parts": [figures.run("shown_keys", "--part", *map(str, size)) for size in sizes]}
+    page(data).publish(given.out, keep=not given.quick)
+
+
+def page(data: dict[str, Any]) -> Page:
+    """The report of these figures."""
     seconds = sum(tick["seconds"] for part in data["parts"] for tick in part["ticks"])
-    Page(
-        "shown-keys", TITLE, RULES, tables(*from_json(data)), f"{seconds:.0f} s of processor time in ticks", data,
-        lambda folder: None,
-    ).publish(given.out, keep=not given.quick)  # fmt: skip
+    effort = f"{seconds:.0f} s of processor time in ticks, beside other load"
+    return Page("shown-keys", TITLE, RULES, tables(*from_json(data)), effort, data, lambda folder: None)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import clip_range, few_users, figures, presence
+from benchmarks import clip_range, few_users, figures, presence, shown_keys
 from benchmarks.accuracy import page as accuracy
 from benchmarks.accuracy import scatter, together
 from benchmarks.decay import page as decay
@@ -24,6 +24,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "few-users": lambda data: few_users.tables(few_users.from_json(data)),
     "clip-range": lambda data: clip_range.tables(clip_range.from_json(data)),
     "presence": lambda data: presence.tables(presence.from_json(data)),
+    "shown-keys": lambda data: shown_keys.tables(*shown_keys.from_json(data)),
 }
 GUIDES = {"accuracy": ("accuracy", "together", "scatter"), "decay": ("decay",), "places-accuracy": ("places",)}
 
