@@ -10,7 +10,6 @@ from typing import Any
 from shoal.models.config.cell import CellSection
 from shoal.models.config.reading import FIRST
 from shoal.models.events import MISSING, Refused, getter, read_group
-from shoal.models.extras import require
 from shoal.models.numerals import json_number
 
 Reader = Callable[[dict[str, Any], bytes], str]  # event and its bytes -> name of the cell
@@ -32,22 +31,9 @@ def cell_reader(cell: CellSection | None, group: str | None, reading: int = FIRS
     return lambda event, raw: read_group(get(event), raw, path, reading)
 
 
-def require_hexagons(cell: CellSection | None) -> None:
-    """Go on if what finds H3 cells is installed, or not needed.
-
-    Raises:
-        MissingExtra: it is needed, and not there.
-    """
-    if cell is not None:
-        require("a metric by H3 cell (`cell = { h3 = ... }`)", "geo")
-
-
 def _hexagons(cell: CellSection, reading: int) -> Reader:
-    require_hexagons(cell)
-    import h3  # an extra
-
     get_lat, get_lon, resolution = getter(cell.lat), getter(cell.lon), cell.h3
-    hexagon: Callable[[float, float, int], str] = h3.latlng_to_cell
+    hexagon: Callable[[float, float, int], str] = cell.grid().latlng_to_cell
 
     def read(event: dict[str, Any], raw: bytes) -> str:
         lat, lon = get_lat(event), get_lon(event)

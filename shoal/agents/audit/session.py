@@ -12,7 +12,6 @@ from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
 from shoal.mechanisms.kinds import statistic_of
-from shoal.models.cells import require_hexagons
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.terms import Terms
@@ -78,7 +77,8 @@ class Session:
     ) -> Request:
         """All that the configuration asks of the ledger."""
         for metric in self.config.metric:
-            require_hexagons(metric.cell)  # before anything is charged
+            if metric.cell is not None:
+                metric.cell.grid()  # what finds cells must be there before anything is charged
         return Request(
             app=self.config.kafka.app,
             registrations=[registration_of(self.config, metric) for metric in self.config.metric],
