@@ -116,6 +116,20 @@ def test_a_plan_without_cells_and_with_too_few_users(folder):
     assert "5 users with 0.011 samples each" in said("plan", "shoal.toml", "--users", 5).stdout
 
 
+def test_a_plan_of_a_distribution_says_how_far_shares_are_off(folder):
+    metric = METRIC.replace("slot-mean", "slot-distribution")
+    Path("shoal.toml").write_text(HEAD + metric)
+    stated = ("plan", "shoal.toml", "--users", 4000, "--samples", 4)
+    text, (fields,) = said(*stated).stdout, json.loads(said(*stated, "--json").stdout)["metrics"]
+    one, twice = (fields["by_users"][at]["noise_sd"] for at in (2, 3))
+    assert one == pytest.approx(2 * twice)
+    assert 0 < one < 0.01
+    assert "that of the cumulative shares, on average over the bins" in " ".join(text.split())
+    found = run_file(HEAD + metric, trips(300))
+    assert found[0]["value"]["quantiles"]["0.5"] == pytest.approx(32, abs=2)
+    assert found[1]["value"] is None
+
+
 def test_no_plan_is_made_from_who_was_where(folder):
     Path("shoal.toml").write_text(HEAD + METRIC)
     (section,) = load(Path("shoal.toml")).metric

@@ -78,4 +78,8 @@ PRESENCE = (
         present("fades", "distribution", FADING, bins=3, group="g", groups=("g1", "g7"), epsilon=20),
         found("found", "distribution", bins=4, epsilon=20, selection={"epsilon": "1.5", "keys": 2}),
     ), BEATS),
+    Case("distributions that protect presence", (
+        in_slots("bins", "slot-distribution", slot="12h", bins=300, epsilon=200, unit="user-day"),
+        in_slots("found", "slot-distribution", group="g", delta="0.1", bins=8, quantiles=("0.1", "0.5"), epsilon=60),
+    ), BEATS),
 )  # fmt: skip

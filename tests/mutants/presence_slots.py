@@ -15,6 +15,8 @@ WEIGHTS = TESTS + "test_keys.py::test_a_unit_of_a_slot_weighs_most_in_its_first_
 REFUSED = TESTS + "test_keys.py::test_what_makes_no_sense_is_refused"
 MOVES = TESTS + "test_sensitivity.py::test_a_unit_moves_all_sides_of_all_cells_and_slots_by_its_samples_widths_at_most"
 LONGER = TESTS + "test_sensitivity.py::test_a_longer_unit_has_one_cap_for_all_its_slots"
+LEVELS = TESTS + "test_distribution.py::test_levels_have_noise_of_their_own"
+PAYS = TESTS + "test_distribution.py::test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more"
 NOISE = 'derive(key, cell, "side", "slot", 0, 0, slot, side)'
 WORDS = 'derive(self._key, cell, name, "slot", 0, 0, slot)'
 
@@ -27,7 +29,6 @@ MUTANTS = (
         new='derive(key, cell, "side", "slot", 0, 0, slot)',
         breach="the same draw is in both sides: their difference has none",
         tests=(OWN,),
-        quick=True,
     ),
     Mutant(
         name="slots that share noise where presence is protected",
@@ -56,6 +57,34 @@ MUTANTS = (
         breach="a unit moves the sides by as many widths as it has samples",
         tests=(SCALE, MOVES),
         quick=True,
+    ),
+    Mutant(
+        name="levels of a distribution that share noise",
+        family="presence-slots",
+        file=FOLDER + "distribution.py",
+        old='return [(f"level {level}", self.scale / share, nodes)',
+        new='return [("level", self.scale / share, nodes)',
+        breach="the first nodes of two levels have the same noise: what they differ by is exact",
+        tests=(LEVELS,),
+    ),
+    Mutant(
+        name="each level of a distribution with all of epsilon",
+        family="presence-slots",
+        file=FOLDER + "distribution.py",
+        old='return [(f"level {level}", self.scale / share, nodes)',
+        new='return [(f"level {level}", self.scale, nodes)',
+        breach="a sample moves a node of each level, and loses epsilon in each of them",
+        tests=(PAYS,),
+        quick=True,
+    ),
+    Mutant(
+        name="a distribution noised for one sample of a unit",
+        family="presence-slots",
+        file=FOLDER + "statistic.py",
+        old="self.grid, self.max_contributions / self.epsilon)",
+        new="self.grid, 1 / self.epsilon)",
+        breach="a unit moves as many nodes of a level as it has samples",
+        tests=(PAYS,),
     ),
     Mutant(
         name="newcomers of a cell that are samples",

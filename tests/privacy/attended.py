@@ -166,9 +166,9 @@ def cancelled(unit: str, period: range | None = None) -> Iterator[None]:
         yield
 
 
-def _noisy(self: SidedSlots, key: bytes, cell: bytes, slot: int, side: str, total: int) -> int:
-    draw = hashlib.sha256(b"%s %s %d %s" % (key, cell, slot, side.encode())).digest()
-    return int.from_bytes(draw[:2], "big")
+def _noisy(self: SidedSlots, key: bytes, cell: bytes, slot: int, side: str, scale: Any, sums: list[int]) -> list[int]:
+    names = (b"%s %s %d %s %d" % (key, cell, slot, side.encode(), index) for index in range(len(sums)))
+    return [int.from_bytes(hashlib.sha256(name).digest()[:2], "big") for name in names]
 
 
 def _scripted(sums: Any) -> Any:

@@ -53,6 +53,7 @@ CONFIGS: list[Config] = [
     present(
         SLOTS | {"group": "g", "groups": ["a", "b", "c"]},
         SLOTS | {"statistic": "slot-mean-variance", "unit": "user-20s", "lateness": "7s"},
+        SLOTS | {"statistic": "slot-distribution", "bins": 5, "group": "g", "groups": ["a", "b"]},
     ),
 ]
 MALFORMED = [
@@ -184,7 +185,7 @@ def test_nor_does_it_where_a_clip_range_is_chosen_but_for_when_and_which(cfg: Co
 
 
 SLOTS_OF_FOUND: list[Config] = [
-    present(FOUND | SLOTS, FOUND | SLOTS | {"statistic": "slot-mean-variance", "slot": "20s"}),
+    present(FOUND | SLOTS, FOUND | SLOTS | {"statistic": "slot-distribution", "slot": "20s", "bins": 4}),
     present(FOUND | SLOTS | {"unit": "user-20s", "selection": {"keys": 2}, "late": "drop"}),
 ]
 EACH_SLOT = [

@@ -37,8 +37,10 @@ from shoal.mechanisms.accounts import (
     Store,
     WhyNotCounted,
 )
+from shoal.mechanisms.bins.shares import bin_of
+from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.selection.upper_end import Ladder
-from shoal.mechanisms.statistic import COUNT_MASK, Block, new_block
+from shoal.mechanisms.statistic import COUNT_MASK, PART_BITS, PART_MASK, Block, new_block
 from shoal.mechanisms.two_sided.came import NEWCOMERS, NUMBERS_AT, SAMPLES_AT
 
 MEMBER_BYTES = 1
@@ -59,9 +61,13 @@ class Rule:
     once: Once | None = None  # a unit counts once per key, or once per step and key; None: with each sample
     ladder: Ladder | None = None  # the clip ranges that a key's is chosen from; None: it is given
     anew: bool = False  # keys are found in each step anew
+    bins: tuple[int, Grid] | None = None  # samples are sent by the bin that they are in; None: by their sum
 
     def blocks(self, number: int, value: int) -> tuple[Block, ...]:
         """What the `number`-th counted sample of a unit sends on."""
+        if self.bins is not None:
+            place = bin_of(value, *self.bins)
+            return (new_block((number, 1 + (place >> PART_BITS), 1, 0, place & PART_MASK)),)
         if self.ladder is None:
             return (sample(number, value),)
         rung = self.ladder.rung_of(value)

@@ -3,13 +3,16 @@
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.bins.shares import BINS
+from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, Spec
 from shoal.mechanisms.two_sided.accounts import Rule
 from shoal.mechanisms.two_sided.keys import HAS_NO_USE, NO_USE, TWO_SIDED
 
-STATISTICS = ("slot-mean", "slot-mean-variance")
+STATISTICS = PER_SLOT
+DISTRIBUTION = "slot-distribution"
 SHARE = Fraction(1, 2)  # of epsilon, for finding cells, where nothing else is said
 NO_PART = ("every", "step", "decay", "horizon", "withheld")  # keys
 EXACT = ("min_users", "contribution_cap", "spread_share")  # keys that go by exact numbers of samples or users
@@ -23,8 +26,6 @@ def takes(spec: Spec) -> bool:
 
 def check(spec: Spec) -> None:
     """Refuse keys that are missing, not for a slot that protects presence, or contradict one another."""
-    if spec.statistic not in STATISTICS:
-        raise ValueError(f"relation {ADD_REMOVE} has no statistic {spec.statistic}; per slot: {', '.join(STATISTICS)}")
     if spec.algorithm != TWO_SIDED:
         raise ValueError(f"algorithm {spec.algorithm} is for relation values; remove it")
     if spec.slot is None:
@@ -50,7 +51,12 @@ def _refuse(spec: Spec) -> None:
     rules.refuse_given(spec, EXACT, f"goes by how many there are, which relation {ADD_REMOVE} protects")
     why = f"is for relation values: under {ADD_REMOVE} max_contributions limits a unit in all cells and slots together"
     rules.refuse_given(spec, IN_ALL, why)
-    rules.refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
+    if spec.statistic != DISTRIBUTION:
+        rules.refuse_given(spec, ("bins", "quantiles"), "is for a slot-distribution")
+    elif spec.clamp is not None:
+        raise ValueError("clamp is for means: shares lie within 0 and 1 anyway; remove it")
+    elif spec.grid < bins_of(spec):
+        raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
     if spec.max_groups_per_user != 1:
         raise ValueError(f"max_groups_per_user {why}; remove it")
 
@@ -103,6 +109,11 @@ def finds(spec: Spec) -> bool:
     return has_cells(spec) and spec.groups is None
 
 
+def bins_of(spec: Spec) -> int:
+    """The number of bins of a distribution."""
+    return BINS if spec.bins is None else spec.bins
+
+
 def is_clamped(spec: Spec) -> bool:
     """Whether what is published is clamped to its known ends, as by default."""
     return spec.clamp is not False
@@ -144,4 +155,5 @@ def rule_of(spec: Spec) -> Rule:
         declared=None if spec.groups is None else frozenset(spec.groups),
         weights=() if selection is None else selection.weights,
         anew=selection is not None,
+        bins=(bins_of(spec), Grid(*spec.ranges[0], spec.grid)) if spec.statistic == DISTRIBUTION else None,
     )

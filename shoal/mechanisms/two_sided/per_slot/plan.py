@@ -83,9 +83,16 @@ def look(spec: Spec, work: Work, users: float, made: SidedSlots | None = None) -
     each = work.counted(spec)
     counted = users * each / work.cells
     is_enough = counted >= LEAST_COUNT * made.count_sd
-    side = made.count_sd / math.sqrt(len(made.sides.names))
-    noise_sd = (high - low) * MIDDLE * side / counted if is_enough else None
-    return Look(users, counted, made.count_sd, noise_sd, bias(1 - each / work.samples, high - low))
+    width = high - low if made.distribution is None else 1.0
+    noise_sd = _noise_sd(made, counted, width) if is_enough else None
+    return Look(users, counted, made.count_sd, noise_sd, bias(1 - each / work.samples, width))
+
+
+def _noise_sd(made: SidedSlots, counted: float, width: float) -> float:
+    """Of a mean in the middle of the range, or of shares on average."""
+    if made.distribution is not None:
+        return made.distribution.typical_sd(counted)
+    return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.names)) / counted
 
 
 def final_noise(spec: Spec, users: int) -> Noise:
@@ -94,9 +101,10 @@ def final_noise(spec: Spec, users: int) -> Noise:
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    low, high = map(float, spec.ranges[0])
     found = look(spec, Work.of(spec, Stated(users, None, None)), users)
-    return Noise(math.inf if found.noise_sd is None else found.noise_sd, high - low)
+    low, high = map(float, spec.ranges[0])
+    width = 1.0 if spec.statistic == keys.DISTRIBUTION else high - low
+    return Noise(math.inf if found.noise_sd is None else found.noise_sd, width)
 
 
 def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
@@ -164,9 +172,14 @@ class _Report:
     def tables(self) -> Iterator[Table]:
         what = [Column("samples"), Column("noise of count"), Column("noise of value")]
         lines = [Line([number(at.users), *at.cells], at.users == self._work.users) for at in self._by_users]
+        what_of = (
+            "that of the cumulative shares, on average over the bins"
+            if self._spec.statistic == keys.DISTRIBUTION
+            else "that of a mean in the middle of its range: at an end it is 1.41 times that"
+        )
         remarks = [
-            "Noise is its standard deviation, and that of a mean in the middle of its range: at an end it is 1.41 "
-            f"times that. A mean is released from where the count is {LEAST_COUNT} times its noise; - stands for none."
+            f"Noise is its standard deviation, and {what_of}. A value is released from where the count is "
+            f"{LEAST_COUNT} times its noise; - stands for none."
         ]
         yield Table("a cell, by users in a slot; bold: as stated", [Column("users"), *what], lines, remarks)
         rows = [

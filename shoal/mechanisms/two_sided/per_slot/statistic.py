@@ -1,8 +1,9 @@
-"""Means, and means with variances, of each cell of a slot, which protect presence: noisy sides of its samples.
+"""Means, variances and distributions of each cell of a slot, which protect presence: noisy sides of its samples.
 
     statistic            what a sample, of grid index i in 0 .. W, adds to each side     width
     slot-mean            i and W - i                                                     W
     slot-mean-variance   (W - i)**2, 2 i (W - i) and i**2                                W**2
+    slot-distribution    1 to a node of each level of a tree over bins (distribution.py)
 
 Guarantee    declared cells: pure epsilon-DP for all releases of all cells and slots together, of each unit. Cells that
              nobody declared: (epsilon, delta)-DP, of which finding them has a part of epsilon and all of delta
@@ -27,6 +28,7 @@ from typing import Any, ClassVar, Literal
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
@@ -35,7 +37,16 @@ from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, Spec
-from shoal.mechanisms.statistic import LEAST_EPSILON, Activation, Bounder, Contribution, Estimate, OneByOne, OnGrid
+from shoal.mechanisms.statistic import (
+    LEAST_EPSILON,
+    PART_BITS,
+    Activation,
+    Bounder,
+    Contribution,
+    Estimate,
+    OneByOne,
+    OnGrid,
+)
 from shoal.mechanisms.two_sided import estimates
 from shoal.mechanisms.two_sided.accounts import UnitAccounts
 from shoal.mechanisms.two_sided.came import NEWCOMERS
@@ -44,9 +55,10 @@ from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
 from shoal.mechanisms.two_sided.keys import TWO_SIDED
 from shoal.mechanisms.two_sided.per_slot import keys, words
+from shoal.mechanisms.two_sided.per_slot.distribution import Distribution
 from shoal.mechanisms.two_sided.sides import ThreeSides, TwoSides
 
-Name = Literal["slot-mean", "slot-mean-variance"]
+Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +71,8 @@ class SidedSlots(OnGrid):
     epsilon: Fraction  # of what is released; finding cells has its own
     max_contributions: int = 1  # m: of a unit, in all its slots and cells together
     clamps: bool = True
+    bins: int = BINS  # of a distribution, as the quantiles are
+    quantiles: tuple[Fraction, ...] = QUANTILES
     groups: tuple[str, ...] | None = ("",)  # declared cells; None: they are found
     first: int = 0  # number of the first slot
     end: int | None = None  # of the slot after the last one
@@ -68,7 +82,7 @@ class SidedSlots(OnGrid):
         check.positive(max_contributions=self.max_contributions, epsilon=self.epsilon)
         if self.epsilon < LEAST_EPSILON:
             raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
-        _ = self.sides, self.grid.squares if self.packing else None  # what they refuse, they refuse now
+        _ = self.distribution, self.grid.squares if self.packing else None  # what they refuse, they refuse now
 
     # ---------------------------------------------------------------- of a metric's keys
 
@@ -104,6 +118,8 @@ class SidedSlots(OnGrid):
             epsilon=spec.epsilon - keys.selection_epsilon(spec),
             max_contributions=spec.contribution_limit,
             clamps=keys.is_clamped(spec),
+            bins=keys.bins_of(spec),
+            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
             groups=spec.groups if keys.has_cells(spec) else ("",),
             first=(spec.start or 0) // slot,
             end=None if spec.end is None else spec.end // slot,
@@ -117,6 +133,13 @@ class SidedSlots(OnGrid):
         return Moments(self.grid.steps) if self.statistic == "slot-mean-variance" else None
 
     @cached_property
+    def distribution(self) -> Distribution | None:
+        """What is told of samples by bins; None of a mean."""
+        if self.statistic != keys.DISTRIBUTION:
+            return None
+        return Distribution(self.bins, self.quantiles, self.grid, self.max_contributions / self.epsilon)
+
+    @cached_property
     def sides(self) -> TwoSides | ThreeSides:
         return (ThreeSides if self.statistic == "slot-mean-variance" else TwoSides)(self.grid.steps)
 
@@ -128,15 +151,18 @@ class SidedSlots(OnGrid):
     @cached_property
     def mechanism(self) -> str:
         """The name that a release gives the mechanism that made it."""
-        return f"{len(self.sides.names)} sides"
+        return f"{len(self.sides.names)} sides" if self.distribution is None else self.distribution.mechanism
 
     @property
     def count_sd(self) -> float:
         """The standard deviation of the noise in a cell's number of samples."""
+        if self.distribution is not None:
+            return self.distribution.count_sd
         return noise_sd(((self.scale, len(self.sides.names)),)) / self.sides.width
 
     def bounder(self) -> OneByOne:
-        return OneByOne(self.max_contributions, parts=1 if self.selection is None else 1 + NEWCOMERS)
+        parts = 1 if self.distribution is None else min(self.bins, 1 << PART_BITS)
+        return OneByOne(self.max_contributions, parts=parts if self.selection is None else max(parts, 1 + NEWCOMERS))
 
     def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> "DeclaredGroups | FoundCells":
         if self.selection is not None:
@@ -152,20 +178,27 @@ class SidedSlots(OnGrid):
 
     def noisy_sides(self, key: bytes, cell: bytes, slot: int, contributions: Iterable[Contribution]) -> list[int]:
         """All that a release tells of what came."""
+        sides = self._sums(contributions) if self.distribution is None else self.distribution.levels(contributions)
+        return [noisy for side, scale, sums in sides for noisy in self.noisy(key, cell, slot, side, scale, sums)]
+
+    def _sums(self, contributions: Iterable[Contribution]) -> list[tuple[str, Fraction, list[int]]]:
+        """The name of each side, the scale of its noise, and its sum."""
         sums = [0] * len(self.sides.names)
         for contribution in contributions:
             if contribution.number != NEWCOMERS:  # who finds a cell, and is no sample
                 parts = self.sides.parts(contribution.samples, contribution.total)
                 sums = [a + b for a, b in zip(sums, parts, strict=True)]
-        sided = zip(self.sides.names, sums, strict=True)
-        return [self.noisy(key, cell, slot, side, total) for side, total in sided]
+        return [(side, self.scale, [total]) for side, total in zip(self.sides.names, sums, strict=True)]
 
-    def noisy(self, key: bytes, cell: bytes, slot: int, side: str, total: int) -> int:
-        """One side of a cell in a slot, with noise of its own."""
-        return total + DiscreteLaplace(self.scale, derive(key, cell, "side", "slot", 0, 0, slot, side)).draw(0)
+    def noisy(self, key: bytes, cell: bytes, slot: int, side: str, scale: Fraction, sums: list[int]) -> list[int]:
+        """The sums of one side of a cell in a slot, each with noise of its own."""
+        noise = DiscreteLaplace(scale, derive(key, cell, "side", "slot", 0, 0, slot, side))
+        return [total + noise.draw(index) for index, total in enumerate(sums)]
 
     def estimate(self, noisy: list[int]) -> Estimate:
         """The estimate from the noisy sides of a cell."""
+        if self.distribution is not None:
+            return replace(self.distribution.estimate(noisy), details={"mechanism": self.mechanism})
         law = ((self.scale, 1),)
         sided = Sided(noisy, 1, self.sides.width, noise_sd(law), noise_quantile(law))
         make = estimates.mean if self.statistic == "slot-mean" else estimates.mean_and_variance

@@ -94,11 +94,11 @@ def _sides(of: Any, releaser: Any) -> list[float]:
 
 def sent_of(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], list[Contribution]]:
     """What the accounts send, summed by key, step and part."""
-    found: dict[tuple[str, int, int], tuple[int, int]] = {}
+    found: dict[tuple[str, int, int, int], tuple[int, int]] = {}
     section, unpack = metric.section, metric.unpack
 
     def send(group: str | None, effective: int, user: bytes, block: Block) -> None:
-        at = group or "", effective // (section.cadence or 1), block.part or 0
+        at = group or "", effective // (section.cadence or 1), block.level, block.part or 0
         samples, total = found.get(at, (0, 0))
         found[at] = samples + block.samples, total + block.total
 
@@ -108,9 +108,9 @@ def sent_of(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], lis
         group = event.group if section.group is not None else None
         accounts.add(event.user.encode(), group, value, *[event.time * MICROSECONDS] * 2)
     sent: dict[tuple[str, int], list[Contribution]] = {}
-    for (group, tick, part), (samples, total) in sorted(found.items()):
+    for (group, tick, level, part), (samples, total) in sorted(found.items()):
         rest = total if unpack is None else unpack(total, samples)
-        sent.setdefault((group, tick), []).append(Contribution(0, "", part, 0, samples, rest))
+        sent.setdefault((group, tick), []).append(Contribution(0, "", part, level, samples, rest))
     return sent
 
 
