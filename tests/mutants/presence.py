@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-BYTES = "privacy/test_presence.py::"
+BYTES = "privacy/test_presence_cases.py::"
 BEATS = "stream/test_beats.py::"
 RUNS = "cli/test_presence.py::"
 OBSERVED = "agents/worker/test_conditions.py::"
