@@ -156,4 +156,12 @@ MUTANTS = (
         "the choice of the range is not charged",
         "mechanisms/two_sided/test_keys.py::test_what_a_clip_says_and_what_is_left_for_the_counters",
     ),
+    mutant(
+        "a choice at the step that shows a key, untold",
+        "mechanisms/two_sided/groups.py",
+        "activations=[shown, *closed.activations])",
+        "activations=[shown])",
+        "a charged output is in no activation: the audit log lacks what says where the range ends",
+        "mechanisms/two_sided/test_clipped_restarts.py::test_a_key_that_is_found_chooses_from_all_numbers_since_the_start",
+    ),
 )  # fmt: skip

@@ -104,7 +104,8 @@ class FoundGroups(DeclaredGroups):
             releaser.begin(tick - self._first, self._candidates.show(group, tick))
             self._expect(group, tick + 1)
             shown = Activation(OF_KEY, None, None, self._epsilon, "shown")
-            yield self._close(group, ())._replace(activations=[shown])
+            closed = self._close(group, ())
+            yield closed._replace(activations=[shown, *closed.activations])  # its clip range may be chosen at once
         elif contributions:
             yield Closed(group, None, is_published=False, is_hidden=True)
 

@@ -94,6 +94,7 @@ def test_a_key_that_is_found_chooses_from_all_numbers_since_the_start(
             self._wake(group, shown)
 
     found, one, other, late = groups(), Chooses(at, 2), Chooses(shown + at, 2), []
+    told: list[tuple[int, str]] = []
     declared = clipped(decay).releaser(KEY, b"k")
     hidden: dict[Any, Any] = {}
     with patch.object(Candidates, "_draw", draw):
@@ -105,6 +106,7 @@ def test_a_key_that_is_found_chooses_from_all_numbers_since_the_start(
             with one.instead():
                 closed = [each for each in found.close(tick, [("k", rows)] if rows else []) if each is not None]
             late += [(each.estimate, expected) for each in closed if each.estimate is not None]
+            told += [(tick, activation.kind) for each in closed for activation in each.activations]
             if restarts and tick < shown:
                 for record in found.hidden_changes():
                     hidden[record.tick] = json.loads(json.dumps(record.value))
@@ -113,6 +115,7 @@ def test_a_key_that_is_found_chooses_from_all_numbers_since_the_start(
                     if value is not None:
                         found.restore_hidden("k", then, value)
     assert len(late) >= 5
+    assert told == [(shown, "shown"), (shown + at - 1, "clip")]
     assert one.numbers == other.numbers
     for estimate, expected in late:
         if expected.counts["count"] is None:
