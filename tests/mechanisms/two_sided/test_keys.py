@@ -33,6 +33,7 @@ def made(**given: Any) -> Any:
     ("given", "says"),
     [
         ({"statistic": "mean"}, "value is missing"),
+        ({"statistic": "variance", **VALUE}, "add-remove has no statistic variance; it has: mean, sum"),
         ({"statistic": "mean", "algorithm": "sharp", **VALUE}, "algorithm sharp is for relation values"),
         ({"statistic": "mean", "step": None, **VALUE}, "step is missing"),
         ({"statistic": "mean", "every": "1h", **VALUE}, "step and every say the same"),
