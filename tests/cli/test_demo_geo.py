@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli.main import app
+from shoal.agents.dashboard.cells import FIRST
 from shoal.agents.demo.places.outcome import outcomes
 from shoal.agents.demo.places.scene import PlacesScene
 from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.view import PlainView
-from shoal.agents.map import FIRST
 from shoal.models.times import iso
 
 SMALL = partial(PlacesScene.open, users=600, hours=2)
@@ -97,7 +97,7 @@ def release(scene: PlacesScene, number: int, off: float | None) -> dict[str, Any
     mean = scene.truth[at, cell].mean
     value = None if off is None else mean + off
     return {
-        "metric": "speed", "group": cell, "seq": 1, "at": iso(at), "value": value,
+        "metric": "speed", "group": cell, "seq": 1, "version": 1, "at": iso(at), "value": value,
         "low": value and value - 3, "high": value and value + 3, "samples": 30, "users": 20,
     }  # fmt: skip
 

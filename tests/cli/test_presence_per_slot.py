@@ -10,7 +10,7 @@ import h3
 import orjson
 import pytest
 
-from shoal.agents.map.page import page
+from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.releases import read_places
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
@@ -167,9 +167,10 @@ def test_a_run_releases_the_busy_cell_alone_and_a_map_says_what_is_protected(fol
     places = read_places(enumerate(map(orjson.dumps, releases), 1), "releases.jsonl")
     assert places.first == "Whether a person was in a place is protected, and what they did there."
     assert places.absent == "not shown in this slot"
-    assert places.slots[busy["at"]][CENTRE].samples == round(busy["count"])
-    html = page(places, "speed")
-    assert all(text in html for text in (places.first, places.absent, '"about":"about "'))
+    html = page_by_place(places.lines, "speed")
+    (metric,) = json.loads(html.partition('id="data">')[2].partition("</script>")[0])["metrics"]
+    assert (metric["places"]["first"], metric["places"]["absent"]) == (places.first, places.absent)
+    assert metric["groups"][CENTRE][4:6] == [[busy["count"]], [busy["count_sd"]]]  # about so many
 
 
 def test_a_run_releases_declared_cells_in_every_slot(folder):

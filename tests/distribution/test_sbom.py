@@ -100,6 +100,6 @@ def test_it_carries_the_bill_the_licence_and_the_package(wheel):
         files = {name for name in archive.namelist() if not name.startswith(about)}
     ours = {str(path.relative_to(ROOT)) for path in (ROOT / "shoal").rglob("*.py")}
     assert {name for name in files if name.endswith(".py")} == ours
-    data = {"shoal/py.typed", "shoal/agents/map/page.html", "shoal/agents/demo/data/purchases.csv.gz"}
+    data = {"shoal/py.typed", "shoal/agents/dashboard/web/page.html", "shoal/agents/demo/data/purchases.csv.gz"}
     assert data <= files
     assert not [name for name in files if not name.startswith("shoal/")]

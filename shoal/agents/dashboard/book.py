@@ -21,6 +21,7 @@ MOST_OF_ONE, LEAST_OF_ONE = 4_000, 16
 ACTIVATIONS = 200  # of a metric
 FACTS = ("epsilon", "delta", "unit", "relation", "algorithm", "mechanism")
 EXTRAS = ("withheld", "users", "dropped", "error")  # of the last release of a group
+OF_SLOTS = ("users", "error")  # of every release, where each is of a slot
 LATE = 3  # further digits that a number keeps than its noise leaves meaning in
 Part = tuple[float | None, float | None, float | None]  # value, low, high
 
@@ -73,11 +74,12 @@ class Series:
                 self.rows.append(last)
 
     def columns(self, parts: int) -> list[Any]:
-        """Seq, total, stride, times, samples, their sd, and for each part values, lows and highs."""
+        """Seq, total, stride, times, samples, their sd, values, lows and highs by part, extras: of the last, of all."""
         rows = self.rows
         noisy = any(row.samples_sd is not None for row in rows)
         each: list[Part] = [(None, None, None)] * parts
         padded = [row.parts + each[len(row.parts) :] for row in rows]
+        of_slots = any("users" in row.extras for row in rows)
         return [
             self.seq,
             self.total,
@@ -87,6 +89,7 @@ class Series:
             [row.samples_sd for row in rows] if noisy else None,
             [[[row[part][side] for row in padded] for side in range(3)] for part in range(parts)],
             rows[-1].extras,
+            [[row.extras.get(name) for row in rows] for name in OF_SLOTS] if of_slots else None,
         ]
 
 
@@ -106,11 +109,11 @@ class Metric:
 class Book:
     """All releases that came, as far as they are kept."""
 
-    def __init__(self, most: int = MOST_OF_ALL) -> None:
+    def __init__(self, most: int = MOST_OF_ALL, most_of_one: int = MOST_OF_ONE) -> None:
         self.metrics: dict[str, Metric] = {}
         self.releases = 0
         self.others: Counter[str] = Counter()  # what was left out, by reason
-        self._most, self._kept, self._changed = most, 0, 0
+        self._most, self._most_of_one, self._kept = most, most_of_one, 0
 
     def take(self, raw: bytes | None) -> Release | None:
         """Read a record; the release, if it is one that is new."""
@@ -160,8 +163,8 @@ class Book:
 
     def _make_room(self, series: Series) -> None:
         """Thin what is too long by itself, or all if they are too many together."""
-        if len(series.rows) > MOST_OF_ONE:
-            self._kept -= _thinned(series, MOST_OF_ONE // 2)
+        if len(series.rows) > self._most_of_one:
+            self._kept -= _thinned(series, self._most_of_one // 2)
         if self._kept > self._most:
             every = [each for metric in self.metrics.values() for each in metric.groups.values()]
             limit = max(LEAST_OF_ONE, max(len(each.rows) for each in every) // 2)

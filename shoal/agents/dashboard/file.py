@@ -1,5 +1,6 @@
 """The page of a file of releases: one HTML that needs no server and asks nobody for anything."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -38,3 +39,14 @@ def page_of(lines: Iterable[bytes], name: str, config: Config | None = None, not
         raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
     data = snapshot(book, config, title=name, note=note)
     return FilePage(page(data), book.releases, len(book.metrics), dict(book.others))
+
+
+def page_by_place(lines: Iterable[bytes], label: str, note: str = "") -> str:
+    """The page of one metric by place; `label` names its value.
+
+    Nothing is thinned: a cell without its release would look like one in which nothing was released.
+    """
+    book = Book(sys.maxsize, sys.maxsize)
+    for line in lines:
+        book.take(line)
+    return page(snapshot(book, None, title=f"{label}, by place", note=note, label=label))

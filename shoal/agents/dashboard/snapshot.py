@@ -5,8 +5,9 @@ from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.dashboard.book import Book
-from shoal.agents.dashboard.cells import polygons
+from shoal.agents.dashboard.cells import polygons, said
 from shoal.agents.dashboard.facts import metric_facts, privacy_facts
+from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.file import Config
 
 
@@ -18,15 +19,19 @@ def snapshot(
     status: dict[str, Any] | None = None,
     title: str = "releases",
     note: str = "",
+    label: str = "",
 ) -> dict[str, Any]:
-    """The page's data; with a status it is that of a running deployment."""
+    """The page's data; with a status it is that of a running deployment. `label` names the value of its one metric."""
     sections = {} if config is None else {metric.name: metric for metric in config.metric}
     metrics = list(book.tables())
     for metric in metrics:
         section = sections.get(metric["name"])
         is_same = section is not None and section.version == metric["version"]
         metric["said"] = metric_facts(section) if section is not None and is_same else None
+        metric["label"] = label
         metric["places"] = polygons(metric["groups"])
+        if metric["places"] is not None:
+            metric["places"]["first"], metric["places"]["absent"] = said(metric["facts"].get("relation") == ADD_REMOVE)
     return {
         "title": title if config is None else config.kafka.app,
         "made": round(time.time()),

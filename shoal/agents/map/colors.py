@@ -3,13 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import matplotlib
-from matplotlib.colors import to_hex
-
 from shoal.agents.map.releases import Places
 
 VALUES, MARGINS = "viridis", "cividis"
-STEPS = 64
 TAILS = 0.02  # of the values at each end that may lie off the scale
 HATCHED, HATCH, EMPTY = "#e6e8eb", "#a3a9b2", "#ccd1d8"
 
@@ -43,21 +39,6 @@ def _scale(numbers: Iterable[float], tails: float) -> Scale:
     low, high = ordered[round(tails * last)], ordered[round((1 - tails) * last)]
     half = max(abs(low), 1.0) * 0.1
     return Scale(low, high) if high > low else Scale(low - half, high + half)
-
-
-def palette(name: str) -> list[str]:
-    """The colors of a map, from low to high, as `#rrggbb`."""
-    colors = matplotlib.colormaps[name]
-    return [to_hex(colors(step / (STEPS - 1))) for step in range(STEPS)]
-
-
-def short(number: float) -> str:
-    """Four digits at most.
-
-    >>> short(23.4567), short(0.5), short(123456.0)
-    ('23.5', '0.5', '123,456')
-    """
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def moment(at: str) -> str:

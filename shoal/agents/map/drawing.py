@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from shoal.agents.map.page import page
+from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.picture import draw
 from shoal.agents.map.releases import Places
 from shoal.models.errors import InputError
@@ -19,7 +19,7 @@ def draw_map(places: Places, folder: Path, label: str, note: str = "") -> dict[s
     try:
         folder.mkdir(parents=True, exist_ok=True)
         draw(places, picture, label, note)
-        text.write_text(page(places, label, note), "utf-8")
+        text.write_text(page_by_place(places.lines, label, note), "utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another place with --out") from None
     released = sum(1 for _ in places.released())

@@ -12,12 +12,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from shoal.agents.map import NOISE
+from shoal.agents.dashboard.geometry import Plane, on_plane, round_length
 from shoal.agents.map.colors import EMPTY, HATCH, HATCHED, MARGINS, VALUES, Scale, moment, scales
-from shoal.agents.map.geometry import Plane, on_plane, round_length
 from shoal.agents.map.releases import MapCell, Places
 from shoal.agents.pictures import INK, QUIET, STYLE
 
+NOISE = "\N{PLUS-MINUS SIGN} of 95 % of the noise"
 WIDTH, DPI = 12.0, 110
 LEFT, GAP, PANEL = 0.35, 0.9, 4.85  # inches
 ABOVE, BELOW = 2.0, 0.4

@@ -11,7 +11,7 @@ from typing import Any
 
 import h3
 
-from shoal.agents.map import ABSENT, ABSENT_OF_PRESENCE, FIRST, FIRST_OF_PRESENCE
+from shoal.agents.dashboard.cells import said
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, parse
@@ -24,9 +24,6 @@ class MapCell:
 
     value: float | None
     margin: float | None  # half the noise interval
-    error: float | None  # expected at worst, where it is known
-    samples: int
-    users: int | None
 
     @property
     def released(self) -> bool:
@@ -40,17 +37,18 @@ class Places:
     metric: str
     promise: str  # epsilon and whose
     slots: dict[str, dict[str, MapCell]]  # the end of a slot as its releases write it
-    hides_presence: bool = False  # and so numbers of samples have noise
+    lines: tuple[bytes, ...]  # the releases themselves, in order of time
+    hides_presence: bool = False
 
     @property
     def first(self) -> str:
         """What is to be said first."""
-        return FIRST_OF_PRESENCE if self.hides_presence else FIRST
+        return said(self.hides_presence)[0]
 
     @property
     def absent(self) -> str:
         """What is said of a cell that has no release in a slot."""
-        return ABSENT_OF_PRESENCE if self.hides_presence else ABSENT
+        return said(self.hides_presence)[1]
 
     @property
     def cells(self) -> list[str]:
@@ -71,15 +69,17 @@ def read_places(lines: Iterable[tuple[int, bytes]], name: str, metric: str | Non
     Raises:
         InputError: there is none, there are several, or a line is no release. `name` is the input's.
     """
-    by_metric: dict[str, list[dict[str, Any]]] = {}
+    by_metric: dict[str, list[tuple[dict[str, Any], bytes]]] = {}
     for number, line in lines:
         fields = _fields(line, name, number)
-        by_metric.setdefault(fields["metric"], []).append(fields)
-    chosen = _choose({each: _is_map(releases) for each, releases in by_metric.items()}, name, metric)
-    newest = max(release.get("version", 1) for release in by_metric[chosen])
-    releases = [release for release in by_metric[chosen] if release.get("version", 1) == newest]
-    hides_presence = releases[-1].get("relation") == ADD_REMOVE
-    return Places(chosen, _promise(releases[-1]), _slots(releases, name), hides_presence)
+        by_metric.setdefault(fields["metric"], []).append((fields, line))
+    chosen = _choose({each: _is_map(fields for fields, _ in found) for each, found in by_metric.items()}, name, metric)
+    newest = max(fields["version"] for fields, _ in by_metric[chosen])
+    kept = [(fields, line) for fields, line in by_metric[chosen] if fields["version"] == newest]
+    last = kept[-1][0]
+    kept.sort(key=lambda release: time_of_text(release[0]["at"]) or 0)
+    slots = _slots([fields for fields, _ in kept], name)
+    return Places(chosen, _promise(last), slots, tuple(line for _, line in kept), last.get("relation") == ADD_REMOVE)
 
 
 def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
@@ -88,12 +88,13 @@ def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
     except Refused:
         raise InputError(f"{name}: line {number} is no JSON object; name a file of releases") from None
     timed = isinstance(fields.get("at"), str) and time_of_text(fields["at"]) is not None
-    if not (timed and isinstance(fields.get("metric"), str) and {"group", "value"} <= fields.keys()):
+    counted = all(_is_count(fields.get(part)) for part in ("seq", "version"))
+    if not (timed and counted and isinstance(fields.get("metric"), str) and {"group", "value"} <= fields.keys()):
         raise InputError(f"{name}: line {number} is no release; name a file that `shoal run` wrote")
     return fields
 
 
-def _is_map(releases: list[dict[str, Any]]) -> bool:
+def _is_map(releases: Iterable[dict[str, Any]]) -> bool:
     return all(isinstance(release["group"], str) and h3.is_valid_cell(release["group"]) for release in releases)
 
 
@@ -123,21 +124,18 @@ def _promise(fields: dict[str, Any]) -> str:
 
 def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, MapCell]]:
     slots: dict[str, dict[str, MapCell]] = {}
-    for fields in sorted(releases, key=lambda release: time_of_text(release["at"]) or 0):
+    for fields in releases:
         slots.setdefault(fields["at"], {})[fields["group"]] = _cell(fields, name)
     return slots
 
 
 def _cell(fields: dict[str, Any], name: str) -> MapCell:
-    samples, users = map(fields.get, ("samples", "users"))
-    value, low, high, error = (_number(fields, part, name) for part in ("value", "low", "high", "error"))
-    margin = None if value is None or low is None or high is None else (high - low) / 2
-    about = _number(fields, "count", name)  # where presence is protected, there is no other number
-    return MapCell(value, margin, error, max(0, round(about)) if about else _count(samples) or 0, _count(users))
+    value, low, high = (_number(fields, part, name) for part in ("value", "low", "high"))
+    return MapCell(value, None if value is None or low is None or high is None else (high - low) / 2)
 
 
-def _count(number: Any) -> int | None:
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
 def _number(fields: dict[str, Any], part: str, name: str) -> float | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.agents.dashboard import book as module
 from shoal.agents.dashboard.book import Book
-from shoal.agents.dashboard.cells import polygons
+from shoal.agents.dashboard.cells import MOST, polygons
 from tests.support.effort import examples
 from tests.support.releases import CELLS, lines, release, town
 
@@ -32,8 +32,10 @@ def columns(book: Book, group: str = "") -> list[Any]:
 
 
 def test_a_number_is_kept_with_its_interval_and_what_it_rests_on():
-    seq, total, stride, at, samples, sd, parts, extras = columns(taken(release("m", 1, 3.0, 0.5), release("m", 2, 4.0)))
-    assert (seq, total, stride, samples, sd, extras) == (2, 2, 1, [10, 20], None, {})
+    seq, total, stride, at, samples, sd, parts, extras, of_slots = columns(
+        taken(release("m", 1, 3.0, 0.5), release("m", 2, 4.0))
+    )
+    assert (seq, total, stride, samples, sd, extras, of_slots) == (2, 2, 1, [10, 20], None, {}, None)
     assert at[1] - at[0] == 86_400
     assert parts == [[[3.0, 4.0], [2.5, 3.0], [3.5, 5.0]]]
 
@@ -72,6 +74,11 @@ def test_a_noisy_number_of_samples_is_said_to_be_one():
 def test_what_came_and_does_not_count_is_told():
     held = release("m", 1, 2.0, withheld={"samples": 7, "share": 0.25}, users=3, dropped=[1])
     assert columns(taken(held))[7] == {"withheld": {"samples": 7, "share": 0.25}, "users": 3}
+
+
+def test_of_slots_each_has_its_users_and_its_error():
+    found = taken(release("m", 1, 1.0, users=3, error=1.5), release("m", 2, 1.0), release("m", 3, None, users=4))
+    assert columns(found)[8] == [[3, None, 4], [1.5, None, None]]
 
 
 def test_a_repeated_release_counts_once():
@@ -125,7 +132,7 @@ def test_numbers_that_no_page_can_draw_are_no_release_of_them():
 
 def test_a_long_series_keeps_some_of_its_releases_and_the_last():
     found = taken(*(release("m", seq, float(seq), 0) for seq in range(1, 9003)))
-    _, total, stride, _, samples, _, parts, _ = columns(found)
+    _, total, stride, _, samples, _, parts, *_ = columns(found)
     values = parts[0][0]
     assert total == 9002
     assert stride in (4, 8)
@@ -178,6 +185,12 @@ def test_cells_are_polygons_and_other_groups_are_none():
     assert polygons([]) is None
     assert polygons([*CELLS, "north"]) is None
     assert polygons(["0123456789abcde"]) is None  # looks like a cell, and is none
+
+
+def test_of_too_many_cells_the_page_says_so():
+    found = polygons([f"{number:015x}" for number in range(MOST + 1)])
+    assert found is not None
+    assert "20,001 groups" in found["missing"]
 
 
 def test_without_what_knows_cells_the_page_says_what_is_missing(monkeypatch: pytest.MonkeyPatch):

@@ -1,8 +1,7 @@
-"""Maps of releases: what is read, what is drawn, what is said first; nothing comes from elsewhere."""
+"""Maps of releases: what is read, where it is drawn, what the command writes; its page is tested in a browser."""
 
 import re
 import struct
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from shoal.agents.cli.main import app
-from shoal.agents.map import FIRST
+from shoal.agents.dashboard.geometry import on_plane
 from shoal.agents.map.colors import scales
 from shoal.agents.map.drawing import draw_map
-from shoal.agents.map.geometry import on_plane
-from shoal.agents.map.page import page
 from shoal.agents.map.releases import MapCell, Places, read_places
 from shoal.models.errors import InputError
+from shoal.models.times import time_of_text
 
 CENTRE = h3.latlng_to_cell(51.5, -0.12, 8)
 RING = sorted(h3.grid_ring(CENTRE, 1))
@@ -29,7 +27,7 @@ def release(group: str | None, at: str = HOURS[0], value: Any = 30.0, **more: An
     """As `shoal run` writes it, but for what a map does not read."""
     width = None if value is None else 4.0
     return {
-        "metric": "speed", "group": group, "seq": 1, "at": at, "value": value,
+        "metric": "speed", "group": group, "seq": 1 + HOURS.index(at) if at in HOURS else 1, "at": at, "value": value,
         "low": width and value - width, "high": width and value + width, "samples": 70, "epsilon": 1.0, "delta": 0,
         "unit": "user-slot", "version": 1, "users": 12, "error": width and 2.5,
     } | more  # fmt: skip
@@ -59,9 +57,10 @@ def test_slots_come_in_order_of_time_with_their_cells() -> None:
     places = read(release(CENTRE, HOURS[1], value=None), release(CENTRE), release(RING[0], users="x", error=None))
     # then slots are in theirs
     assert list(places.slots) == list(HOURS)
-    assert places.slots[HOURS[0]][CENTRE] == MapCell(30.0, 4.0, 2.5, 70, 12)
-    assert places.slots[HOURS[0]][RING[0]] == MapCell(30.0, 4.0, None, 70, None)
-    assert places.slots[HOURS[1]][CENTRE] == MapCell(None, None, None, 70, 12)
+    assert places.slots[HOURS[0]][CENTRE] == MapCell(30.0, 4.0)
+    assert places.slots[HOURS[0]][RING[0]] == MapCell(30.0, 4.0)
+    assert places.slots[HOURS[1]][CENTRE] == MapCell(None, None)
+    assert [orjson.loads(line)["at"] for line in places.lines] == [HOURS[0], HOURS[0], HOURS[1]]
     assert places.cells == sorted([CENTRE, RING[0]])
     assert (places.metric, places.promise) == ("speed", "epsilon 1.0 per user-slot")
 
@@ -77,7 +76,7 @@ def test_of_several_parts_the_mean_is_shown() -> None:
         "high": {"mean": 22.0, "variance": 9.0}, "delta": 1e-6,
     }  # fmt: skip
     places = read(release(CENTRE) | parts)
-    assert places.slots[HOURS[0]][CENTRE] == MapCell(20.0, 1.5, 2.5, 70, 12)
+    assert places.slots[HOURS[0]][CENTRE] == MapCell(20.0, 1.5)
     assert places.promise == "epsilon 1.0, delta 1e-06 per user-slot"
 
 
@@ -111,6 +110,8 @@ def test_groups_that_are_no_cells_are_refused(group: str | None) -> None:
         (b"[1]\n", "line 2 is no JSON object"),
         (b'{"bus": 1, "at": "2026-03-02T07:00:00Z"}\n', "line 2 is no release"),
         (orjson.dumps(release(CENTRE, at="soon")), "line 2 is no release"),
+        (orjson.dumps(release(CENTRE, seq=0)), "line 2 is no release"),
+        (orjson.dumps(release(CENTRE, version="1")), "line 2 is no release"),
         (orjson.dumps(release(CENTRE) | {"value": [1, 2]}), "value has several coordinates"),
         (orjson.dumps(release(CENTRE) | {"value": "1"}), "value is no number"),
         (orjson.dumps(release(CENTRE) | {"value": True}), "value is no number"),
@@ -147,8 +148,8 @@ def test_cells_are_true_in_the_middle_also_on_the_date_line() -> None:
 
 
 def test_one_odd_cell_does_not_spoil_the_scale() -> None:
-    cells = {str(number): MapCell(float(number), 1.0, None, 1, 1) for number in range(100)}
-    values, margins = scales(Places("m", "", {"t": cells | {"odd": MapCell(1e9, 1e9, None, 1, 1)}}))
+    cells = {str(number): MapCell(float(number), 1.0) for number in range(100)}
+    values, margins = scales(Places("m", "", {"t": cells | {"odd": MapCell(1e9, 1e9)}}, ()))
     assert (values.low, values.high) == (2.0, 98.0)
     assert (margins.low, margins.high) == (0.0, 1.1)
 
@@ -156,84 +157,10 @@ def test_one_odd_cell_does_not_spoil_the_scale() -> None:
 # ---------------------------------------------------------------- picture and page
 
 
-class Reader(HTMLParser):
-    """Elements and texts of a page, in order; every element is closed."""
-
-    VOID = frozenset({"meta", "input", "rect", "line", "polygon", "path", "br"})
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if data.strip():
-            self.texts.append(data.strip())
-
-
 def data_of(text: str) -> dict[str, Any]:
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
     data: dict[str, Any] = orjson.loads(found)
     return data
-
-
-def test_the_page_stands_on_its_own_and_is_well_formed(places: Places) -> None:
-    text = page(places, "speed, km/h", "a note")
-    reader = Reader(text)
-    assert reader.open == []
-    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", re.sub(r"^ *//.*$", "", text, flags=re.M))
-    assert not any({"src", "href"} & attributes.keys() for _, attributes in reader.elements)
-    policy = next(
-        found["content"]
-        for tag, found in reader.elements
-        if tag == "meta" and "content" in found and found.get("http-equiv")
-    )
-    assert policy is not None
-    assert policy.startswith("default-src 'none'")
-    assert "a note" in reader.texts
-
-
-def test_its_legend_says_first_what_is_protected_and_what_is_not(places: Places) -> None:
-    texts = Reader(page(places, "speed")).texts
-    assert FIRST == "What a person did in a place is protected. That they were there, and when, is not."
-    assert texts.index(FIRST) < texts.index("not released") < texts.index("nothing in this slot")
-
-
-def test_it_holds_every_release_and_a_polygon_for_every_cell(places: Places) -> None:
-    text = page(places, "speed")
-    data = data_of(text)
-    assert text.count("<polygon points=") == len(data["names"]) == 7
-    assert [slot["at"] for slot in data["slots"]] == ["2026-03-02 07:00 UTC", "2026-03-02 08:00 UTC"]
-    for slot, cells in zip(data["slots"], places.slots.values(), strict=True):
-        assert {data["names"][int(number)]: row[0] for number, row in slot["cells"].items()} == {
-            name: cell.value for name, cell in cells.items()
-        }
-    centre = data["slots"][0]["cells"][str(data["names"].index(CENTRE))]
-    assert centre == [None, None, None, 70, 12]
-    assert all(re.fullmatch("#[0-9a-f]{6}", color) for colors in data["colors"] for color in colors)
-
-
-def test_nothing_from_outside_becomes_markup(places: Places) -> None:
-    evil = "</script><script>alert(1)</script><b>$title"
-    text = page(Places(evil, evil, {evil: next(iter(places.slots.values()))}), evil, evil)
-    reader = Reader(text)
-    assert [tag for tag, _ in reader.elements].count("script") == 2
-    assert "b" not in [tag for tag, _ in reader.elements]
-    assert data_of(text)["label"] == evil
 
 
 @pytest.mark.parametrize(
@@ -265,7 +192,18 @@ def test_the_command_draws_a_file_or_stdin(places: Places, tmp_path: Path) -> No
         app, ["map", "-", "--out", str(tmp_path), "--label", "speed, km/h", "--metric", "speed"], file.read_bytes()
     )
     assert again.stdout == f"picture   {tmp_path / 'map.png'}\npage      {tmp_path / 'map.html'}\n"
-    assert data_of((tmp_path / "map.html").read_text())["label"] == "speed, km/h"
+    (metric,) = data_of((tmp_path / "map.html").read_text())["metrics"]
+    assert (metric["name"], metric["label"]) == ("speed", "speed, km/h")
+    shown = {
+        (at, name): value
+        for name, (_, _, _, times, _, _, parts, *_) in metric["groups"].items()
+        for at, value in zip(times, parts[0][0], strict=True)
+    }
+    assert shown == {
+        ((time_of_text(at) or 0) / 1e6, name): cell.value
+        for at, slot in places.slots.items()
+        for name, cell in slot.items()
+    }
 
 
 def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path) -> None:

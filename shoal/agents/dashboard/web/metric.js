@@ -24,7 +24,7 @@ class View {
     return !isSlot ? 0 : this.said?.every ?? (this.slots ??= slotOf(this.names.map((g) => this.columns(g))));
   }
   get height() { return this.isExact ? 150 : this.names.length > 1 ? 200 : 250; }
-  valueName() { const parts = this.m.parts; return parts.length > 1 ? this.partName(this.part) : this.said?.values[0] ?? "value"; }
+  valueName() { const parts = this.m.parts; return this.m.label && !this.part ? this.m.label : parts.length > 1 ? this.partName(this.part) : this.said?.values[0] ?? "value"; }
   partName(i) { const name = this.m.parts[i]; return /^\d+$/.test(name) ? this.said?.values[i] ?? `coordinate ${name}` : name; }
   columns(g) { if (!this.cache.has(g)) { const row = this.m.groups[g]; this.cache.set(g, row ? columns(row, this.part) : null); } return this.cache.get(g); }
   /* The groups that have a number now: of slots, in the last one. */

@@ -16,7 +16,7 @@ class Places {
     this.slider = el("input", { type: "range", min: 0, max: 0, "aria-label": "Slot", oninput: () => this.draw() });
     this.kinds = [[view.valueName(), false], ["noise on it", true]].map(([text, noise]) => el("button", { type: "button", "aria-pressed": String(!noise), onclick: () => { this.noise = noise; this.kinds.forEach((b, i) => b.setAttribute("aria-pressed", String(!!i === noise))); this.draw(); } }, text));
     this.slot = el("p", {}); this.bar = el("div", { class: "scale", "aria-hidden": "true" }); this.ends = el("div", { class: "ends" }); this.facts = el("dl");
-    view.map.replaceChildren(el("div", { class: "map" }, this.stage, el("div", {}, el("div", { class: "tools" }, ...this.kinds), this.bar, this.ends, this.slot, this.slider, this.facts)));
+    view.map.replaceChildren(el("p", { class: "first" }, places.first), el("div", { class: "map" }, this.stage, el("div", {}, el("div", { class: "tools" }, ...this.kinds), this.bar, this.ends, this.slot, this.slider, this.facts)));
     this.stage.addEventListener("pointermove", (e) => this.read(e.target.g, e.clientX, e.clientY));
     this.stage.addEventListener("pointerdown", (e) => { this.read(e.target.g, e.clientX, e.clientY); if (e.target.g) { view.choose(e.target.g); } });
     this.stage.addEventListener("pointerleave", () => this.read(null));
@@ -26,9 +26,11 @@ class Places {
       if (to != null && names[to]) { const b = this.cells.get(names[to]).getBoundingClientRect(); this.read(names[to], b.right, b.top); }
     });
   }
-  at(g, t) { const c = this.view.columns(g), i = c ? c.at.lastIndexOf(t) : -1; return i < 0 ? null : { v: c.v[i], low: c.low[i], high: c.high[i], n: c.n[i], sd: c.sd && c.sd[i] }; }
+  at(g, t) { const c = this.view.columns(g), i = c ? c.at.lastIndexOf(t) : -1; return i < 0 ? null : { v: c.v[i], low: c.low[i], high: c.high[i], n: c.n[i], sd: c.sd && c.sd[i], users: c.users?.[i], error: this.error(c.error?.[i]) }; }
+  error(e) { return e != null && typeof e === "object" ? e[this.view.m.parts[this.view.part]] : e; }
   /* All slots, the one on screen stays where it is unless it was the last; scales are over all slots, so that slots compare. */
   set() {
+    this.kinds[0].textContent = this.view.valueName();
     const times = new Set(), numbers = [[], []];
     for (const g of this.view.names) { const c = this.view.columns(g); c.at.forEach((t, i) => { times.add(t); if (c.v[i] != null) { numbers[0].push(c.v[i]); numbers[1].push(half(c.low[i], c.high[i])); } }); }
     const before = this.times, atEnd = !before || +this.slider.value === before.length - 1;
@@ -60,7 +62,7 @@ class Places {
     this.slot.replaceChildren("slot that ends ", el("b", {}, moment(t)));
     this.slider.setAttribute("aria-valuetext", moment(t));
     const least = this.view.said?.min_users;
-    this.facts.replaceChildren(...[["released", many(released, "cell")], ["hatched: not released", many(not, "cell")], ["noise in the middle", released ? "± " + short(m, m) : "–"], least > 1 ? ["left out below", many(least, "user")] : null].filter(Boolean).flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)]));
+    this.facts.replaceChildren(...[["released", many(released, "cell")], ["hatched: not released", many(not, "cell")], [`outlined: ${this.P.absent}`, many(this.cells.size - this.shown.length, "cell")], ["noise in the middle", released ? "± " + short(m, m) : "–"], least > 1 ? ["left out below", many(least, "user")] : null].filter(Boolean).flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)]));
     this.stage.setAttribute("aria-label", `${this.view.name} by place, slot that ends ${moment(t)}: ${many(released, "cell")} released, ${not} not`);
     this.stage.setAttribute("aria-valuemax", Math.max(1, this.shown.length));
     this.read(null);
@@ -69,7 +71,8 @@ class Places {
     this.on = g || null;
     this.ring.setAttribute("points", g ? this.P.cells[g] : "");
     if (!g) { hideTip(); return; }
-    const r = this.at(g, this.times[+this.slider.value]), lines = !r ? ["nothing in this slot", g] : r.v == null ? ["not released", samples(r.n, r.sd), g] : [`${short(r.v, half(r.low, r.high))} ${margin(r.low, r.high)}`, samples(r.n, r.sd), g];
+    const r = this.at(g, this.times[+this.slider.value]), h = r && half(r.low, r.high), came = r && [samples(r.n, r.sd), r.users == null ? null : many(r.users, "user")].filter(Boolean).join(", ");
+    const lines = !r ? [this.P.absent, g] : r.v == null ? ["not released", came, g] : [`${short(r.v, h)} ${margin(r.low, r.high)}`, r.error == null ? null : `expected error at worst ${short(r.error, r.error)}`, came, g];
     tip(x, y, lines);
     this.stage.setAttribute("aria-valuenow", Math.max(1, this.shown.indexOf(g) + 1));
     this.stage.setAttribute("aria-valuetext", lines.filter(Boolean).join(", "));

@@ -2,7 +2,7 @@
    A column set is {at, v, low, high, n, sd, seq, total, stride}; unknown(i) is a release that says nothing yet. */
 
 /* One part of a group's columns, as the server sends them. */
-const columns = (row, part) => ({ seq: row[0], total: row[1], stride: row[2], at: row[3], n: row[4], sd: row[5], v: row[6][part][0], low: row[6][part][1], high: row[6][part][2], extras: row[7] || {} });
+const columns = (row, part) => ({ seq: row[0], total: row[1], stride: row[2], at: row[3], n: row[4], sd: row[5], v: row[6][part][0], low: row[6][part][1], high: row[6][part][2], extras: row[7] || {}, users: row[8] && row[8][0], error: row[8] && row[8][1] });
 
 /* Whether a release is only the middle of its range, for nothing has come: of a mean. */
 const empty = (c, i, isMean) => isMean && c.n[i] === 0 && c.sd == null;

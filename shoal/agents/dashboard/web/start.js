@@ -37,10 +37,10 @@ function take(rows) {
   for (const [name, version, g, seq, at, n, sd, parts, extras] of rows) {
     const v = views.get("m-" + name), row = v?.m.groups[g];
     if (!v || version !== v.m.version || (!row && v.m.places?.cells) || parts.length > v.m.parts.length) { again(); return; }
-    const cols = row ?? (v.m.groups[g] = [0, 0, 1, [], [], sd == null ? null : [], v.m.parts.map(() => [[], [], []]), {}]);
+    const cols = row ?? (v.m.groups[g] = [0, 0, 1, [], [], sd == null ? null : [], v.m.parts.map(() => [[], [], []]), {}, "users" in extras ? [[], []] : null]);
     if (!row) { v.names.push(g); }
     if (seq <= cols[0]) { continue; }
-    cols[0] = seq; cols[1]++; cols[3].push(at); cols[4].push(n); cols[5]?.push(sd); cols[7] = extras;
+    cols[0] = seq; cols[1]++; cols[3].push(at); cols[4].push(n); cols[5]?.push(sd); cols[7] = extras; cols[8]?.[0].push(extras.users ?? null); cols[8]?.[1].push(extras.error ?? null);
     cols[6].forEach((part, i) => part.forEach((side, j) => side.push(parts[i]?.[j] ?? null)));
     v.cache.delete(g); v.dirty = true; S.releases++;
     if (cols[3].length > MOST) { again(); } // the server has thinned it
