@@ -24,7 +24,7 @@ help:
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
-	@echo 'make reference write docs/configuration.md, the alert rules and the dashboard, from the models and docs/reference'
+	@echo 'make reference write docs/configuration.md, the tables of docs/choosing-epsilon.md, the alert rules and the dashboard'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
@@ -158,6 +158,7 @@ reference: install
 	$(BIN)/python -m docs.reference.configuration > docs/configuration.md
 	$(BIN)/python -m docs.reference.alerts
 	$(BIN)/python -m docs.reference.grafana
+	$(BIN)/python -m docs.reference.epsilon_table --write
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer.main
+import yaml
 from typer.testing import CliRunner
 
-from docs.reference import configuration
+import shoal
+from docs.reference import configuration, epsilon_table
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
 
@@ -53,6 +55,23 @@ def fences(page: Path, *languages: str) -> Iterator[str]:
 
 def test_the_reference_of_the_configuration_is_the_models() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == configuration.page(), "run: make reference"
+
+
+def test_the_tables_of_choosing_epsilon_are_what_plan_says() -> None:
+    written = epsilon_table.PAGE.read_text().partition(epsilon_table.BEGIN)[2].partition(epsilon_table.END)[0]
+    assert written == epsilon_table.tables(), "run: make reference"
+
+
+def test_the_citation_is_of_this_version_and_license() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (cited["version"], cited["license"]) == (shoal.__version__, project["license"])
+
+
+def test_every_page_is_listed_once() -> None:
+    listed = LINK.findall((ROOT / "docs/README.md").read_text())
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(page for page in listed if page in pages) == sorted(pages)
 
 
 EXAMPLES = [pytest.param(file.read_text(), id=name(file)) for file in sorted(ROOT.glob("*/*.toml"))] + [
