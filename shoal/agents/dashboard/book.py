@@ -105,6 +105,11 @@ class Metric:
     activated: int = 0
     distribution: dict[str, Any] = field(default_factory=dict)  # by group: histogram of the last release
 
+    @property
+    def is_thinned(self) -> bool:
+        """Whether a release of it is kept no more."""
+        return any(series.stride > 1 for series in self.groups.values())
+
 
 class Book:
     """All releases that came, as far as they are kept."""

@@ -14,10 +14,13 @@ FIRST = "What a person did in a place is protected. That they were there, and wh
 FIRST_OF_PRESENCE = "Whether a person was in a place is protected, and what they did there."
 ABSENT, ABSENT_OF_PRESENCE = "nothing in this slot", "not shown in this slot"  # of a cell that another one has
 
+THINNED = "not kept, or nothing in this slot"  # the same where older releases were thinned
 
-def said(hides_presence: bool) -> tuple[str, str]:
+
+def said(hides_presence: bool, *, is_thinned: bool = False) -> tuple[str, str]:
     """What is to be said first, and what is said of a cell that has no release in a slot."""
-    return (FIRST_OF_PRESENCE, ABSENT_OF_PRESENCE) if hides_presence else (FIRST, ABSENT)
+    first, absent = (FIRST_OF_PRESENCE, ABSENT_OF_PRESENCE) if hides_presence else (FIRST, ABSENT)
+    return first, THINNED if is_thinned else absent
 
 
 def polygons(groups: Collection[str]) -> dict[str, Any] | None:

@@ -31,7 +31,10 @@ def snapshot(
         metric["label"] = label
         metric["places"] = polygons(metric["groups"])
         if metric["places"] is not None:
-            metric["places"]["first"], metric["places"]["absent"] = said(metric["facts"].get("relation") == ADD_REMOVE)
+            metric["places"]["first"], metric["places"]["absent"] = said(
+                metric["facts"].get("relation") == ADD_REMOVE,
+                is_thinned=book.metrics[metric["name"]].is_thinned,
+            )
     return {
         "title": title if config is None else config.kafka.app,
         "made": round(time.time()),

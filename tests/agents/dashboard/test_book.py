@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shoal.agents.dashboard import book as module
 from shoal.agents.dashboard.book import Book
-from shoal.agents.dashboard.cells import MOST, polygons
+from shoal.agents.dashboard.cells import ABSENT, MOST, THINNED, polygons
+from shoal.agents.dashboard.snapshot import snapshot
 from tests.support.effort import examples
 from tests.support.releases import CELLS, lines, release, town
 
@@ -185,6 +186,16 @@ def test_cells_are_polygons_and_other_groups_are_none():
     assert polygons([]) is None
     assert polygons([*CELLS, "north"]) is None
     assert polygons(["0123456789abcde"]) is None  # looks like a cell, and is none
+
+
+def test_a_map_of_thinned_releases_does_not_say_that_nothing_was_there():
+    def absent(slots: int) -> str:
+        found = [release("m", seq, 1.0, 0, group=CELLS[0]) for seq in range(1, slots)]
+        (metric,) = snapshot(taken(*found), None)["metrics"]
+        return str(metric["places"]["absent"])
+
+    assert absent(9) == ABSENT
+    assert absent(module.MOST_OF_ONE + 2) == THINNED
 
 
 def test_of_too_many_cells_the_page_says_so():
