@@ -17,6 +17,7 @@ COMMANDS: Table = {
     "run": Command(f"{HERE}.run:run", "Run the metrics over a file of events, without Kafka."),
     "produce": Command(f"{HERE}.kafka:produce", "Send a file of events to its topic."),
     "beat": Command(f"{HERE}.beat:beat", "Send beats: how time goes on where presence is protected."),
+    "tail": Command(f"{HERE}.tail:tail", "Print releases with their noise, as they are published."),
     "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
     "dashboard": Command(f"{HERE}.dashboard:dashboard", "Show what was released, with its noise, on a page."),
     "map": Command(f"{HERE}.map:map_", "Draw the releases by place."),

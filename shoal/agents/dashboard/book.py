@@ -122,12 +122,12 @@ class Book:
 
     def take(self, raw: bytes | None) -> Release | None:
         """Read a record; the release, if it is one that is new."""
-        fields = _object(raw)
+        fields = object_of(raw)
         if fields is None:
             self.others["unreadable"] += 1
-        elif "value" in fields and (release := _release(fields)) is not None:
+        elif "value" in fields and (release := release_of(fields)) is not None:
             return self._take(release, fields)
-        elif _is_activation(fields):
+        elif is_activation(fields):
             self._activate(fields)
         else:
             self.others["of another kind"] += 1
@@ -210,7 +210,8 @@ def _thinned(series: Series, most: int) -> int:
     return before - len(series.rows)
 
 
-def _object(raw: bytes | None) -> dict[str, Any] | None:
+def object_of(raw: bytes | None) -> dict[str, Any] | None:
+    """The object in a record; None if there is none."""
     try:
         fields = orjson.loads(raw or b"")
     except orjson.JSONDecodeError:
@@ -218,7 +219,7 @@ def _object(raw: bytes | None) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _release(fields: dict[str, Any]) -> Release | None:
+def release_of(fields: dict[str, Any]) -> Release | None:
     """The release but for its parts; None if it lacks what every release has."""
     at, metric, version, seq = (fields.get(name) for name in ("at", "metric", "version", "seq"))
     moment = time_of_text(at) if isinstance(at, str) else None
@@ -234,7 +235,8 @@ def _release(fields: dict[str, Any]) -> Release | None:
     )  # fmt: skip
 
 
-def _is_activation(fields: dict[str, Any]) -> bool:
+def is_activation(fields: dict[str, Any]) -> bool:
+    """Whether it says that a level, a key or a clip range begins."""
     at = fields.get("at")
     known = isinstance(fields.get("metric"), str) and isinstance(at, str) and time_of_text(at) is not None
     return known and ("level" in fields or fields.get("kind") in (SHOWN, CLIP)) and "value" not in fields

@@ -51,6 +51,15 @@ class Hub:
         elif rows:
             self.tell("releases", rows)
 
+    def away(self, why: str, *, passes: bool) -> None:
+        """Note that nothing can be read, and why; whatever it is, it is tried again."""
+        del passes
+        self.set("kafka", {**self.status["kafka"], "why": why})
+
+    def back(self) -> None:
+        """Note that brokers answer again."""
+        self.set("kafka", {"why": None, "reading": False})
+
     def is_read(self) -> None:
         """All that was there at first has been read."""
         self.set("kafka", {"why": None, "reading": False})

@@ -1,18 +1,20 @@
 """What is published, from the topics of releases and activations: committed records, without a consumer group.
 
-Whoever reads needs no more than to read these two topics. A group's offsets are not looked at: how far workers are,
-they say themselves.
+The page and `shoal tail` read it. Whoever reads needs no more than to read these two topics. A group's offsets are not
+looked at: how far workers are, they say themselves.
 """
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.audit.replay.scan import partition_counts
-from shoal.agents.dashboard.live import Hub
+from shoal.agents.kafka.client_errors import NotConnected, explain
+from shoal.agents.kafka.reachability import BrokersNotReady
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import stop_quietly
 from shoal.models.errors import KafkaError
@@ -25,12 +27,32 @@ RECORDS = 2_000  # of one poll: what is taken in before anybody else is answered
 FETCH_BYTES = 1 << 20
 
 
-class Reader:
-    """Reads both topics from their beginning on, across outages of the brokers; nothing is read twice."""
+class Audience(Protocol):
+    """Who is told what was read. What its methods raise ends the reading, unless it is an error of Kafka's client."""
 
-    def __init__(self, hub: Hub, settings: KafkaSettings) -> None:
-        self._hub, self._settings = hub, settings
+    def take(self, records: Iterable[bytes | None], *, quiet: bool = False) -> None:
+        """Take in what was published; `quiet` while all of the past is read."""
+
+    def is_read(self) -> None:
+        """All that was there at first has been read; said once."""
+
+    def away(self, why: str, *, passes: bool) -> None:
+        """Nothing can be read now; `passes` where brokers are away or busy, and nothing is to be corrected."""
+
+    def back(self) -> None:
+        """Brokers answer, and reading goes on where it was."""
+
+
+class Reader:
+    """Reads topics from their beginning on, across outages of the brokers; nothing is read twice."""
+
+    def __init__(
+        self, audience: Audience, settings: KafkaSettings, topics: Sequence[str] = (), name: str = "dashboard"
+    ) -> None:
+        self._audience, self._settings, self._name = audience, settings, name
+        self._topics = tuple(topics) or (settings.releases, settings.activations)
         self._next: dict[TopicPartition, int] = {}
+        self._is_read = False
 
     async def run(self) -> None:
         """Read for ever."""
@@ -38,54 +60,53 @@ class Reader:
             try:
                 await self._read()
             except KafkaError as error:
-                self._away(str(error))
+                passes = isinstance(error, BrokersNotReady) or (isinstance(error, NotConnected) and error.away)
+                self._audience.away(str(error), passes=passes)
             except (ClientError, OSError, TimeoutError, asyncio.CancelledError) as error:
                 # A client whose connection breaks cancels what waits for it: that is none of ours.
                 task = asyncio.current_task()
                 if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                     raise
-                self._silent()
+                self._failed(error)
             await asyncio.sleep(RETRY)
 
-    def _silent(self) -> None:
-        self._away(f"no broker of {self._settings.brokers} answers")
-
-    def _away(self, why: str) -> None:
-        self._hub.set("kafka", {**self._hub.status["kafka"], "why": why})
+    def _failed(self, error: BaseException) -> None:
+        meaning = explain(error)
+        why = f"no broker of {self._settings.brokers} answers" if meaning is None else meaning
+        self._audience.away(why, passes=meaning is None)
 
     async def _read(self) -> None:
-        wanted = (self._settings.releases, self._settings.activations)
-        counts = await partition_counts(self._settings, wanted)
+        counts = await partition_counts(self._settings, self._topics)
         consumer = AIOKafkaConsumer(
-            **self._settings.connect("dashboard"), isolation_level="read_committed", enable_auto_commit=False,
+            **self._settings.connect(self._name), isolation_level="read_committed", enable_auto_commit=False,
             auto_offset_reset="earliest", max_partition_fetch_bytes=FETCH_BYTES,
         )  # fmt: skip
         await consumer.start()
         try:
-            places = [TopicPartition(topic, number) for topic in wanted for number in range(counts[topic])]
+            places = [TopicPartition(topic, number) for topic in self._topics for number in range(counts[topic])]
             consumer.assign(places)
             for place in places:
                 if place in self._next:
                     consumer.seek(place, self._next[place])
             await self._follow(consumer, places)
-        except (ClientError, OSError, TimeoutError):
-            self._silent()  # at once: to stop a client that has lost its broker takes its time
+        except (ClientError, OSError, TimeoutError) as error:
+            self._failed(error)  # at once: to stop a client that has lost its broker takes its time
         finally:
             await stop_quietly(consumer.stop)
 
     async def _follow(self, consumer: Any, places: list[TopicPartition]) -> None:
         ends = await asyncio.wait_for(consumer.end_offsets(places), PATIENCE)
         looked = time.monotonic()
-        if not self._hub.status["kafka"]["reading"]:
-            self._hub.set("kafka", {"why": None, "reading": False})
+        if self._is_read:
+            self._audience.back()
         while True:
             batches = await consumer.getmany(timeout_ms=POLL, max_records=RECORDS)
-            reading = self._hub.status["kafka"]["reading"]
             for place, records in batches.items():
                 self._next[place] = records[-1].offset + 1
-                self._hub.take((record.value for record in records), quiet=reading)
-            if reading and all([await consumer.position(place) >= end for place, end in ends.items()]):
-                self._hub.is_read()
+                self._audience.take((record.value for record in records), quiet=not self._is_read)
+            if not self._is_read and all([await consumer.position(place) >= end for place, end in ends.items()]):
+                self._is_read = True
+                self._audience.is_read()
             await asyncio.sleep(0)
             if time.monotonic() - looked > LOOK:
                 await asyncio.wait_for(consumer.end_offsets(places), PATIENCE)

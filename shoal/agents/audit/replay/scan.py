@@ -88,5 +88,8 @@ async def partition_counts(settings: KafkaSettings, needed: Collection[str]) -> 
     counts = {topic["topic"]: len(topic["partitions"]) for topic in topics if not topic["error_code"]}
     missing = sorted(set(needed) - counts.keys())
     if missing:
-        raise KafkaError(f"{settings.brokers}: no topic {', '.join(missing)}")
+        raise KafkaError(
+            f"{settings.brokers}: no topic {', '.join(missing)}, or no right to see it; workers and `shoal topics` "
+            "make topics, kafka-acls grants Describe and Read"
+        )
     return counts

@@ -1,0 +1,164 @@
+"""A release or an activation in a line, its numbers with as many digits as their noise leaves meaning in.
+
+Names of groups come from events: nothing in them reaches a terminal but what can be printed.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.agents.dashboard.book import Part, Release, parts_of, release_of
+from shoal.models.config.metric import MetricSection
+from shoal.models.records import CLIP, SHOWN
+
+MIDNIGHT = "T00:00:00Z"
+MOST_DECIMALS = 9
+GAP = "  "
+
+
+class Columns:
+    """Lines whose columns are as wide as anything that was in them."""
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def line(self, fields: dict[str, Any], sections: Mapping[str, MetricSection]) -> str:
+        """One line: time, metric, group, and what is said; of what has no group the column is empty."""
+        group = fields.get("group")
+        cells = [when(fields["at"]), printable(fields["metric"]), printable(group if isinstance(group, str) else "")]
+        self._widths = self._widths or [0] * len(cells)
+        self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)]
+        begun = [cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True) if width]
+        return GAP.join([*begun, said(fields, sections.get(fields["metric"]))])
+
+
+def when(at: str) -> str:
+    """A time in UTC; of the midnight that a day ends with the date alone.
+
+    >>> when("2026-01-05T00:00:00Z"), when("2026-01-05T13:00:00Z"), when("2026-01-05T13:00:30.5Z")
+    ('2026-01-05', '2026-01-05 13:00', '2026-01-05 13:00:30.5')
+    """
+    if at.endswith(MIDNIGHT):
+        return at.removesuffix(MIDNIGHT)
+    return printable(at.replace("T", " ").removesuffix("Z").removesuffix(":00"))
+
+
+def printable(text: str) -> str:
+    r"""The text without anything that moves a terminal's cursor or changes its colours.
+
+    >>> printable("BE"), printable("a\x1b[2J\n")
+    ('BE', 'a\\x1b[2J\\x0a')
+    """
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+
+
+def said(fields: dict[str, Any], section: MetricSection | None) -> str:
+    """What a release or an activation says beside time, metric and group."""
+    release = release_of(fields) if "value" in fields else None
+    if release is None:
+        return activation(fields)
+    is_current = section is not None and section.version == release.version
+    known = section if is_current else None
+    parts = [value(fields, release, known), counted(release, fields.get("samples")), left_out(release)]
+    parts.append("" if section is None or is_current else f"version {release.version}")
+    return GAP.join(filter(None, parts))
+
+
+def value(fields: dict[str, Any], release: Release, section: MetricSection | None) -> str:
+    """The value with its interval, or why there is none."""
+    if fields["value"] is None:
+        few = release.samples_sd is not None
+        return "no release: too few samples for the noise" if few else "no release"
+    if section is not None and "mean" in section.statistic and release.samples == 0 and release.samples_sd is None:
+        return "nothing known yet"
+    parts, names = parts_of(fields)
+    texts = [GAP.join(filter(None, [name, interval(part)])) for part, name in zip(parts, names, strict=True)]
+    if isinstance(fields["value"], dict) and "histogram" in fields["value"]:
+        bins = fields["value"]["histogram"]
+        shares = f"shares of {len(bins) if isinstance(bins, list) else 0} bins: --json"
+        texts = [*(texts if fields["value"].get("quantiles") else []), shares]
+    return ";  ".join(texts) + drowned(fields, section)
+
+
+def interval(part: Part) -> str:
+    """A number, half of its noise interval, and the interval.
+
+    >>> interval((34.6123, 33.312, 35.8124)), interval((1204.0, 1204.0, 1204.0)), interval((None, None, None))
+    ('34.6 ± 1.3 (33.3 to 35.8)', '1,204 exactly', 'no release')
+    >>> interval((61234.0, 21000.0, 101468.0)), interval((2.0, None, None))
+    ('60,000 ± 40,000 (20,000 to 100,000)', '2')
+    """
+    number, low, high = part
+    if number is None:
+        return "no release"
+    if low is None or high is None:
+        return short(number, 0)
+    half = (high - low) / 2
+    if half <= 0:
+        return f"{short(number, 0)} exactly"
+    return f"{short(number, half)} ± {short(half, half)} ({short(low, half)} to {short(high, half)})"
+
+
+def short(number: float, margin: float) -> str:
+    """A number rounded to half of a margin's leading digit; without a margin as it is.
+
+    >>> short(34.6123, 1.25), short(-0.2, 4), short(0.0012345, 0.0004), short(1204, 0), short(2.5, 0)
+    ('34.6', '0', '0.0012', '1,204', '2.5')
+    """
+    if margin <= 0:
+        return f"{number:,.0f}" if number == int(number) else f"{number:,.12g}"
+    power = math.floor(math.log10(margin / 2) + 1e-9)
+    rounded = round(number, -power) + 0.0  # and no negative zero
+    return f"{rounded:,.{min(MOST_DECIMALS, max(0, -power))}f}"
+
+
+def drowned(fields: dict[str, Any], section: MetricSection | None) -> str:
+    """That the noise is wider than the range of a mean, whose value says nothing then."""
+    noise = fields.get("noise_sd")
+    if section is None or section.statistic not in ("mean", "slot-mean") or not isinstance(noise, int | float):
+        return ""
+    low, high = section.ranges[0]
+    return "  says nothing: its noise is wider than the range" if noise > high - low else ""
+
+
+def counted(release: Release, samples: Any) -> str:
+    """On how many samples the value rests, as far as that is told; of several coordinates for each."""
+    if isinstance(samples, list):
+        return f"{_plain(samples)} samples"
+    if release.samples is None:
+        return ""
+    if release.samples_sd is not None:
+        margin = 2 * release.samples_sd
+        return f"about {short(release.samples, margin)} ± {short(margin, margin)} samples"
+    number = short(round(release.samples, 2), 0)
+    return f"{number} sample{'' if number == '1' else 's'}"
+
+
+def left_out(release: Release) -> str:
+    """How many samples of a cell were left out, if any were."""
+    dropped = release.extras.get("dropped")
+    return f"{short(dropped, 0)} left out" if isinstance(dropped, int | float) and dropped else ""
+
+
+def activation(fields: dict[str, Any]) -> str:
+    """What begins with this tick.
+
+    >>> activation({"kind": "shown", "epsilon": 0.5}), activation({"kind": "clip", "high": 20.0, "epsilon": 0.22})
+    ('is shown from here on', 'values are clipped to 20 from here on')
+    >>> activation({"level": 3, "prior": 34.61})
+    'blocks of level 3 count from here on, clipped around 34.61'
+    """
+    match fields.get("kind"):
+        case kind if kind == SHOWN:
+            return "is shown from here on"
+        case kind if kind == CLIP:
+            return f"values are clipped to {_plain(fields.get('high'))} from here on"
+    prior = fields.get("prior")
+    around = "" if prior is None else f", clipped around {_plain(prior)}"
+    return f"blocks of level {_plain(fields.get('level'))} count from here on{around}"
+
+
+def _plain(found: Any) -> str:
+    if isinstance(found, list):
+        return ", ".join("none" if each is None else _plain(each) for each in found)
+    return f"{found:.6g}" if isinstance(found, int | float) else printable(str(found))
