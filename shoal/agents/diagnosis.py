@@ -191,7 +191,7 @@ def refuse_what_is_not_well(found: dict[str, Any]) -> None:
     said = [f"workers not ready: {', '.join(unready)}"] if unready else []
     said += [f"ticks are stuck and wait for {', '.join(stuck)}"] if stuck else []
     if said:
-        raise NotWell("; ".join(said) + "; the causes are above")
+        raise NotWell("; ".join(said) + "; the answer on stdout says why")
 
 
 def _names(waiting: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -135,7 +135,7 @@ def test_a_person_reads_all_reasons_and_a_script_a_status() -> None:
     with pytest.raises(NotWell) as refused:
         refuse_what_is_not_well(what)
     assert str(refused.value) == (
-        "workers not ready: worker 1; ticks are stuck and wait for events[1]; the causes are above"
+        "workers not ready: worker 1; ticks are stuck and wait for events[1]; the answer on stdout says why"
     )
 
 

@@ -230,6 +230,15 @@ def test_what_cannot_be_asked_is_a_mistake_of_usage(released, arguments, option,
     assert message in said
 
 
+def test_where_presence_is_protected_releases_tell_their_own_window_alone(tmp_path):
+    protected = 'statistic = "count"\nrelation = "add-remove"\nstart = 1970-01-01\nend = 1970-02-01'
+    text = (
+        configuration(metrics={"guests": protected}).replace('value = "amount"\n', "").replace("range = [0, 10]\n", "")
+    )
+    (tmp_path / "shoal.toml").write_text(text)
+    refused(ConfigError, "relation add-remove, whose releases tell", tmp_path, "--metric", "guests", "--length", "2h")
+
+
 def test_what_is_not_there_is_named(released, tmp_path):
     out = released / "out.jsonl"
     refused(ConfigError, 'metric "recent" releases nothing that windows are made of', released, "--metric", "recent",

@@ -13,6 +13,7 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -44,7 +45,8 @@ def window(
     input_: Input = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the sum, count or mean over any window, from the releases of a metric with decay all-windows or none.
+    """Tell the sum, count or mean over any window, from the releases of a metric with decay all-windows or none,
+    of relation values.
 
     The noise is in the releases: asking costs nothing, however often. No key is needed, and nothing is written. The
     releases are those in the audit log, or in a file as `shoal run` writes it or as the releases topic has them.
@@ -84,6 +86,11 @@ def _wanted(path: Path, loaded: Config, name: str, group: str | None) -> Wanted:
     if section is None:
         names = ", ".join(metric.name for metric in loaded.metric)
         raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
+    if section.protects_presence:
+        raise ConfigError(
+            f'{path}: metric "{name}" has relation {ADD_REMOVE}, whose releases tell their own window alone; for '
+            "another one add a metric with a decay window of that length"
+        )
     if not tells_windows(section):
         raise ConfigError(
             f'{path}: metric "{name}" releases nothing that windows are made of; that needs decay = {{ kind = '

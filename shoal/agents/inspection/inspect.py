@@ -110,7 +110,8 @@ class Inspection:
         agreement = None
         with self.findings.looking_at("ledger") as found:
             agreement = session.ledger.check(session.request(partitions))
-            found.ok(f"{many(len(agreement.charged), 'metric')} would be registered")
+            new = len(agreement.charged)
+            found.ok(f"{many(new, 'metric')} would be registered" if new else "all metrics are registered")
             refuse_absent(session, agreement.absent)
         with self.findings.looking_at("key") as found:
             session.check_key()
@@ -128,7 +129,7 @@ class Inspection:
         with self.findings.looking_at("workers") as found:
             said = diagnose(ask_workers(names))
             self._fields |= said
-            found.ok("their own answers", *(f"  {line}" for line in told(said)))
+            found.ok("what they answered", *(f"  {line}" for line in told(said)))
             refuse_what_is_not_well(said)
 
     def refuse(self) -> None:
