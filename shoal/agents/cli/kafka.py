@@ -1,6 +1,7 @@
-"""Commands about Kafka itself: `shoal broker` runs one, `shoal topics` makes topics, `shoal produce` sends events."""
+"""Commands about Kafka itself: brokers, topics, events that are sent, and those that were refused."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -8,14 +9,19 @@ import typer
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import START_LIMIT, run_broker
-from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say
 from shoal.agents.cli.run import choose_topic
+from shoal.agents.dead_letters import Letters, count_letters, refused_records
 from shoal.agents.input.event_file import EventFile, size_of
 from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
+from shoal.agents.tail.words import printable
+from shoal.models.config.file import load
+from shoal.models.errors import InputError
 from shoal.models.extras import require
+from shoal.models.records import MAX_DEAD_LETTER_BYTES
 
 
 def broker(
@@ -81,3 +87,71 @@ def produce(
         sent = asyncio.run(produce_file(settings, loaded, name, file.lines(advance), end=end))
     fields = {"topic": name, "events": sent}
     result(fields, as_json=as_json, text=lambda: f"{sent} events to topic {name}{', and the end' if end else ''}")
+
+
+def dead_letters(
+    config: ConfigPath,
+    reason: Annotated[
+        list[str] | None, typer.Option("--reason", metavar="R", help="Write what it refused; may be repeated.")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="With --reason: where to; - for stdout.")] = "-",
+    topic: Annotated[str | None, typer.Option(help="Whose records, if the config has several topics.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count refused events by reason; with --reason write them in the form that `shoal produce` takes.
+
+    They are raw events: for those who may see the events, as are the counts with relation add-remove. Repair the
+    lines and send them with `shoal produce`. Nothing is deleted. It needs no key.
+
+    Example: shoal dead-letters shoal.toml --reason bad-time --out refused.jsonl
+    """
+    loaded = load(config)
+    settings = needed_settings(loaded, config)
+    if not reason:
+        found = asyncio.run(count_letters(settings))
+        _say_unreadable(found.unreadable)
+        rows = sorted(found.counts.items())
+        counts = [{"reason": r, "metric": m, "topic": t, "letters": number} for (r, m, t), number in rows]
+        lines = [f"{one['reason']:<16}  {one['letters']:>9,}  {one['metric']} ({one['topic']})" for one in counts]
+        text = "\n".join(map(printable, lines)) or "no dead letters"
+        result({"dead_letters": counts, "unreadable": found.unreadable}, as_json=as_json, text=lambda: text)
+        return
+    name = choose_topic(loaded, topic)
+    found, records = asyncio.run(refused_records(settings, loaded, name, frozenset(reason)))
+    try:
+        with ExitStack() as files:
+            file = open_output(files, out)
+            file.writelines(records)
+            file.flush()
+    except BrokenPipeError:  # the reader has gone, and knows it
+        raise
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror}); make room or choose another place") from None
+    _say_unreadable(found.unreadable)
+    _say_left_out(found, name, reason)
+    fields = {
+        "topic": name, "out": out, "records": found.records, "cut": found.cut, "empty": found.empty,
+        "replaced": found.replaced, "counted_elsewhere": found.counted,
+    }  # fmt: skip
+    if out != "-":
+        result(fields, as_json=as_json, text=lambda: f"{out}: {found.records:,} records of topic {name}")
+
+
+def _say_unreadable(number: int) -> None:
+    if number:
+        say(f"shoal: note: {number:,} records of the topic are no dead letters, left out")
+
+
+def _say_left_out(found: Letters, topic: str, reasons: list[str]) -> None:
+    """What is not among the records that were written, or not as it was sent."""
+    known = sorted({reason for reason, _, of in found.counts if of == topic})
+    if not found.records and not set(reasons) & set(known):
+        say(f"shoal: note: no record of topic {topic} has this reason; there are: {', '.join(known) or 'none'}")
+    for number, what in (
+        (found.cut, f"are larger than {MAX_DEAD_LETTER_BYTES:,} bytes, of which only the beginning is kept; left out"),
+        (found.empty, "are empty, or beats; left out"),
+        (found.replaced, "had bytes that are no UTF-8, for which \ufffd stands now"),
+        (found.counted, "were refused by some metrics alone: sent again, they count twice for the others"),
+    ):
+        if number:
+            say(f"shoal: note: {number:,} records {what}")

@@ -16,6 +16,7 @@ COMMANDS: Table = {
     "worker": Command(f"{HERE}.worker:worker", "Run the agents: events in, private releases out."),
     "run": Command(f"{HERE}.run:run", "Run the metrics over a file of events, without Kafka."),
     "produce": Command(f"{HERE}.kafka:produce", "Send a file of events to its topic."),
+    "dead-letters": Command(f"{HERE}.kafka:dead_letters", "Count refused events, or write them to be repaired."),
     "beat": Command(f"{HERE}.beat:beat", "Send beats: how time goes on where presence is protected."),
     "tail": Command(f"{HERE}.tail:tail", "Print releases with their noise, as they are published."),
     "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
