@@ -42,8 +42,9 @@ class MetricKeys(Section):
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
     statistic: str = Field(
         ...,
-        description="what is released: mean, sum, count, variance, or per slot slot-mean, slot-mean-variance, "
-        "slot-distribution; under relation add-remove mean, sum, count, users, mean-variance, distribution",
+        description="what is released: mean, sum, count or variance; under relation add-remove mean, sum, count, "
+        "users, mean-variance or distribution; per slot, under either, slot-mean, slot-mean-variance or "
+        "slot-distribution",
     )
     relation: str = Field(
         VALUES,

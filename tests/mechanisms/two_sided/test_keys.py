@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
@@ -22,6 +23,17 @@ def metric(**given: Any) -> Any:
     metric = {key: value for key, value in (METRIC | given).items() if value is not None}
     (section,) = Config.model_validate({"privacy": {"epsilon": 9, "delta": "0.1"}, "metric": [metric]}).metric
     return section
+
+
+def test_the_statistics_that_a_refusal_names_exist() -> None:
+    with pytest.raises(ValidationError, match="it has: ") as refused:
+        metric(statistic="variance", **VALUE)
+    told = refused.value.errors()[0]["msg"].rpartition("it has: ")[2].split(", ")
+    assert {"mean", "users", "slot-mean", "slot-distribution"} < set(told)
+    for name in told:
+        given = VALUE if name not in {"count", "users"} else {}
+        length = {"step": None, "slot": "1h"} if name.startswith("slot-") else {}
+        assert metric(statistic=name, **given, **length).statistic == name
 
 
 def made(**given: Any) -> Any:
