@@ -74,7 +74,7 @@ def test_a_check_says_whose_presence_is_hidden_and_which_cells_are_shown(folder)
     ) in text
     assert (fields["relation"], fields["metrics"][0]["relation"]) == ("add-remove", "add-remove")
     text, _ = checked(METRIC + f'{CELL}groups = ["{CENTRE}", "{OTHER}"]\nunit = "user-day"\n')
-    assert "at most 4 samples of a person and day count, over all cells together and slots" in text
+    assert "at most 4 samples of a person and day count, over all cells and slots together" in text
     assert "the 2 cells of groups are public, and released in every slot from start on whether anybody is there" in text
     text, _ = checked(METRIC + 'unit = "user"\n')
     assert "at most 4 samples of a person count, over all slots together; the number of samples" in text

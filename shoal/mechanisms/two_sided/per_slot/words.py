@@ -14,9 +14,9 @@ def clauses(spec: Spec, loss: str, count_sd: float) -> Iterator[str]:
     """What is protected, which cells are released, and how exact the count is."""
     unit = spec.privacy_unit
     yield loss
-    where = " over all cells together" if keys.has_cells(spec) else ""
-    where += "" if unit.period == spec.slot else " and slots" if where else " over all slots together"
-    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count{where and ',' + where}"
+    shared = ["cells"] * keys.has_cells(spec) + ["slots"] * (unit.period != spec.slot)
+    where = f", over all {' and '.join(shared)} together" if shared else ""
+    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count{where}"
     selection = keys.selection_of(spec)
     if selection is not None:
         yield from _found(spec, selection)
