@@ -129,6 +129,32 @@ def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_c
     assert "the 2 keys of groups are public, and released from start on whether anybody has them or not" in text
 
 
+@pytest.mark.parametrize("horizon", ["", 'horizon = "365d"\n'])
+def test_a_metric_that_ends_has_one_threshold_and_is_planned_until_then(folder, horizon):
+    ends = METRIC.replace('horizon = "365d"\n', horizon + "end = 2026-03-02\n")
+    text, _ = checked(ends + FOUND)
+    crossing = FirstCrossing(Fraction(1, 5), Fraction(1, 10**6), 60, ends=True)
+    assert {crossing.threshold(tick) for tick in (1, 60)} == {crossing.threshold(1)}
+    assert f"once about {crossing.threshold(1)} have come to it, each a person; a person counts so for its" in text
+    assert "times the horizon" not in text
+    noise = float(text.partition("noise of standard deviation ")[2].partition(" ")[0])
+    assert "after 60 releases" in text
+    assert "60d, at constant rates" in said("plan", "shoal.toml", "--users", 5000).stdout
+    (fields,) = json.loads(said("plan", "shoal.toml", "--users", 5000, "--json").stdout)["metrics"]
+    assert fields["workload"]["steps"] == 60
+    assert fields["over_time"][-1]["count_sd"] == pytest.approx(noise, rel=0.01)
+    (fields,) = json.loads(said("plan", "shoal.toml", "--users", 5000, "--over", "30d", "--json").stdout)["metrics"]
+    assert fields["workload"]["steps"] == 30
+
+
+def test_a_plan_of_a_count_has_one_column_of_noise(folder):
+    count = METRIC.replace('"mean"', '"count"').replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
+    for metric, columns in ((METRIC, 2), (count, 0), (count.replace('"count"', '"users"'), 0)):
+        Path("shoal.toml").write_text(HEAD + metric)
+        text = said("plan", "shoal.toml", "--users", 5000).stdout
+        assert (text.count("noise of count"), text.count("noise of value")) == (columns, 2)
+
+
 def test_a_clip_says_what_it_costs_and_when_it_is_chosen(folder):
     text, _ = checked(METRIC + 'clip = "auto"\nusers = 4000\n')
     assert (

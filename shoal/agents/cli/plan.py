@@ -38,7 +38,10 @@ Samples = Annotated[
 ]
 Over = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="For how long, as in 90d; default: horizon, or 365 releases and 4 windows."),
+    typer.Option(
+        metavar="DURATION",
+        help="For how long, as in 90d; default: until end; else horizon, or 365 releases and 4 windows.",
+    ),
 ]
 Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]
 Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the range that values lie in; sharp finds it.")]

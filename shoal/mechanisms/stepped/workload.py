@@ -43,10 +43,10 @@ class Steady:
 
     @classmethod
     def of(cls, spec: Spec, stated: Stated) -> "Steady":
-        """The workload with the metric's own cap and horizon for what was left open; other settings do not move it."""
+        """The workload with the metric's own cap, end and horizon for what was left open; no other setting moves it."""
         step, unit = spec.cadence, spec.privacy_unit
         reach = REACH * (spec.decay_or_none.length or spec.decay_or_none.half_life or 0)
-        over = stated.over or spec.horizon or max(YEAR * step, reach)
+        over = stated.over or _until_end(spec) or spec.horizon or max(YEAR * step, reach)
         periods = 1.0 if unit.period is None else max(1.0, over / unit.period)
         samples = spec.contribution_limit * periods if stated.samples is None else stated.samples
         users, here, of_groups = stated.in_a_group(spec, samples)
@@ -62,6 +62,11 @@ class Steady:
         cap = spec.contribution_limit if groups == 1 else spec.contribution_limit / groups
         pattern = self.stated.pattern(work.users, work.samples)
         return Flow(pattern, work.steps, spec.max_events_per_user if unit.is_event else cap, periods)
+
+
+def _until_end(spec: Spec) -> int | None:
+    """How long a metric lasts, of one that says from when to when."""
+    return None if spec.start is None or spec.end is None else int(spec.end - spec.start)
 
 
 # -------------------------------------------------------------------- observed

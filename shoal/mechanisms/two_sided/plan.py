@@ -171,8 +171,9 @@ def _workload(spec: Spec, steady: Steady) -> str:
 
 
 def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> Iterator[Table]:
-    what = [Column("samples"), Column("noise of count"), Column("noise of value")]
-    lines = [Line([duration(each.at), *_cells(each)]) for each in looks]
+    is_count = spec.statistic in COUNTED  # whose value is the count: one column says its noise
+    what = [Column("samples"), *([] if is_count else [Column("noise of count")]), Column("noise of value")]
+    lines = [Line([duration(each.at), *_cells(each, is_count)]) for each in looks]
     remarks = [
         "Noise is its standard deviation. The number of samples is not public: the count is released with noise."
     ]
@@ -194,15 +195,15 @@ def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> It
         )
     columns = [Column("cap"), *what, Column("left out"), Column("error")]
     rows = [
-        Line([str(cap), *_cells(at), percent(at.left_out), number(at.error)], cap == spec.contribution_limit)
+        Line([str(cap), *_cells(at, is_count), percent(at.left_out), number(at.error)], cap == spec.contribution_limit)
         for cap, at in by_cap
     ]
     remarks = ["Error: noise of the value, and what may be expected of the samples that are left out."]
     yield Table("max_contributions, at the end; bold: as configured", columns, rows, remarks)
 
 
-def _cells(look: Look) -> list[str]:
-    return [number(look.samples), number(look.count_sd), number(look.noise_sd)]
+def _cells(look: Look, is_count: bool) -> list[str]:
+    return [number(look.samples), *([] if is_count else [number(look.count_sd)]), number(look.noise_sd)]
 
 
 def _advice(spec: Spec, last: Look, users: int) -> Iterator[str]:

@@ -46,11 +46,11 @@ def clauses(spec: Spec, loss: str, statistic: SteppedStatistic) -> Iterator[str]
 def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
     unit = spec.privacy_unit
     whose = f"{'an' if unit.is_event else 'a'} {unit.words()}"
-    first, later = people(selection, 1), people(selection, selection.horizon * 8)
+    # A metric that ends has one threshold in all its steps; in one that goes on it rises with every doubling.
+    later = "" if selection.ends else f" ({people(selection, selection.horizon * 8)} at 8 times the horizon)"
     yield (
         f"keys that nobody declared are found with epsilon = {exact_text(selection.epsilon)} of that and its delta: "
-        f"one is shown, for ever, once about {first} have come to it, each {whose} ({later} at 8 "
-        "times the horizon)"
+        f"one is shown, for ever, once about {people(selection, 1)} have come to it, each {whose}{later}"
     )
     own = "its first key" if len(selection.weights) == 1 else f"its first {len(selection.weights)} keys"
     yield f"{whose} counts so for {own}, and with its samples in every key that is shown"
@@ -62,7 +62,9 @@ def people(selection: FirstCrossing, tick: int) -> int:
 
 
 def releases(spec: Spec) -> int:
-    """The releases of a key that are expected; of a stream without an end those of a year of ticks."""
+    """The releases of a key: up to the end; of a metric without one those that are expected, or of a year of ticks."""
+    if spec.end is not None:
+        return max(1, (spec.end - (spec.start or 0)) // (spec.cadence or 1))
     return int(spec.expected_releases or YEAR)
 
 
