@@ -33,6 +33,8 @@ LATER = (
     "max_events_per_user", "simultaneous", "spread_share", "withheld",
     "groups", "start", "end", "selection", "clip",
 )  # fmt: skip
+# Parameters that are no keys of a configuration: they follow from its keys, or from the version of shoal.
+NO_KEYS = frozenset({"mechanism", "revision", "reading", "median"})
 INSIDE = {
     DecaySection: (
         "kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta", "updates",

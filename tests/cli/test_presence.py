@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shoal.agents.cli.main import app
+from shoal.agents.cli.run import UNSEEN
 from tests.privacy.attended import scripted
 from tests.support.desk import Desk, lines
 
@@ -122,7 +124,7 @@ def test_a_range_that_is_chosen_is_in_the_log_and_nothing_before_it(quiet: Desk,
 def test_no_input_is_refused_for_its_records(quiet: Desk, tmp_path: Path):
     unusable = told(quiet, tmp_path, b"no event\n")
     assert unusable == told(quiet, tmp_path, lines(OTHERS))
-    assert (unusable["status"], unusable["said"]) == (0, "48 releases\n")
+    assert (unusable["status"], unusable["said"]) == (0, f"{UNSEEN}\n48 releases\n")
 
 
 @pytest.mark.parametrize(
@@ -133,11 +135,61 @@ def test_no_record_changes_how_the_others_are_read(quiet: Desk, tmp_path: Path, 
     assert there == told(quiet, tmp_path, lines(OTHERS))
 
 
-@pytest.mark.parametrize("name", ["in.csv", "in.json", "in.pb"])
+def _no_file(_: Path) -> None:
+    """Make none."""
+
+
+def _not_permitted(path: Path) -> None:
+    path.symlink_to(path.name)  # a loop, which root may not open either
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("in.jsonl", _no_file),
+        ("in.jsonl", Path.mkdir),
+        ("in.jsonl", _not_permitted),
+        ("in.jsonl.gz", lambda path: path.write_bytes(lines(OTHERS))),
+        ("in.jsonl.gz", Path.touch),
+    ],
+    ids=["missing", "folder", "not-to-be-opened", "not-gzip", "empty-gzip"],
+)
+def test_an_input_that_cannot_be_opened_is_refused_before_anything_is_charged(
+    quiet: Desk, tmp_path: Path, name: str, make: Callable[[Path], object]
+):
+    """Regression: it was registered and charged before, so that each correction had to be a new version."""
+    make(tmp_path / name)
+    refusal = quiet.refused(name)
+    assert "cannot be read" in refusal
+    assert "csv" not in refusal
+    assert quiet.charged() == 0
+
+
+def test_an_input_that_opens_is_charged_whatever_is_in_it(quiet: Desk, tmp_path: Path):
+    packed = gzip.compress(lines(OTHERS))
+    quiet.put("in.jsonl.gz", packed[: len(packed) // 2])
+    assert "its gzip data is cut off" in quiet.refused("in.jsonl.gz")
+    assert quiet.charged() == 1
+
+
+def test_whoever_may_see_the_events_finds_a_wrong_field_before_it_is_charged(quiet: Desk):
+    wrong = CONFIG.replace('value = "x"', 'value = "minute"')
+    quiet.say(wrong + "[web]\ncounters = true\n")
+    quiet.put("in.jsonl", lines(OTHERS))
+    assert "there is no field 'minute'" in quiet.refused("in.jsonl", "--dry-run")
+    assert quiet.charged() == 0
+    quiet.say(wrong)
+    result = quiet.call("--input", "in.jsonl", "--output", "out.jsonl")
+    assert (result.exit_code, result.stderr) == (0, f"{UNSEEN}\n48 releases\n")
+    assert quiet.charged() == 1
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.json", "in.pb", "in.xls"])
 def test_an_input_that_is_not_lines_is_refused(quiet: Desk, name: str):
     quiet.put(name, lines(OTHERS))
     result = quiet.call("--input", name, "--output", "out.jsonl")
     assert "an input has a JSON object in every line" in str(result.exception)
+    assert quiet.charged() == 0
 
 
 def test_a_packed_input_is_told_by_its_name(quiet: Desk, tmp_path: Path):

@@ -46,7 +46,7 @@ def test_nothing_is_made_when_that_is_not_wanted(kafka: Kafka) -> None:
 
 
 def test_a_source_that_is_missing_is_refused(kafka: Kafka) -> None:
-    with pytest.raises(KafkaError, match="no topic nowhere; create it, or correct `topic`"):
+    with pytest.raises(KafkaError, match="no topic nowhere; run `shoal topics` .* or correct `topic`"):
         run(verify_topics(settings(kafka), ["nowhere"]))
 
 

@@ -383,6 +383,14 @@ SHOWN = (
         "what is refused or said of an input tells of its records",
         RUNS + "test_no_input_is_refused_for_its_records",
     ),
+    mutant(
+        "a file run reads its input before the charge",
+        "agents/cli/run.py",
+        "            file.check_opens()\n",
+        "            list(file.chunks())\n",
+        "what one record holds decides whether anything is charged",
+        RUNS + "test_an_input_that_opens_is_charged_whatever_is_in_it",
+    ),
 )
 
 MUTANTS = CLOCKS + BEGINNINGS + TRANSACTIONS + SHOWN

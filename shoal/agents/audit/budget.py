@@ -86,10 +86,11 @@ def check_budget(
 ) -> None:
     """Refuse unless old charges and new ones (name, epsilon, delta) fit into the stored and the configured budget."""
     book = report(connection) or BudgetReport(epsilon, delta, unit, (), relation)
-    if parse_unit(book.unit) != parse_unit(unit):
-        raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")
+    # The relation comes first: where a file says neither, the unit follows from it.
     if book.relation != relation:
         raise LedgerError(f"[privacy] relation: {_other_relation(book.relation)}")
+    if parse_unit(book.unit) != parse_unit(unit):
+        raise LedgerError(f"[privacy] unit: the ledger's unit is {book.unit}, not {unit}; set it back")
     new = list(charges)
     _check_part("epsilon", book.epsilon, epsilon, book.charged[0], [(name, charge) for name, charge, _ in new])
     _check_part("delta", book.delta, delta, book.charged[1], [(name, charge) for name, _, charge in new])

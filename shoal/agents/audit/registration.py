@@ -18,6 +18,7 @@ from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import ACTIVE, ENDED, RETIRED, Budget, Log, MetricVersion, PartitionCount
+from shoal.stream.parameters import NO_KEYS
 
 Number = Fraction | str | int
 
@@ -180,7 +181,7 @@ def _compare(registration: Registration, row: MetricVersion, request: Request) -
     """Refuse an existing version that is not what it was."""
     wanted = _row(registration, request)
     if row.parameters != registration.parameters or row.digest != registration.digest:
-        changed = ", ".join(_differing(row.parameters, registration.parameters)) or "their notation"
+        changed = ", ".join(differing(row.parameters, registration.parameters)) or "their notation"
         raise LedgerError(
             f"{registration.name} is registered with other parameters ({changed}); set them back, or raise its version"
         )
@@ -202,10 +203,17 @@ def _compare(registration: Registration, row: MetricVersion, request: Request) -
         )
 
 
-def _differing(old: str, new: str) -> list[str]:
-    """Names of the parameters that differ."""
+def differing(old: str, new: str) -> list[str]:
+    """The keys that differ; where none does, the parameters that follow from the keys and do.
+
+    >>> differing('{"end": 1, "mechanism": "a"}', '{"end": 2, "mechanism": "b"}')
+    ['end']
+    >>> differing('{"end": 1, "mechanism": "a"}', '{"end": 1, "mechanism": "b"}')
+    ['mechanism']
+    """
     before, after = orjson.loads(old), orjson.loads(new)
-    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    names = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    return [name for name in names if name not in NO_KEYS] or names
 
 
 def _replaces(registration: Registration, rows: Iterable[MetricVersion]) -> list[tuple[str, int]]:

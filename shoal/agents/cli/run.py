@@ -30,6 +30,11 @@ from shoal.stream.file_run import FileRun
 from shoal.stream.survey import Survey
 from shoal.stream.topic import TopicPlan, plan_topic
 
+UNSEEN = (  # the same whatever the input is
+    "shoal: relation add-remove: whether any record counts is not told, and a wrong field name is charged like a right "
+    "one; whoever may see the events can look before: `counters = true` under [web], and --dry-run"
+)
+
 
 def run(
     config: ConfigPath,
@@ -90,7 +95,10 @@ def run(
         file = EventFile(input, session.config, name, content=content, is_lines=is_lines)
         session.check(file_run=True)  # what the ledger refuses needs no reading
         survey = Survey(plan)
-        if not session.config.is_discreet:
+        if session.config.is_discreet:
+            file.check_opens()
+            say(UNSEEN)
+        else:
             file, survey = _look_through(files, session.config, file, plan, sort=sort)
         is_nothing_yet = open_ and not survey.records and not session.config.is_discreet
         if is_nothing_yet:

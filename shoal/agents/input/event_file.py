@@ -62,13 +62,13 @@ class EventFile:
         """
         self.path = path
         self.source = content or path
-        self._named, self._delimiter = _named(path)
         self._is_lines = is_lines
         if is_lines and not path.lower().removesuffix(".gz").endswith(LINES_NAMES):
             raise InputError(
                 f"{path}: with relation add-remove an input has a JSON object in every line, for what one record holds "
                 "must not change how others are read; write it as .jsonl (or .jsonl.gz)"
             )
+        self._named, self._delimiter = _named(path)
         self._metrics = config.metrics_of(topic)
         self._has_beats = config.protects_presence
         self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
@@ -110,8 +110,27 @@ class EventFile:
                     yield chunk
                     on_bytes(raw.tell() if raw.seekable() else 0)
         except (OSError, EOFError, zlib.error) as error:
-            reason, remedy = unreadable(error)
-            raise InputError(f"{self.path}: cannot be read ({reason}); {remedy}") from None
+            raise self._unreadable(error) from None
+
+    def check_opens(self) -> None:
+        """Refuse a file that cannot be opened, or is named as packed and is not, without reading a record.
+
+        So much may decide whether anything is charged where presence is protected: a packed file begins the same
+        whatever records it has, and all that comes later may be due to one of them.
+
+        Raises:
+            InputError: it is missing, no file, may not be read, or is not gzip.
+        """
+        try:
+            with Path(self.source).open("rb") as file:
+                if self._is_gzip and file.read(len(GZIP)) != GZIP:
+                    raise gzip.BadGzipFile("not gzip")
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason, remedy = unreadable(error, ".jsonl or .jsonl.gz" if self._is_lines else ".jsonl or .csv")
+        return InputError(f"{self.path}: cannot be read ({reason}); {remedy}")
 
     @property
     def _is_gzip(self) -> bool | None:
@@ -229,13 +248,13 @@ def _named(path: str) -> tuple[FileForm | None, str]:
     )
 
 
-def unreadable(error: Exception) -> tuple[str, str]:
+def unreadable(error: Exception, names: str = ".jsonl or .csv") -> tuple[str, str]:
     """Why a file cannot be read, and what to do; never a byte of it."""
     if isinstance(error, EOFError):
         return "its gzip data is cut off", "copy or make it again"
     if isinstance(error, gzip.BadGzipFile | zlib.error):
         return "its name or its first bytes say gzip, and its data is not gzip", "copy or make it again"
-    return getattr(error, "strerror", None) or type(error).__name__, "name an existing .jsonl or .csv file"
+    return getattr(error, "strerror", None) or type(error).__name__, f"name an existing {names} file"
 
 
 @contextmanager

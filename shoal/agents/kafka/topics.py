@@ -131,7 +131,10 @@ async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, 
             "kafka-acls"
         )
     names = ", ".join(missing)
-    raise KafkaError(f"{settings.brokers}: no topic {names}; create it, or correct `topic` of the metric")
+    raise KafkaError(
+        f"{settings.brokers}: no topic {names}; run `shoal topics` with this configuration to create it, or "
+        "correct `topic` of the metric"
+    )
 
 
 async def _settled(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import orjson
 
 from shoal import __version__
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Registration, version_name
+from shoal.agents.audit.registration import Registration, differing, version_name
 from shoal.agents.audit.session import load_config, registration_of, terms_of
 from shoal.agents.guarantee import Statement, amount, guarantee, per, together
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
@@ -188,9 +188,10 @@ def _of_metric(config: Config, metric: MetricSection, held: dict[tuple[str, str,
 def _refuse_other(registration: Registration, row: MetricVersion | None) -> None:
     """A label must not describe what is not released."""
     if row is not None and row.digest != registration.digest:
+        names = ", ".join(differing(row.parameters, registration.parameters)) or "their notation"
         raise LedgerError(
             f"{version_name(registration.metric, registration.version)} is registered with other parameters than this "
-            "configuration has; `shoal check CONFIG` says which"
+            f"configuration has ({names}); set them back, or raise its version"
         )
 
 

@@ -148,6 +148,20 @@ def test_a_ledger_protects_one_unit(ledger: Ledger) -> None:
         register(ledger, version(), unit="user-day")
 
 
+def test_another_relation_is_named_before_the_unit_that_follows_from_it(ledger: Ledger) -> None:
+    register(ledger, version(), counts_by="add-remove")
+    with pytest.raises(LedgerError, match=r"\[privacy\] relation: the ledger counts by add-remove"):
+        register(ledger, version(), unit="user-7d")
+
+
+def test_changed_parameters_are_named_by_keys_and_not_by_what_follows_from_them(ledger: Ledger) -> None:
+    register(ledger, version(end="2026-01-01", mechanism="tree of 3"))
+    with pytest.raises(LedgerError, match=r"registered with other parameters \(end\);"):
+        register(ledger, version(end="2027-01-01", mechanism="tree of 4"))
+    with pytest.raises(LedgerError, match=r"registered with other parameters \(mechanism\);"):
+        register(ledger, version(end="2026-01-01", mechanism="tree of 4"))
+
+
 def test_changed_parameters_need_a_new_version(ledger: Ledger) -> None:
     register(ledger, version(every="1h", range=[0, 200]))
     with pytest.raises(LedgerError, match=r"registered with other parameters \(every, late\); set them back, or raise"):
