@@ -4,6 +4,7 @@ book        releases by metric and group, as columns that are thinned, and activ
 facts       what a configuration and a ledger say about them
 cells       H3 cells as polygons
 page        the page as one text, with a policy that lets nothing in from elsewhere
+ending      what goes on until the page ends
 snapshot    all that the page is told
 
 The parts of the page itself are in web/: one HTML, one style sheet and scripts, which are put together as they stand.

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.verify import verify
+from shoal.agents.dashboard.ending import aside
 from shoal.agents.dashboard.live import Hub
 from shoal.models.errors import ShoalError
 from shoal.models.tables import Release
@@ -32,9 +33,9 @@ class Auditor:
         """Look for ever."""
         while True:
             try:
-                self._hub.charged(await asyncio.to_thread(self._budget))
+                self._hub.charged(await aside(self._budget))
                 if time.monotonic() >= self._due:
-                    found = await asyncio.to_thread(self._audit)
+                    found = await aside(self._audit)
                     self._due = time.monotonic() + max(AUDIT_EVERY, PART * found["took"])
                     self._hub.set("audit", found)
                 self._hub.set("sql", {"why": None})
@@ -45,25 +46,12 @@ class Auditor:
                 self._hub.set("sql", {"why": said})
             await asyncio.sleep(EVERY)
 
-    def _open(self) -> Ledger:
-        """The ledger, if there is one: to look must not make it.
-
-        Raises:
-            LedgerError: it does not answer, or its schema is another.
-            FileNotFoundError: there is none yet.
-        """
-        path = self._url.removeprefix("sqlite:///")
-        if path != self._url and not Path(path).is_file():
-            raise NoLog("there is no audit log yet; workers make it when they start")
-        return Ledger.open(self._url, migrate=False)
-
     def _budget(self) -> BudgetReport | None:
-        with self._open() as ledger:
-            return ledger.budget_report()
+        return budget_of(self._url)
 
     def _audit(self) -> dict[str, Any]:
         began, at = time.monotonic(), round(time.time())
-        with self._open() as ledger:
+        with _opened(self._url) as ledger:
             failures = [f"{finding.where}: {finding.message}" for finding in verify(ledger) if finding.failure]
             with ledger.database.read() as connection:
                 releases = connection.execute(select(func.count()).select_from(Release)).scalar_one()
@@ -75,3 +63,27 @@ class Auditor:
 
 class NoLog(ShoalError):
     """There is no audit log yet."""
+
+
+def budget_of(url: str) -> BudgetReport | None:
+    """The budget and all charges; None if nothing was ever registered.
+
+    Raises:
+        NoLog: there is no log.
+        LedgerError: it does not answer, or its schema is another.
+    """
+    with _opened(url) as ledger:
+        return ledger.budget_report()
+
+
+def _opened(url: str) -> Ledger:
+    """The ledger, if there is one: to look must not make it.
+
+    Raises:
+        LedgerError: it does not answer, or its schema is another.
+        NoLog: there is none yet.
+    """
+    path = url.removeprefix("sqlite:///")
+    if path != url and not Path(path).is_file():
+        raise NoLog("there is no audit log yet; workers make it when they start")
+    return Ledger.open(url, migrate=False)

@@ -19,6 +19,7 @@ from typing import Any
 
 from aiohttp import ClientSession, web
 
+from shoal.agents.dashboard.ending import all_of
 from shoal.agents.dashboard.ledger import Auditor
 from shoal.agents.dashboard.live import Hub
 from shoal.agents.dashboard.page import page, policy
@@ -213,9 +214,7 @@ async def serve(
     ]  # fmt: skip
     try:
         await web.SockSite(runner, listening).start()
-        async with asyncio.TaskGroup() as group:
-            for task in tasks:
-                group.create_task(task)
+        await all_of(tasks)
     finally:
         await runner.cleanup()
 

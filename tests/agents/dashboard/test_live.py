@@ -83,7 +83,7 @@ def dashboard(config: Path, *arguments: str) -> Iterator[str]:
             yield said().split()[-1]
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(10)
         assert (process.returncode, said().count("\n")) == (0, 1), said()
 
 
@@ -181,6 +181,9 @@ def test_the_page_survives_an_outage_of_all_brokers(browser: Browser, tmp_path: 
             kafka.produce(topic, published(release("basket", 2, -3.0, 9)), "writer")
             tab.until(f"{NUMBER} === '−3'")
             assert "repeated" not in tab.text("footer")
+            # and ends at once without them
+            kafka.stop()
+            tab.until("/Kafka is away/.test(document.getElementById('state').innerText)", 120)
 
 
 @pytest.mark.slow
