@@ -163,15 +163,28 @@ def _public(metrics: Sequence[MetricSection]) -> str:
 def _seen(unit: Unit, total: Loss, metrics: int, relation: str) -> Iterator[str]:
     """The sentences on what epsilon and delta mean."""
     released = "the metric releases" if metrics == 1 else f"the {metrics} metrics release together"
-    further = f" and a further {_up(total.delta)}" if total.delta else ""
     yield (
         f"Whatever {released}, for ever: {_whose(unit, relation)} changes the probability of anything that can be seen "
-        f"without the key by at most a factor of {_factor(total)}{further} ({told(total)})."
+        f"without the key by at most a {at_most(total)} ({told(total)})."
     )
-    certain = _belief(total) > _ALMOST
-    if certain or not total.delta:
+    yield from beliefs(total)
+
+
+def at_most(loss: Loss) -> str:
+    """By how much a loss changes probabilities at most; rounded up.
+
+    >>> at_most(Loss(Fraction(3), Fraction(1, 10**9))), at_most(Loss(Fraction(1)))
+    ('factor of 20.1 and a further 1e-9', 'factor of 2.72')
+    """
+    return f"factor of {_factor(loss)}" + (f" and a further {_up(loss.delta)}" if loss.delta else "")
+
+
+def beliefs(loss: Loss) -> Iterator[str]:
+    """The sentence on what somebody may believe after a loss, where epsilon alone says it."""
+    certain = _belief(loss) > _ALMOST
+    if certain or not loss.delta:
         more = "; this budget protects little" if certain else ", and no more"
-        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(total)}{more}."
+        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(loss)}{more}."
 
 
 def weakened(unit: Unit, before: Loss, after: Loss, relation: str = VALUES) -> str:

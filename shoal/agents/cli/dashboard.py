@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -13,7 +13,10 @@ from shoal.agents.cli.stopping import ending_in_order
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
 from shoal.models.config.file import Config, load
-from shoal.models.errors import InputError
+from shoal.models.errors import InputError, ShoalError
+
+if TYPE_CHECKING:
+    from shoal.agents.audit.budget import BudgetReport
 
 LOCAL = "127.0.0.1"
 ConfigPath = Annotated[
@@ -65,9 +68,10 @@ def dashboard(
 def _page(releases: str, out: str, config: Config | None, as_json: bool) -> None:
     from shoal.agents.dashboard.file import page_of
 
+    budget = None if config is None else _charged(config.audit.url)
     name = "standard input" if releases == "-" else Path(releases).name
     with progress(f"reading {releases}", size_of(releases)) as advance:
-        made = page_of((line for _, line in release_lines(releases, advance)), name, config)
+        made = page_of((line for _, line in release_lines(releases, advance)), name, config, budget=budget)
     with writing(out), ExitStack() as files:
         open_output(files, out).write(made.text.encode())
     for reason, count in made.left_out.items():
@@ -75,6 +79,22 @@ def _page(releases: str, out: str, config: Config | None, as_json: bool) -> None
     if out != "-":
         fields = {"page": out, **made.fields, "bytes": len(made.text.encode())}
         result(fields, as_json=as_json, text=lambda: f"{out}: {made.releases:,} releases of {made.metrics} metrics")
+
+
+def _charged(url: str) -> "BudgetReport | None":
+    """What the ledger was charged, if it is at hand; that it cannot be read is said."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from shoal.agents.dashboard.ledger import NoLog, budget_of
+
+    try:
+        return budget_of(url)
+    except NoLog:
+        return None
+    except (ShoalError, SQLAlchemyError, OSError) as error:
+        why = str(error) if isinstance(error, ShoalError) else "the audit log may not be read; SELECT is needed"
+        say(f"shoal: note: {why}; the sum on the page is of the configuration, and of what releases say")
+        return None
 
 
 def _token(path: Path | None) -> str | None:

@@ -118,6 +118,7 @@ class Book:
         self.metrics: dict[str, Metric] = {}
         self.releases = 0
         self.others: Counter[str] = Counter()  # what was left out, by reason
+        self.stated: dict[tuple[str, int], dict[str, Any]] = {}  # facts by metric and version, older ones too
         self._most, self._most_of_one, self._kept = most, most_of_one, 0
 
     def take(self, raw: bytes | None) -> Release | None:
@@ -134,6 +135,9 @@ class Book:
         return None
 
     def _take(self, release: Release, fields: dict[str, Any]) -> Release | None:
+        facts = self.stated.setdefault((release.metric, release.version), {})
+        if not facts:
+            facts |= {name: fields[name] for name in FACTS if _is_plain(fields.get(name))}
         metric = self._metric(release.metric, release.version)
         if metric is None:
             return None

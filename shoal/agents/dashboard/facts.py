@@ -3,17 +3,22 @@
 All of it is public: parameters, sentences of `shoal check`, amounts of the ledger.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
-from shoal.agents.guarantee import guarantee, per, together
+from shoal.agents.guarantee import amount, at_most, beliefs, guarantee, per, together, told
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
+from shoal.mechanisms.spec import VALUES
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import parse_unit
+from shoal.models.errors import ShoalError
 from shoal.models.exact import exact_text
+
+Stated = Mapping[tuple[str, int], dict[str, Any]]  # by metric and version
 
 
 def metric_facts(section: MetricSection) -> dict[str, Any]:
@@ -38,17 +43,35 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
     }
 
 
-def privacy_facts(config: Config, book: BudgetReport | None) -> dict[str, Any]:
-    """What anyone who looks at the releases should know; without a ledger, what the configuration will charge."""
-    planned = [(m.name, m.version, "planned", *config.charge_of(m)) for m in config.metric]
-    charges = planned if book is None else [(c.metric, c.version, c.state, c.epsilon, c.delta) for c in book.charges]
+def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | None = None) -> dict[str, Any]:
+    """What anyone who looks at the releases should know; `stated` is what releases of each version say of themselves.
+
+    The sum is never less than what was charged for what is on the page: it is of the ledger, of what the configuration
+    will charge, and of what releases of any other version say. What cannot be added is named.
+    """
+    unit, other_ledger = parse_unit(config.unit), ""
+    if book is not None and (parse_unit(book.unit), book.relation) != (unit, config.relation):
+        other_ledger = f"The ledger counts by {book.unit} and {book.relation}: what it was charged is not in the sum."
+        book = None
+    charges = [] if book is None else [(c.metric, c.version, c.state, c.epsilon, c.delta) for c in book.charges]
+    known = {(metric, version) for metric, version, *_ in charges}
+    state = "planned" if book is None else "not charged yet"
+    charges += [
+        (m.name, m.version, state, *config.charge_of(m)) for m in config.metric if (m.name, m.version) not in known
+    ]
+    known |= {(metric.name, metric.version) for metric in config.metric}
+    others = {key: facts for key, facts in sorted((stated or {}).items()) if key not in known}
+    added = {key: _loss_stated(facts, config) for key, facts in others.items()}
+    charges += [(*key, "as releases say", loss.epsilon, loss.delta) for key, loss in added.items() if loss is not None]
     total = sum((Loss(epsilon, delta) for *_, epsilon, delta in charges), NOTHING)
+    missing = _missing([name for (name, _), loss in added.items() if loss is None]), other_ledger
     budget = config.privacy if book is None else book
     values = _names(path for metric in config.metric if not is_public(metric) for path in metric.value_fields)
     pattern = _names(path for metric in config.metric for path in metric.paths().values())
     return {
-        "sentences": str(together(config, total)),
-        "whom": per(parse_unit(config.unit)),
+        "headline": _headline(config, total),
+        "missing": " ".join(filter(None, missing)),
+        "sentences": _sentences(config, total, is_ledger=book is not None),
         "hides_presence": config.protects_presence,
         "protected": values + pattern if config.protects_presence else values,
         "public": [] if config.protects_presence else pattern,
@@ -61,6 +84,57 @@ def privacy_facts(config: Config, book: BudgetReport | None) -> dict[str, Any]:
         "ranges": {metric.name: _ranges(metric) for metric in config.metric if not is_public(metric)},
         "is_ledger": book is not None,
     }
+
+
+def _headline(config: Config, total: Loss) -> dict[str, Any] | None:
+    """What all of it together may tell, in parts; None if it costs nothing."""
+    if not total.epsilon:
+        return None
+    done = (
+        "whether one person is there at all, or what they did," if config.protects_presence else "what one person did"
+    )
+    return {
+        "whole": f"Whatever is published here, for ever and all together, changes what can be learned about {done} by "
+        "at most a",
+        "most": at_most(total),
+        "whom": f"({per(parse_unit(config.unit))}).",
+        "belief": " ".join(beliefs(total)),
+    }
+
+
+def _sentences(config: Config, total: Loss, *, is_ledger: bool) -> str:
+    """The statement of `shoal check`; without a ledger none on what it holds, for it may hold more."""
+    statement = together(config, total)
+    if is_ledger or not statement.ledger:
+        return str(statement)
+    budget = amount(config.privacy.epsilon, config.privacy.delta)
+    here = f"All on this page together: {told(total)}, of a budget of {budget}; a ledger may hold more."
+    return str(replace(statement, ledger=(here,)))
+
+
+def _loss_stated(facts: dict[str, Any], config: Config) -> Loss | None:
+    """What releases say that they cost one unit of the ledger; None if they do not, or count by another unit."""
+    if facts.get("mechanism") == "exact" and facts.get("relation", VALUES) == VALUES:
+        return NOTHING
+    epsilon, delta = facts.get("epsilon"), facts.get("delta", 0)
+    if not isinstance(epsilon, int | float) or not isinstance(delta, int | float):  # a text might be any number
+        return None
+    try:
+        loss = Loss(Fraction(str(epsilon)), Fraction(str(delta)))
+        is_same = parse_unit(str(facts.get("unit"))) == parse_unit(config.unit)
+    except (ValueError, ShoalError):
+        return None
+    return loss if is_same and facts.get("relation", VALUES) == config.relation and loss.epsilon else None
+
+
+def _missing(names: list[str]) -> str:
+    """The sentence on metrics whose loss is not known by the unit of the sum."""
+    if not names:
+        return ""
+    few = f"{len(names)} metric{'s' if len(names) > 1 else ''} on this page"
+    return (
+        f"Not in this sum: {few} ({', '.join(names)}), of which no loss is known by the unit and relation of the sum."
+    )
 
 
 def is_public(section: MetricSection) -> bool:

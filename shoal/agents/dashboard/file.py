@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.dashboard.book import Book
 from shoal.agents.dashboard.page import page
 from shoal.agents.dashboard.snapshot import snapshot
@@ -26,8 +27,14 @@ class FilePage:
         return {"releases": self.releases, "metrics": self.metrics, "left_out": self.left_out}
 
 
-def page_of(lines: Iterable[bytes], name: str, config: Config | None = None, note: str = "") -> FilePage:
-    """The page of these lines; what is no release among them is counted, and said on it.
+def page_of(
+    lines: Iterable[bytes],
+    name: str,
+    config: Config | None = None,
+    note: str = "",
+    budget: BudgetReport | None = None,
+) -> FilePage:
+    """The page of these lines; what is no release among them is counted, and said on it. `budget` is the ledger's.
 
     Raises:
         InputError: there is no release at all. `name` is the input's.
@@ -37,7 +44,7 @@ def page_of(lines: Iterable[bytes], name: str, config: Config | None = None, not
         book.take(line)
     if not book.releases:
         raise InputError(f"{name}: there is no release in it; name a file that `shoal run` wrote")
-    data = snapshot(book, config, title=name, note=note)
+    data = snapshot(book, config, budget=budget, title=name, note=note)
     return FilePage(page(data), book.releases, len(book.metrics), dict(book.others))
 
 

@@ -43,7 +43,7 @@ def snapshot(
         "others": dict(book.others),
         "metrics": metrics,
         "waiting": [name for name in sections if name not in book.metrics],
-        "privacy": None if config is None else privacy_facts(config, budget),
+        "privacy": None if config is None else privacy_facts(config, budget, book.stated),
         "status": status,
         "note": note,
     }

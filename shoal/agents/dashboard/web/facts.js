@@ -3,14 +3,10 @@ function drawPrivacy(P, metrics) {
   const box = $("privacy");
   box.hidden = !P;
   if (!P) { return; }
-  const spent = P.charged.epsilon, whole = Math.max(P.budget.epsilon, spent), factor = Math.exp(spent), belief = 100 * factor / (factor + 9), exact = (a) => `ε ${a.text}` + (a.delta ? `, δ ${a.delta}` : "");
+  const spent = P.charged.epsilon, whole = Math.max(P.budget.epsilon, spent), exact = (a) => `ε ${a.text}` + (a.delta ? `, δ ${a.delta}` : ""), H = P.headline;
   const say = el("p", { class: "say" });
-  if (!spent) {
-    say.append("Nothing here uses a value: these are counts, exact and public.");
-  } else {
-    say.append(`Whatever is published here, for ever and all together, changes what can be learned about ${P.hides_presence ? "whether one person is there at all, or " : ""}what ${P.hides_presence ? "they" : "one person"} did by at most a `, el("b", {}, spent > 100 ? "factor that protects nothing" : `factor of ${factor < 100 ? (Math.ceil(factor * 100) / 100).toString() : Math.ceil(factor).toLocaleString("en")}`), ` (${P.whom}).`);
-    if (!P.charged.delta || belief > 99) { say.append(" ", belief > 99 ? el("b", { class: "odd" }, "This budget protects little: ") : "", `${belief > 99 ? "w" : "W"}ho took something about it for 10 % likely may then ${belief > 99 ? "be all but certain." : `take it for ${(Math.ceil(belief * 10) / 10)} % likely, and no more.`}`); }
-  }
+  if (H) { say.append(H.whole, " ", el("b", {}, H.most), " ", H.whom, H.belief ? " " + H.belief : ""); } else if (!P.missing) { say.append("Nothing here uses a value: these are counts, exact and public."); }
+  if (P.missing) { say.append(" ", el("b", { class: "odd" }, P.missing)); }
   const meter = el("div", { class: "meter", role: "img", "aria-label": `epsilon ${P.charged.text} of ${P.budget.text} ${P.is_ledger ? "charged" : "used"}` });
   for (const c of P.charges) { if (c.epsilon > 0) { const i = el("i", { title: `${c.metric} version ${c.version}: ${exact(c)}` }); i.style.width = c.epsilon / whole * 100 + "%"; meter.append(i); } }
   const rows = [["Protected", P.protected.join(", ") || "–"], ["Not protected", P.hides_presence ? "what metrics share with all: when they are released, and which keys were declared" : "that they were there, when, where and how often" + (P.public.length ? ` (${P.public.join(", ")})` : "")], [P.is_ledger ? "Charged" : "Costs", el("div", {}, el("b", {}, exact(P.charged)), ` of ${exact(P.budget)}`, meter)]];
