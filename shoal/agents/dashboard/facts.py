@@ -30,6 +30,7 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
         "values": list(section.values),
         "group": section.group,
         "ranges": _ranges(section),
+        "chooses_end": section.clip is not None,
         "epsilon": exact_text(section.epsilon),
         "cap": section.max_contributions,
         "decay": decay.kind,
@@ -40,6 +41,20 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
         "is_public": is_public(section),
         "simultaneous": section.simultaneous,
         "guarantee": guarantee(section),
+    }
+
+
+def times_agreed(config: Config) -> dict[str, dict[str, Any]]:
+    """When steps of each metric end, and the last of them, in seconds: what could be complete by now."""
+    return {
+        metric.name: {
+            "topic": metric.topic,
+            "every": metric.cadence / 1e6,
+            "lateness": metric.lateness / 1e6,
+            "end": None if metric.end is None else metric.end / 1e6,
+        }
+        for metric in config.metric
+        if metric.cadence
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.dashboard.book import Book
 from shoal.agents.dashboard.cells import polygons, said
-from shoal.agents.dashboard.facts import metric_facts, privacy_facts
+from shoal.agents.dashboard.facts import metric_facts, privacy_facts, times_agreed
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.file import Config
 
@@ -44,6 +44,7 @@ def snapshot(
         "metrics": metrics,
         "waiting": [name for name in sections if name not in book.metrics],
         "privacy": None if config is None else privacy_facts(config, budget, book.stated),
+        "agreed": {} if config is None else times_agreed(config),
         "status": status,
         "note": note,
     }

@@ -12,7 +12,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.budget import BudgetReport, Charge
 from shoal.agents.cli.main import app
 from shoal.agents.dashboard.book import Book
-from shoal.agents.dashboard.facts import privacy_facts
+from shoal.agents.dashboard.facts import metric_facts, privacy_facts, times_agreed
 from shoal.models.config.file import Config, load
 from tests.support.releases import lines, release
 
@@ -88,6 +88,18 @@ def test_what_cannot_be_added_is_named(config: Config, more: dict[str, Any]) -> 
     said = facts(config, release("other", 1, 1.0, **more))
     assert said["charged"]["text"] == "3"
     assert said["missing"].startswith("Not in this sum: 1 metric on this page (other)")
+
+
+def test_of_presence_there_is_an_end_that_is_chosen_and_one_in_time(path: Path) -> None:
+    more = 'relation = "add-remove"\nclip = "auto"\ngroups = ["a"]\ngroup = "g"\n'
+    more += 'start = "2026-03-01"\nend = "2026-03-11"\n'
+    path.write_text(CONFIG + more)
+    config = load(path)
+    assert metric_facts(config.metric[0])["chooses_end"] is True
+    assert times_agreed(config)["basket"] == {
+        "topic": "purchases", "every": 86_400.0, "lateness": 0.0, "end": 1_773_187_200.0
+    }  # fmt: skip
+    assert "or what they did, by at most a" in facts(config, release("m", 1, 1.0))["headline"]["whole"]
 
 
 def test_what_is_exact_costs_nothing(config: Config) -> None:

@@ -197,6 +197,7 @@ def test_every_kind_of_value_is_drawn(browser: Browser, write: Write) -> None:
         release("nothing", 1, None), release("nothing", 2, None),
         release("huge", 1, 1e300, 1e299), release("tiny", 1, 1e-12, 1e-13), release("one", 1, 1.0, group="a"),
         release("presence", 1, 2.0, samples=None, count=30.0, count_sd=4.0, relation="add-remove"),
+        release("clipped", 1, 2.0, clip=90.0), release("clipped", 2, 2.0, clip=110.49),
         release("held", 1, 2.0, withheld={"samples": 30, "share": 0.75}),
     ]  # fmt: skip
     with browser.tab() as tab:
@@ -208,6 +209,7 @@ def test_every_kind_of_value_is_drawn(browser: Browser, write: Write) -> None:
         assert "coordinate 2" in tab.text("#m-coordinates")
         assert "no release" in tab.text("#m-nothing .now")
         assert "about 30 ± 8 samples" in tab.text("#m-presence .now")
+        assert "clipped at 110.5, an end that was chosen in private" in tab.text("#m-clipped .now")
         assert "30 further samples (75 %) came and do not count" in tab.text("#m-held .now")
         assert violations(tab) == []
         # another part of a value

@@ -57,7 +57,25 @@ SAYS = [
     ("nearest([0, 10, 20], 14)", 1),
     ("nearest([0, 10, 20], 16)", 2),
     ("nearest([5], 99)", 0),
+    # how late a worker is: from the end of the first step that it lacks and could have
+    ("behind([{times: {m: 864000}, late: {t: 61200}}], 't', 864000 + 61200, AGREED)", 0),
+    ("behind([{times: {m: 864000}, late: {t: 9e9}}], 't', 950400 + 600, AGREED)", 0),
+    ("behind([{times: {m: 864000}, late: {t: 9e9}}], 't', 950400 + 3900, AGREED)", 300),
+    ("behind([{times: {m: 864000 + 7200}, late: {t: 9e9}}], 't', 950400 + 3900, AGREED)", 300),
+    ("behind([{times: {m: 1728000}, late: {t: 9e9}}], 't', 9e9, AGREED)", 0),
+    ("behind([{times: {m: 864000}, late: {t: 61200}}], 't', 864000 + 61200, {})", 61200),
 ]  # fmt: skip
+
+
+AGREED = "{m: {topic: 't', every: 86400, lateness: 3600, end: 1728000}, other: {topic: 'u', every: 1, lateness: 0}}"
+
+
+def worker(times: dict[str, float]) -> str:
+    """What the page is told of a worker that has read all there is."""
+    of_it = {"name": "w", "reached": True, "ready": True, "discreet": True, "partitions": 1, "events": None}
+    return json.dumps(
+        {"workers": [of_it | {"reasons": [], "lag": {}, "late": {}, "times": times, "waits": [], "dead": []}]}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +95,17 @@ def series(values: list[float | None], width: float = 1.0, **more: Any) -> str:
 
 
 def test_what_the_page_says(tab: Tab) -> None:
-    found = tab.run(f"[{', '.join(expression for expression, _ in SAYS)}]")
+    found = tab.run(f"[{', '.join(expression for expression, _ in SAYS)}]".replace("AGREED", AGREED))
     assert dict(zip([e for e, _ in SAYS], found, strict=True)) == dict(SAYS)
+
+
+def test_a_metric_whose_end_has_passed_has_ended(tab: Tab) -> None:
+    for reached, words in ((1_728_000, "nothing: it has ended"), (1_641_600, "time to pass")):
+        tab.run(f"drawRunning({worker({'m': reached})}, 1800000, {AGREED})")
+        assert words in tab.run("document.getElementById('running').textContent"), reached
+    tab.run(f"drawRunning({worker({'m': 864_000})}, 950000, {AGREED})")
+    assert "time to pass" in tab.run("document.getElementById('running').textContent")
+    tab.run("drawRunning(null, 0)")
 
 
 def test_a_thinned_line_ends_at_its_last_value_and_its_band_holds_all_noise(tab: Tab) -> None:

@@ -90,7 +90,7 @@ class View {
   head(c) {
     const r = last(c, this.isMean), h = half(r.low, r.high), x = c.extras, held = x.withheld && x.withheld.samples > 0 ? `${many(x.withheld.samples, "further sample")} (${percent(x.withheld.share)}) came and do not count, or not yet` : null, doubts = doubt(r, this.kind, this.range);
     const why = r.v == null ? (r.sd != null ? "no release: too few samples for the noise" : "no release") : r.none ? "nothing known yet" : null;
-    this.now.replaceChildren(el("b", {}, why ? "–" : short(r.v, h)), why || this.isExact || r.low == null ? "" : el("span", {}, " " + margin(r.low, r.high)), el("small", {}, [this.names.length > 1 ? this.group || "all" : null, why, this.isExact ? null : samples(r.n, r.sd), moment(r.at)].filter(Boolean).join(", ")), ...[doubts ? el("small", { class: "odd" }, doubts) : "", held ? el("small", {}, held) : ""]);
+    this.now.replaceChildren(el("b", {}, why ? "–" : short(r.v, h)), why || this.isExact || r.low == null ? "" : el("span", {}, " " + margin(r.low, r.high)), el("small", {}, [this.names.length > 1 ? this.group || "all" : null, why, this.isExact ? null : samples(r.n, r.sd), moment(r.at)].filter(Boolean).join(", ")), ...[x.clip != null ? el("small", {}, `clipped at ${short(x.clip)}, an end that was chosen in private`) : "", doubts ? el("small", { class: "odd" }, doubts) : "", held ? el("small", {}, held) : ""]);
   }
   fillTable() {
     if (!this.tableBox.open) { return; }

@@ -1,5 +1,5 @@
 /* How the deployment does: audit, workers, lag, what ticks wait for, refused events. Only what workers' /metrics show. */
-function drawRunning(st, now) {
+function drawRunning(st, now, agreed = {}) {
   const box = $("running");
   box.hidden = !st;
   if (!st) { return; }
@@ -16,21 +16,29 @@ function drawRunning(st, now) {
     const crowded = up.length > 1 && up.some((w) => w.partitions === 0) && up.some((w) => w.partitions > 1);
     if (crowded) { parts.push(el("p", { class: "odd" }, "the work is not shared: one worker has no partition while another has several")); }
   }
-  if (up.length) { lag(up, discreet, add, now); }
+  if (up.length) { lag(up, discreet, add, now, agreed); }
   box.replaceChildren(...parts);
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
-function lag(up, discreet, add, now) {
+/* Up to when a metric's steps could be complete by now; null if nothing of it is known. */
+const due = (a, now) => (a ? Math.floor(Math.min(now - a.lateness, a.end ?? Infinity) / a.every) * a.every : null);
+/* By how much the slowest metric of a topic is behind the end of the last step that could be complete; without a
+   configuration of it, what the workers say. */
+function behind(up, topic, now, agreed) {
+  const found = Object.entries(agreed).filter(([, a]) => a.topic === topic).flatMap(([name, a]) => up.map((w) => w.times[name]).filter((t) => t != null).map((t) => Math.max(0, t < due(a, now) ? now - a.lateness - (Math.floor(t / a.every) + 1) * a.every : 0)));
+  return found.length ? Math.max(...found) : Math.max(...up.map((w) => w.late[topic] ?? -Infinity));
+}
+function lag(up, discreet, add, now, agreed) {
   const rows = [["events not yet counted", "events"], ["contributions not yet released", "messages"], ["releases not yet in the audit log", "audit"]].map(([text, key]) => [text, up.map((w) => w.lag[key]).filter((x) => x != null)]).filter(([, list]) => list.length);
   add("Behind, in records", rows.length ? table(null, rows.map(([text, list]) => el("tr", {}, el("td", {}, text), el("td", { class: "n " + (sum(list) > 10000 ? "odd" : "") }, sum(list).toLocaleString("en"))))) : el("p", { class: "quiet" }, discreet ? "not shown: how many records there are is protected, too ([web] counters)" : "the workers do not say"));
   const topics = [...new Set(up.flatMap((w) => Object.keys(w.late)))].sort();
-  if (topics.length) { add("Behind the clock, in event time", table(null, topics.map((t) => { const late = Math.max(...up.map((w) => w.late[t] ?? -Infinity)); return el("tr", {}, el("td", {}, t), el("td", { class: "n" }, late > 1 ? long(late) : "nothing")); }))); }
+  if (topics.length) { add("Behind the clock, in event time", table(null, topics.map((t) => { const late = behind(up, t, now, agreed); return el("tr", {}, el("td", {}, t), el("td", { class: "n" }, late > 1 ? long(late) : "nothing")); }))); }
   const waits = up.flatMap((w) => w.waits), metrics = [...new Set([...up.flatMap((w) => Object.keys(w.times)), ...waits.map((w) => w[0])])].sort();
   if (metrics.length) {
     add("Complete up to, in event time", table(["metric", "up to", "open tick waits for"], metrics.map((m) => {
-      const times = up.map((w) => w.times[m]).filter((t) => t != null), held = waits.filter((w) => w[0] === m), stuck = held.some((w) => w[4]), names = [...new Set(held.map((w) => `${w[1]}[${w[2]}]`))].sort(), since = held.map((w) => Date.parse(w[3]) / 1000).filter((t) => t > 0);
-      return el("tr", {}, el("td", {}, m), el("td", { class: "n" }, times.length ? moment(Math.floor(Math.min(...times))) : "–"), el("td", { class: "n" + (stuck ? " wrong" : held.length ? " odd" : "") }, held.length ? `${names.join(", ")}${since.length ? `, for ${long(Math.max(0, now - Math.min(...since)))}` : ""}` : "time to pass"));
+      const times = up.map((w) => w.times[m]).filter((t) => t != null), held = waits.filter((w) => w[0] === m), stuck = held.some((w) => w[4]), names = [...new Set(held.map((w) => `${w[1]}[${w[2]}]`))].sort(), since = held.map((w) => Date.parse(w[3]) / 1000).filter((t) => t > 0), a = agreed[m], ended = a?.end != null && now >= a.end && times.length > 0 && Math.min(...times) >= due(a, a.end + a.lateness);
+      return el("tr", {}, el("td", {}, m), el("td", { class: "n" }, times.length ? moment(Math.floor(Math.min(...times))) : "–"), el("td", { class: "n" + (stuck ? " wrong" : held.length ? " odd" : "") }, held.length ? `${names.join(", ")}${since.length ? `, for ${long(Math.max(0, now - Math.min(...since)))}` : ""}` : ended ? "nothing: it has ended" : "time to pass"));
     })));
   }
   const dead = {};

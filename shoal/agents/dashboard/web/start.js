@@ -30,7 +30,7 @@ function show(data) {
   }
   $("foot").textContent = `Everything here is a function of what was published; to look at it costs nothing. ${S.live ? "" : `Made from a file of ${many(S.releases, "release")}, ${date(S.made)}. `}${left.length ? `Left out: ${left.join(", ")}.` : ""}`;
 }
-function drawStatus(lost) { drawRunning(S.status, now()); drawState(S, lost); }
+function drawStatus(lost) { drawRunning(S.status, now(), S.agreed); drawState(S, lost); }
 
 /* New releases, in the order of their groups. What a snapshot has already is not taken twice. */
 function take(rows) {
