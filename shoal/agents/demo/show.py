@@ -17,6 +17,7 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.broker import jars
 from shoal.agents.broker.process import Broker
 from shoal.agents.dashboard.file import page_of
+from shoal.agents.dashboard.ledger import budget_of
 from shoal.agents.demo import folder, streaming
 from shoal.agents.demo.processes import Audited, WorkerProcess, audit, worker
 from shoal.agents.demo.progress import DemoProgress
@@ -126,7 +127,8 @@ def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, vi
         audited = audit(config, len(releases))
     verdict = _verdict(len(releases), audited)
     published = [release.raw for release in releases] + [orjson.dumps(fields) for fields in progress.activations]
-    (made / DASHBOARD).write_text(page_of(published, RELEASES, progress.config, verdict).text, "utf-8")
+    charged = budget_of(progress.config.audit.url)
+    (made / DASHBOARD).write_text(page_of(published, RELEASES, progress.config, verdict, charged).text, "utf-8")
     return Shown(progress, audited, scene.conclude(progress, made, verdict), out)
 
 
