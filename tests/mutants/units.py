@@ -140,7 +140,7 @@ MUTANTS = (
         old="    _check_times(request, known.values())\n",
         new="",
         breach="one day of the ledger's lies in any number of a metric's days by another field",
-        tests=("agents/audit/test_ledger.py::test_a_ledgers_period_is_one_of_one_time[sqlite]",),
+        tests=("agents/audit/test_ledger_units.py::test_a_ledgers_period_is_one_of_one_time[sqlite]",),
         otherwise="DID NOT RAISE",
     ),
     Mutant(

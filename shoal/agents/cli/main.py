@@ -21,7 +21,7 @@ COMMANDS: Table = {
     "tail": Command(f"{HERE}.tail:tail", "Print releases with their noise, as they are published."),
     "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
     "dashboard": Command(f"{HERE}.dashboard:dashboard", "Show what was released, with its noise, on a page."),
-    "map": Command(f"{HERE}.map:map_", "Draw the releases by place."),
+    "map": Command(f"{HERE}.dashboard:map_", "Draw the releases by place."),
     "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
     "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),
     "label": Command(f"{HERE}.label:label", "The privacy facts of a deployment, to be signed."),
