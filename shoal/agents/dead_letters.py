@@ -22,7 +22,7 @@ BREAKS = str.maketrans("\r\n", "  ")  # between the fields of JSON they say as m
 
 @dataclass(slots=True)
 class Letters:
-    """What was found."""
+    """The dead letters of an app: counts of all, and of those that were written as lines."""
 
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by reason, metric and topic
     unreadable: int = 0

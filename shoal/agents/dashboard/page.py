@@ -43,7 +43,7 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The style sheet."""
+    """The style sheet, in full, as it stands in the page and as its hash in the policy covers it."""
     return (WEB / "page.css").read_text("utf-8")
 
 

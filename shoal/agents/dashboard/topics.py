@@ -55,7 +55,7 @@ class Reader:
         self._is_read = False
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read until the task is cancelled, or the audience raises; outages are waited for."""
         while True:
             try:
                 await self._read()

@@ -96,7 +96,7 @@ class Facts:
         return sha256(orjson.dumps(self.described(), option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def fields(self) -> dict[str, Any]:
-        """The label as JSON."""
+        """The keys and values that `shoal label --json` prints."""
         return {
             "deployment": self.app,
             "made_by": f"shoal {__version__}",

@@ -14,7 +14,7 @@ from shoal.agents.label.text import sections
 
 
 def page(facts: Facts) -> str:
-    """The page's text."""
+    """The label of these facts as one HTML document; it needs no other file."""
     here = files("shoal.agents.label")
     style = (here / "page.css").read_text()
     return Template((here / "page.html").read_text()).substitute(

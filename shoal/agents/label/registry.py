@@ -101,7 +101,7 @@ class Implementation(_Part):
 
 
 class Administrative(_Part):
-    """Who wrote the record."""
+    """The authors of the record, who need not be those of the deployment, and their sources."""
 
     sources: str | None = None
     notes: str | None = None

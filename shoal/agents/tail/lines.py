@@ -59,7 +59,11 @@ class Lines:
             heapq.heappop(self._kept)
 
     def is_read(self) -> None:
-        """Print what was kept."""
+        """All that was there at the beginning is read: print the last of it, in order of time.
+
+        Raises:
+            Ended: no more was asked for.
+        """
         self.back()
         for _, _, found in sorted(self._kept, key=lambda each: each[:2]):
             self._print(found)

@@ -54,7 +54,7 @@ def _conditions(readiness: Readiness) -> Iterator[Condition]:
 
 
 def report(readiness: Readiness) -> dict[str, Any]:
-    """The answer of `/readyz`."""
+    """The JSON that `/readyz` answers: conditions, alarms, and the partitions that open ticks wait for."""
     readiness.look()
     found, wall, discreet = conditions(readiness), readiness.wall(), readiness.domain.discreet
     return {

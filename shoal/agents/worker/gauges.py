@@ -33,7 +33,7 @@ BUILD = {"version": __version__, "python": platform.python_version(), "state_for
 
 
 def gauges(readiness: Readiness) -> Iterator[Metric]:
-    """Yield all of them."""
+    """Yield every metric of `/metrics`; where presence is protected, none that tells how many events there are."""
     readiness.look()
     yield from _present(readiness)
     yield from _ledger(readiness.domain.budget)

@@ -45,7 +45,7 @@ class Histogram:
 
     @property
     def total(self) -> float:
-        """The sum in seconds."""
+        """All durations together, in seconds; each counts as it was rounded."""
         return self._hundredths / 100
 
 

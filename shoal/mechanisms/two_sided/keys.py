@@ -208,7 +208,7 @@ def unit_samples(spec: Spec) -> int:
 
 
 def rule_of(spec: Spec) -> Rule:
-    """Whose samples count."""
+    """The rule by which accounts decide which samples of a unit count, from the metric's keys."""
     selection = selection_of(spec)
     return Rule(
         max_contributions=unit_samples(spec),
