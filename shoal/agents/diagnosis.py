@@ -1,8 +1,7 @@
 """Asks running workers for their `/readyz`, and says together what no worker can say alone: what holds a tick up.
 
 A worker names the source partitions that its open ticks wait for. Who owns these, and how far behind that worker is,
-stands in the answer of another one. Workers are asked over HTTP, at addresses that a person gives; a name that stands
-for several addresses, as that of a headless Kubernetes service, stands for all of their workers.
+stands in the answer of another one. Workers are asked over HTTP, at addresses that a person gives.
 """
 
 import http.client
@@ -11,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
+from shoal.agents.worker_addresses import Address, Place, addresses_of, places_of
 from shoal.models.errors import ConfigError, ShoalError
 
 LIMIT = 5.0  # seconds for an answer: a worker whose event loop stands still gives none
@@ -59,38 +58,21 @@ def ask_workers(names: str) -> list[Answer]:
     Raises:
         ConfigError: one of the names is none.
     """
-    addresses = [address for name in names.split(",") if name.strip() for address in _addresses(name.strip())]
+    addresses = [place for address in addresses_of(names) for place in _places(address)]
     if not addresses:
         raise ConfigError("--workers: name them as HOST:PORT,HOST:PORT, with the port of [web]")
     with ThreadPoolExecutor(min(AT_ONCE, len(addresses))) as pool:
         return list(pool.map(_ask, dict.fromkeys(addresses)))
 
 
-def _addresses(name: str) -> Iterator[tuple[str, str, int]]:
-    """(what to call it, host, port), one for each address that a name stands for."""
+def _places(address: Address) -> list[Place]:
     try:
-        parts = urlsplit(name if "//" in name else f"//{name}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if host is None or port is None:
-        raise ConfigError(f'--workers: "{name}" is not HOST:PORT; the port is that of [web]')
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return places_of(address, socket.getaddrinfo(*address, type=socket.SOCK_STREAM))
     except OSError:
-        found = []
-    # Where there are both, the same workers have both.
-    wanted = socket.AF_INET if any(family == socket.AF_INET for family, *_ in found) else socket.AF_INET6
-    hosts = dict.fromkeys(str(address[0]) for family, _, _, _, address in found if family == wanted)
-    shown = f"[{host}]" if ":" in host else host
-    if len(hosts) < 2:
-        yield f"{shown}:{port}", next(iter(hosts), host), port
-        return
-    for each in hosts:
-        yield (f"[{each}]:{port}" if ":" in each else f"{each}:{port}"), each, port
+        return places_of(address, [])
 
 
-def _ask(address: tuple[str, str, int]) -> Answer:
+def _ask(address: Place) -> Answer:
     name, host, port = address
     connection = http.client.HTTPConnection(host, port, timeout=LIMIT)
     try:

@@ -1,7 +1,11 @@
-"""What our processes set before they begin: that garbage is rarely looked for, and that libraries are silent."""
+"""What our processes set before they begin: how rarely garbage is looked for, silent libraries, and what signals do."""
 
 import gc
 import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def tune_garbage_collector() -> None:
@@ -17,3 +21,25 @@ def quiet_libraries() -> None:
         logger.setLevel(logging.CRITICAL)
         logger.propagate = False
         logger.addHandler(logging.NullHandler())
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, for a command that has nothing to lose.
+
+    And let SIGINT do it where a shell had it ignored, as for a command that ends with `&`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    mine = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _as_ctrl_c}
+    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _as_ctrl_c(_signal: int, _frame: object) -> None:
+    signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own

@@ -97,6 +97,26 @@ class NoneHidden:
         raise ValueError("the state has hidden groups, and this statistic has none")
 
 
+class NothingKept:
+    """Groups that carry nothing from one tick to the next; each that was closed has an empty head."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, None] = {}
+
+    def changes(self) -> Iterator[Change]:
+        changed, self._changed = self._changed, {}
+        return map(Change, changed)
+
+    def head(self, group: str) -> dict[str, Any]:
+        return {"releaser": []}
+
+    def level(self, group: str, level: int) -> None:
+        """Always None: there are no levels."""
+
+    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
+        """Do nothing: nothing is kept."""
+
+
 class EachAlone(NoneHidden):
     """Groups that are each computed alone."""
 

@@ -70,3 +70,16 @@ def event_limit(spec: Spec) -> Iterator[str]:
     """The clause of a guarantee on how many events of a user count, where that is limited."""
     if spec.max_events_per_user is not None:
         yield f"at most {many(spec.max_events_per_user, 'event')} of a user can count"
+
+
+def check_unit_of_slots(spec: Spec, slot: int) -> None:
+    """Refuse a unit that is not a number of whole slots.
+
+    Raises:
+        ValueError: it is none.
+    """
+    unit = spec.privacy_unit
+    if unit.is_event:
+        raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
+    if unit.period is not None and unit.period % slot:
+        raise ValueError(f"unit {unit.name} is not a whole number of slots; choose one that is, or {USER_SLOT}")

@@ -178,22 +178,6 @@ def test_no_address_at_all_is_refused() -> None:
         ask_workers(" , ")
 
 
-def test_a_name_stands_for_all_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolved(host: str, port: int, **_: Any) -> list[Any]:
-        four = [(socket.AF_INET, 1, 6, "", (f"127.0.0.{last}", port)) for last in (2, 3, 3)]
-        six = [(socket.AF_INET6, 1, 6, "", (f"::{last}", port, 0, 0)) for last in (2, 3)]
-        known: dict[str, list[Any]] = {"both": [*six, *four], "six": six, "one": four[:1], "none": []}
-        return known[host]
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    assert [list(diagnosis._addresses(f"{name}:9100")) for name in ("both", "six", "one", "none")] == [
-        [("127.0.0.2:9100", "127.0.0.2", 9100), ("127.0.0.3:9100", "127.0.0.3", 9100)],
-        [("[::2]:9100", "::2", 9100), ("[::3]:9100", "::3", 9100)],
-        [("one:9100", "127.0.0.2", 9100)],
-        [("none:9100", "none", 9100)],
-    ]
-
-
 def test_a_name_that_does_not_resolve_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> None:
         raise socket.gaierror(-2, "Name or service not known")

@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         name="a unit that ends within a slot",
         family="presence-slots",
-        file=FOLDER + "keys.py",
+        file="mechanisms/rules.py",
         old="if unit.period is not None and unit.period % slot:",
         new="if False:",
         breach="a slot is that of two units of one person, of which the first decides whether the second is a newcomer",

@@ -9,9 +9,10 @@ from urllib.parse import quote
 import typer
 
 from shoal.agents.cli.output import AsJson, open_output, progress, result, say, writing
-from shoal.agents.cli.stopping import ending_in_order
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
+from shoal.agents.process_settings import ending_in_order
+from shoal.agents.worker_addresses import addresses_of
 from shoal.models.config.file import Config, load
 from shoal.models.errors import InputError, ShoalError
 from shoal.models.extras import require
@@ -124,12 +125,11 @@ def _serve(
 ) -> None:
     from shoal.agents.dashboard.live import Hub
     from shoal.agents.dashboard.server import Access, listen, serve
-    from shoal.agents.dashboard.workers import addresses
     from shoal.agents.kafka.settings import needed_settings
     from shoal.agents.process_settings import quiet_libraries
 
     quiet_libraries()
-    settings, asked = needed_settings(config, path), addresses(workers)
+    settings, asked = needed_settings(config, path), addresses_of(workers)
     access = Access.to(where[0], names, token)
     listening = listen(*where)
     shown = f"[{where[0]}]" if ":" in where[0] else where[0]

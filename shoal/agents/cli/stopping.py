@@ -38,25 +38,3 @@ def leave(_signal: int, _frame: object) -> NoReturn:
     """End a worker that has begun nothing, so that nothing is to be committed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not kill what ends already
     sys.exit(0)
-
-
-@contextmanager
-def ending_in_order() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, for a command that has nothing to lose.
-
-    And let SIGINT do it where a shell had it ignored, as for a command that ends with `&`.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    mine = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _as_ctrl_c}
-    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _as_ctrl_c(_signal: int, _frame: object) -> None:
-    signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.agents.cli.output import ConfigPath, say
-from shoal.agents.cli.stopping import ending_in_order
+from shoal.agents.process_settings import ending_in_order
 from shoal.models.config.file import Config, load
 from shoal.models.errors import InputError
 

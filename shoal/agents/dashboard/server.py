@@ -24,8 +24,9 @@ from shoal.agents.dashboard.ledger import Auditor
 from shoal.agents.dashboard.live import Hub
 from shoal.agents.dashboard.page import page, policy
 from shoal.agents.dashboard.topics import Reader
-from shoal.agents.dashboard.workers import Address, ask
+from shoal.agents.dashboard.workers import ask
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.worker_addresses import Address
 from shoal.models.errors import ShoalError
 
 COOKIE = "shoal-dashboard"
@@ -104,7 +105,7 @@ def _is_address(name: str) -> bool:
 
 
 class Pages:
-    """The answers to requests."""
+    """Answers HTTP requests: the page, its data, the stream of events, and the login by token."""
 
     def __init__(self, hub: Hub, access: Access) -> None:
         self._hub, self._access = hub, access

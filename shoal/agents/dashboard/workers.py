@@ -9,47 +9,18 @@ import math
 import socket
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from prometheus_client.parser import text_string_to_metric_families
 
-from shoal.models.errors import ConfigError
+from shoal.agents.worker_addresses import Address, Place, places_of
 
 LIMIT = ClientTimeout(total=3.0)
 MOST_BYTES = 4 << 20
 STAGES = {"bound": "events", "release": "messages"}
 Samples = dict[str, list[tuple[dict[str, str], float]]]
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a worker may be asked; a name may stand for several of them."""
-
-    host: str
-    port: int
-
-
-def addresses(names: str) -> list[Address]:
-    """The addresses in `HOST:PORT,HOST:PORT`.
-
-    Raises:
-        ConfigError: one of the names is none.
-    """
-    found = []
-    for name in filter(None, map(str.strip, names.split(","))):
-        try:
-            parts = urlsplit(name if "//" in name else f"//{name}")
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        if host is None or port is None:
-            raise ConfigError(f'--workers: "{name}" is not HOST:PORT; the port is that of [web]')
-        found.append(Address(host, port))
-    return found
 
 
 async def ask(session: ClientSession, wanted: list[Address]) -> list[dict[str, Any]]:
@@ -59,18 +30,12 @@ async def ask(session: ClientSession, wanted: list[Address]) -> list[dict[str, A
     return list(await asyncio.gather(*(_ask(session, *worker) for worker in found)))
 
 
-async def _resolved(address: Address) -> list[tuple[str, str, int]]:
-    """(what to call it, address, port), one for each address that a name stands for."""
+async def _resolved(address: Address) -> list[Place]:
     try:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError:
-        return [(f"{address.host}:{address.port}", address.host, address.port)]
-    hosts = dict.fromkeys(str(info[4][0]) for info in found)
-    if len(hosts) > 1 and "127.0.0.1" in hosts:  # localhost, twice
-        hosts = {"127.0.0.1": None}
-    alone = len(hosts) == 1
-    return [(f"{address.host if alone else host}:{address.port}", host, address.port) for host in hosts]
+        found = []
+    return places_of(address, found)
 
 
 async def _ask(session: ClientSession, name: str, host: str, port: int) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 
 import asyncio
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import orjson
@@ -23,6 +20,7 @@ from shoal.agents.demo.processes import Audited, WorkerProcess, audit, worker
 from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Conclusion, Scene
 from shoal.agents.demo.view import View
+from shoal.agents.process_settings import ending_in_order
 from shoal.models.errors import KafkaError
 
 RELEASES = "releases.jsonl"
@@ -68,7 +66,7 @@ def run_demo(open_scene: Callable[[Path], Scene], out: Path, view: View) -> Show
     """
     _check_installed()
     _forget_settings()
-    with _signals_as_ctrl_c(), folder.made_anew(out) as made, Broker(data=made / "kafka") as broker:
+    with ending_in_order(), folder.made_anew(out) as made, Broker(data=made / "kafka") as broker:
         view.say(f"Kafka {jars.VERSION} is ready on {broker.bootstrap}")
         scene = open_scene(made)
         file = folder.write_config(made, scene.config(broker.bootstrap))
@@ -92,22 +90,6 @@ def _forget_settings() -> None:
     """Settings in the environment are for deployments: they would lead the demo to another Kafka, log or key."""
     for name in [name for name in os.environ if name.startswith("SHOAL_")]:
         del os.environ[name]
-
-
-@contextmanager
-def _signals_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, and SIGINT does it too where a shell had it ignored, as for `shoal demo &`."""
-    mine = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _as_ctrl_c}
-    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _as_ctrl_c(_number: int, _frame: FrameType | None) -> None:
-    signal.raise_signal(signal.SIGINT)  # within asyncio too, where SIGINT has a handler of its own
 
 
 async def _stream(scene: Scene, progress: DemoProgress, started: WorkerProcess, view: View) -> None:

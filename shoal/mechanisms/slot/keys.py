@@ -8,7 +8,7 @@ from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.slot.cell import Axis
 from shoal.mechanisms.slot.means.several import MOST
-from shoal.mechanisms.spec import FEW_USERS, PATTERN, USER_SLOT, Spec
+from shoal.mechanisms.spec import FEW_USERS, PATTERN, Spec
 from shoal.mechanisms.words import many
 
 FOR_MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", FEW_USERS)
@@ -117,11 +117,8 @@ def _check_cells(spec: Spec) -> None:
 
 def _check_unit(spec: Spec, slot: int) -> None:
     """Refuse a unit that is not a number of whole slots, or whose share of a slot is not known beforehand."""
+    rules.check_unit_of_slots(spec, slot)
     unit = spec.privacy_unit
-    if unit.is_event:
-        raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
-    if unit.period is not None and unit.period % slot:
-        raise ValueError(f"unit {unit.name} is not a whole number of slots; choose one that is, or {USER_SLOT}")
     if unit.period == slot:
         if spec.max_slots not in (None, 1):
             raise ValueError("max_slots is for units longer than a slot; remove it")

@@ -22,7 +22,7 @@ from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
+from shoal.mechanisms.groups import Closed, IsHome, NoneHidden, NothingKept, Rows, everywhere
 from shoal.mechanisms.slot import algorithms, keys
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
@@ -273,12 +273,12 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
     return cells
 
 
-class SlotGroups(NoneHidden):
+class SlotGroups(NothingKept, NoneHidden):
     """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
 
     def __init__(self, slotted: Slotted, key: bytes) -> None:
+        super().__init__()
         self._slotted, self._key = slotted, key
-        self._changed: dict[str, None] = {}
 
     def due(self) -> int | None:
         """Always None: a slot without samples releases nothing."""
@@ -294,16 +294,3 @@ class SlotGroups(NoneHidden):
             else:
                 self._changed[release.cell] = None
                 yield Closed(release.cell, release.published, is_part=True)
-
-    def changes(self) -> Iterator[Change]:
-        changed, self._changed = self._changed, {}
-        return map(Change, changed)
-
-    def head(self, group: str) -> dict[str, Any]:
-        return {"releaser": []}
-
-    def level(self, group: str, level: int) -> None:
-        """Always None: a cell has no levels."""
-
-    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
-        """Do nothing: a cell keeps nothing."""

@@ -2,11 +2,10 @@
 
 import asyncio
 
-import pytest
 from aiohttp import ClientSession, web
 
-from shoal.agents.dashboard.workers import Address, addresses, ask, summary
-from shoal.models.errors import ConfigError
+from shoal.agents.dashboard.workers import ask, summary
+from shoal.agents.worker_addresses import addresses_of
 
 PRESENT = """
 shoal_owned_partitions 9.0
@@ -62,16 +61,6 @@ def test_of_a_discreet_worker_there_is_no_count():
     assert (found["discreet"], found["events"], found["lag"], found["dead"]) == (True, None, {"audit": None}, [])
 
 
-@pytest.mark.parametrize("names", ["nowhere", "host:", ":80", "host:port", "http://[::1"])
-def test_a_name_that_is_none_is_refused(names):
-    with pytest.raises(ConfigError, match="is not HOST:PORT"):
-        addresses(names)
-
-
-def test_names_are_hosts_and_ports():
-    assert addresses("a:1, http://b:2,") == [Address("a", 1), Address("b", 2)]
-
-
 def test_whoever_does_not_speak_as_a_worker_is_said_to_be_none():
     async def story() -> list[dict[str, object]]:
         async def other(_request: web.Request) -> web.Response:
@@ -86,7 +75,7 @@ def test_whoever_does_not_speak_as_a_worker_is_said_to_be_none():
         port = runner.addresses[0][1]
         try:
             async with ClientSession() as session:
-                return await ask(session, addresses(f"localhost:{port},127.0.0.1:1,no.such.host.invalid:1"))
+                return await ask(session, addresses_of(f"localhost:{port},127.0.0.1:1,no.such.host.invalid:1"))
         finally:
             await runner.cleanup()
 

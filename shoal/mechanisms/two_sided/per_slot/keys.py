@@ -7,7 +7,7 @@ from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.moments import check_grid
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
-from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, USER_SLOT, Spec
+from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, Spec
 from shoal.mechanisms.two_sided.accounts import Rule
 from shoal.mechanisms.two_sided.keys import HAS_NO_USE, NO_USE, TWO_SIDED
 
@@ -37,7 +37,7 @@ def check(spec: Spec) -> None:
         raise ValueError("several values are for relation values; use a metric for each")
     if spec.statistic == "slot-mean-variance":
         check_grid(spec.grid, spec.statistic)
-    _check_unit(spec, spec.slot)
+    rules.check_unit_of_slots(spec, spec.slot)
     _check_times(spec, spec.slot)
     _check_cells(spec)
 
@@ -59,14 +59,6 @@ def _refuse(spec: Spec) -> None:
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
     if spec.max_groups_per_user != 1:
         raise ValueError(f"max_groups_per_user {why}; remove it")
-
-
-def _check_unit(spec: Spec, slot: int) -> None:
-    unit = spec.privacy_unit
-    if unit.is_event:
-        raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
-    if unit.period is not None and unit.period % slot:
-        raise ValueError(f"unit {unit.name} is not a whole number of slots; choose one that is, or {USER_SLOT}")
 
 
 def _check_times(spec: Spec, slot: int) -> None:
@@ -144,7 +136,7 @@ def finding(spec: Spec, epsilon: Fraction) -> FirstCrossing:
 
 
 def rule_of(spec: Spec) -> Rule:
-    """Whose samples count."""
+    """The rule by which accounts decide which samples of a unit count, from the metric's keys."""
     selection = selection_of(spec)
     return Rule(
         max_contributions=spec.contribution_limit,

@@ -31,7 +31,7 @@ from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Change, Closed, IsHome, NoneHidden, Rows, everywhere
+from shoal.mechanisms.groups import Closed, IsHome, NoneHidden, NothingKept, Rows, everywhere
 from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
@@ -243,12 +243,12 @@ class DeclaredCell:
         (self._slot,) = head
 
 
-class FoundCells(NoneHidden):
+class FoundCells(NothingKept, NoneHidden):
     """Cells that nobody declared, found in each slot anew. Nothing of one slot outlives it, shown or not."""
 
     def __init__(self, statistic: SidedSlots, selection: FirstCrossing, key: bytes) -> None:
+        super().__init__()
         self._statistic, self._selection, self._key = statistic, selection, key
-        self._changed: dict[str, None] = {}
 
     def due(self) -> int | None:
         """Always None: a cell without a unit is never shown."""
@@ -271,16 +271,3 @@ class FoundCells(NoneHidden):
 
     def _words(self, cell: bytes, slot: int, name: str) -> Iterator[int]:
         return Bits(derive(self._key, cell, name, "slot", 0, 0, slot), WORDS).draw(0)
-
-    def changes(self) -> Iterator[Change]:
-        changed, self._changed = self._changed, {}
-        return map(Change, changed)
-
-    def head(self, group: str) -> dict[str, Any]:
-        return {"releaser": []}
-
-    def level(self, group: str, level: int) -> None:
-        """Always None: a cell has no levels."""
-
-    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
-        """Do nothing: a cell keeps nothing."""
