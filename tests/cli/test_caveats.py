@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from shoal.agents.audit import key_file
-from shoal.agents.cli import check, plan
+from shoal.agents.cli.commands import check, plan
 
 HEAD = """
 [audit]

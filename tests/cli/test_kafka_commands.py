@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.session import load_config
-from shoal.agents.cli import worker
+from shoal.agents.cli.commands import worker
 from shoal.agents.cli.main import app
 from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import admin

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.cli import audit, budget, key
+from shoal.agents.cli.commands import audit, budget, key
 from shoal.models.errors import KeyFileError, LedgerError
 from tests.agents.audit.audit_examples import register, version
 
@@ -147,7 +147,7 @@ def test_raising_says_what_it_means_to_those_in_it(config: Path, database_url: s
 SESSION = """
 import sys
 import typer
-from shoal.agents.cli.budget import budget
+from shoal.agents.cli.commands.budget import budget
 app = typer.Typer()
 app.command()(budget)
 for options in (["--raise"], ["--raise"], ["--raise", "--yes"]):

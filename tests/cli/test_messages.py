@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from shoal.agents.audit import key_file
-from shoal.agents.cli import check
+from shoal.agents.cli.commands import check
 from shoal.models.config.file import MODELS, load
 from shoal.models.errors import ConfigError, ShoalError
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from shoal.agents.cli.commands.run import UNSEEN
 from shoal.agents.cli.main import app
-from shoal.agents.cli.run import UNSEEN
 from tests.privacy.attended import scripted
 from tests.support.desk import Desk, lines
 

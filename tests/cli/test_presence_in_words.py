@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from shoal.agents.cli import budget, check, plan
+from shoal.agents.cli.commands import budget, check, plan
 from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.privacy.accounting import Loss

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from shoal.agents.cli import tail
+from shoal.agents.cli.commands import tail
 from shoal.agents.cli.main import app
 from shoal.models.errors import KafkaError
 from shoal.models.records import activation_bytes

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import open_session
-from shoal.agents.cli import audit, budget, check
+from shoal.agents.cli.commands import audit, budget, check
 from shoal.agents.guarantee import together
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.config.file import Config

@@ -211,7 +211,7 @@ ANSWERS = (
     Mutant(
         name="a key of the budget by another name",
         family="golden",
-        file="agents/cli/budget.py",
+        file="agents/cli/commands/budget.py",
         old='"left": _amounts',
         new='"remaining": _amounts',
         breach="programs that read the budget's JSON end with an error",

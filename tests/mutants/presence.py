@@ -127,7 +127,7 @@ BEGINNINGS = (
     ),
     mutant(
         "the end of a file run is that of its records",
-        "agents/cli/run.py",
+        "agents/cli/commands/run.py",
         "section.end if section.protects_presence else",
         "section.end if False else",
         "the ledger tells when the last record was",
@@ -369,7 +369,7 @@ SHOWN = (
     ),
     mutant(
         "a file run counts events",
-        "agents/cli/run.py",
+        "agents/cli/commands/run.py",
         '                fields = {"releases": fields["releases"]}\n',
         "                pass\n",
         "its last line tells how many events there are",
@@ -377,7 +377,7 @@ SHOWN = (
     ),
     mutant(
         "a file run remarks on its input",
-        "agents/cli/run.py",
+        "agents/cli/commands/run.py",
         "        elif not session.config.is_discreet:\n            judge(",
         "        elif True:\n            judge(",
         "what is refused or said of an input tells of its records",
@@ -385,7 +385,7 @@ SHOWN = (
     ),
     mutant(
         "a file run reads its input before the charge",
-        "agents/cli/run.py",
+        "agents/cli/commands/run.py",
         "            file.check_opens()\n",
         "            list(file.chunks())\n",
         "what one record holds decides whether anything is charged",

@@ -180,10 +180,8 @@ def _become(request: dict[str, Any], outputs: Sequence[int]) -> str:
 if __name__ == "__main__":
     gc.disable()  # as in tests/conftest.py
     coverage.measure()
-    for _module in pkgutil.iter_modules(
-        [str(ROOT / "shoal/agents/cli")]
-    ):  # those of the commands are not imported early
-        importlib.import_module(f"shoal.agents.cli.{_module.name}")
+    for _module in pkgutil.walk_packages([str(ROOT / "shoal/agents/cli")], "shoal.agents.cli."):
+        importlib.import_module(_module.name)  # the commands among them, which nothing else imports early
     gc.freeze()
     gc.enable()
     with socket.socket(fileno=int(sys.argv[1])) as _listener:

@@ -1,1 +1,1 @@
-"""The command line, thin over the agents: a module for each command, or for commands about one thing."""
+"""The command line, thin over the agents: a table of commands, and how each of them prints and ends."""

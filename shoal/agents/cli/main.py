@@ -10,7 +10,7 @@ from shoal import __version__
 from shoal.agents.cli.lazy import Command, Group, Table, group_of
 from shoal.models.errors import ShoalError
 
-HERE = "shoal.agents.cli"
+HERE = "shoal.agents.cli.commands"
 COMMANDS: Table = {
     "demo": Command(f"{HERE}.demo:demo", "Watch real purchases, or buses, become private statistics."),
     "worker": Command(f"{HERE}.worker:worker", "Run the agents: events in, private releases out."),

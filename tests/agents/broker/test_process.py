@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kafka
 ENDS = 120  # seconds until Java has surely stopped, on a machine however busy
 
 MAY_1997 = 862444800000  # milliseconds
-FOREGROUND = "import sys, typer; from shoal.agents.cli.kafka import broker; sys.exit(typer.run(broker))"
+FOREGROUND = "import sys, typer; from shoal.agents.cli.commands.kafka import broker; sys.exit(typer.run(broker))"
 
 
 def gone(pid: int, within: float = 10.0) -> bool:

@@ -9,8 +9,8 @@ import typer
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import START_LIMIT, run_broker
+from shoal.agents.cli.commands.run import choose_topic
 from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say
-from shoal.agents.cli.run import choose_topic
 from shoal.agents.dead_letters import Letters, count_letters, refused_records
 from shoal.agents.input.event_file import EventFile, size_of
 from shoal.agents.kafka.beats import last_beat

@@ -1,0 +1,1 @@
+"""A module for each command, or for commands about one thing; `shoal.agents.cli.main` lists them."""
