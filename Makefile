@@ -8,7 +8,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/reference/*.py)
+SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py)
 
 .PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
@@ -24,7 +24,7 @@ help:
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
-	@echo 'make reference write docs/configuration.md, the tables of docs/choosing-epsilon.md, the alert rules and the dashboard'
+	@echo 'make reference write the pages of the docs that programs make, the alert rules and the dashboard'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
@@ -155,10 +155,10 @@ fix: install
 	$(BIN)/ruff format .
 
 reference: install
-	$(BIN)/python -m docs.reference.configuration > docs/configuration.md
-	$(BIN)/python -m docs.reference.alerts
-	$(BIN)/python -m docs.reference.grafana
-	$(BIN)/python -m docs.reference.epsilon_table --write
+	$(BIN)/python -m docs.generate.configuration > docs/reference/configuration.md
+	$(BIN)/python -m docs.generate.alerts
+	$(BIN)/python -m docs.generate.grafana
+	$(BIN)/python -m docs.generate.epsilon_table --write
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -1,4 +1,4 @@
-"""docs/documents.md: each row has its columns, what it names exists, and no numbered item of a paper is missing."""
+"""docs/explanation/documents.md: rows have their columns, what they name exists, no item of a paper is missing."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs/documents.md"
+PAGE = ROOT / "docs/explanation/documents.md"
 NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)+)`")
 WORDS = ("Literal", "Corrected", "Extended", "In part", "Not built")
 NONE, UNTESTED = "—", "No independent test yet"

@@ -1,4 +1,4 @@
-"""Whatever ends a worker has its row in docs/runbook.md, and every row there is something that ends a worker.
+"""Whatever ends a worker has its row in docs/reference/runbook.md, and every row there is something that ends a worker.
 
 A text that is new needs a row; a row whose text has gone must go. `...` in a row stands for what the source fills in.
 """
@@ -67,7 +67,7 @@ def spelled(node: ast.expr, function: ast.AST, makers: dict[str, ast.expr]) -> s
 
 def rows() -> list[str]:
     """The phrases in the first column of the table."""
-    section = (ROOT / "docs" / "runbook.md").read_text("utf-8").partition(HEADING)[2]
+    section = (ROOT / "docs/reference/runbook.md").read_text("utf-8").partition(HEADING)[2]
     table = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
     return [phrase for line in table for phrase in re.findall(r"`([^`]+)`", line.split("|")[1])]
 
@@ -75,7 +75,7 @@ def rows() -> list[str]:
 def test_every_text_that_ends_a_worker_has_its_row() -> None:
     phrases = rows()
     unexplained = {text: at for text, at in texts().items() if not any(phrase in text for phrase in phrases)}
-    assert unexplained == {}, f"docs/runbook.md, {HEADING}: add a row for each"
+    assert unexplained == {}, f"docs/reference/runbook.md, {HEADING}: add a row for each"
 
 
 def test_every_row_is_a_text_that_ends_a_worker() -> None:
@@ -85,7 +85,7 @@ def test_every_row_is_a_text_that_ends_a_worker() -> None:
 
 
 def test_every_row_says_what_happened_how_to_see_it_and_what_to_do() -> None:
-    section = (ROOT / "docs" / "runbook.md").read_text("utf-8").partition(HEADING)[2]
+    section = (ROOT / "docs/reference/runbook.md").read_text("utf-8").partition(HEADING)[2]
     table = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("| `")]
     assert table
     assert [row for row in table if len(row) != 4 or not all(cell.strip() for cell in row)] == []

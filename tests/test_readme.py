@@ -1,4 +1,4 @@
-"""The examples of the README and of docs/examples.md are those in the repository; commands run, and figures are theirs.
+"""The README's examples, and those of docs/guides/examples.md, are the repository's; commands run, figures are theirs.
 
 That links, options and configurations exist is tested in `test_docs.py`, the demo in `tests/cli/test_demo.py`.
 """
@@ -21,7 +21,7 @@ from tests.support.workers import shoal
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-EXAMPLES = (ROOT / "docs" / "examples.md").read_text("utf-8")
+EXAMPLES = (ROOT / "docs/guides/examples.md").read_text("utf-8")
 # What depends on the key; all else of a release is the same for everyone who runs the example.
 NOISY = {"value", "noise_sd", "low", "high"}
 

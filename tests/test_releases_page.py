@@ -1,4 +1,4 @@
-"""docs/releases.md: its program reads releases from a real Kafka; its queries run on both databases and are right."""
+"""docs/reference/releases.md: its program reads from a real Kafka; its queries run on both databases and are right."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from shoal.migrations.versions import v003_releases
 from shoal.models.tables import Table
 from tests.support.kafka import Kafka, Record
 
-PAGE = (Path(__file__).parent.parent / "docs" / "releases.md").read_text("utf-8")
+PAGE = (Path(__file__).parent.parent / "docs/reference/releases.md").read_text("utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)
 (PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 

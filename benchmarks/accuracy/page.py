@@ -18,7 +18,7 @@ SHARP = "sharp"
 WORSE = 1.05  # than the better naive + BLUE: what is allowed
 RULES = """\
 Measured with `make bench-accuracy`; the figures are those of [accuracy.json](accuracy.json), and a short account is
-[accuracy](../../docs/accuracy.md). Epsilon is 1 for all values of a person, for all releases together.
+[accuracy](../../docs/explanation/accuracy.md). Epsilon is 1 for all values of a person, for all releases together.
 
 ## What is measured
 

@@ -22,8 +22,8 @@ from benchmarks.page import Page, number, verdict
 TITLE = "Windows and decays"
 RULES = f"""\
 Measured with `make bench-decay`; the figures are those of [decay.json](decay.json), and a short account is
-[windows and decays](../../docs/decay.md). Epsilon is 1 for all releases together; a unit is an event with a value in
-[0, 1].
+[windows and decays](../../docs/explanation/decay.md). Epsilon is 1 for all releases together; a unit is an event
+with a value in [0, 1].
 
 ## What is measured
 

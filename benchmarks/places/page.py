@@ -13,8 +13,8 @@ from benchmarks.places.sharing import EPSILON, Scenario
 TITLE = "Places and slots: how accurate, how fast"
 RULES = """\
 Measured with `make bench-places`; the figures are those of [places.json](places.json), and a short account is
-[how accurate places are](../../docs/places-accuracy.md). Values are speeds in 0 to 65 km/h, the unit is a user in a
-slot, and what is protected is what a user's samples say, not that there are any.
+[how accurate places are](../../docs/explanation/places-accuracy.md). Values are speeds in 0 to 65 km/h, the unit is a
+user in a slot, and what is protected is what a user's samples say, not that there are any.
 """
 MISSES = 12  # that are shown
 

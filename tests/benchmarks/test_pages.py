@@ -42,7 +42,7 @@ def test_the_page_says_what_the_last_full_run_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_a_guide_tells_what_was_measured(name: str) -> None:
-    guide, found = (figures.ROOT / "docs" / f"{name}.md").read_text(), "".join(map(results, GUIDES[name]))
+    guide, found = (figures.ROOT / "docs/explanation" / f"{name}.md").read_text(), "".join(map(results, GUIDES[name]))
     told = [*re.findall(r"^\|.*\|$", guide, re.MULTILINE), *re.findall(r"^[^|\n]*(\*\*.+?\*\*)", guide, re.MULTILINE)]
     assert told
     assert [quoted for quoted in told if quoted not in found] == []

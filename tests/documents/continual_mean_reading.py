@@ -1,7 +1,7 @@
 """George, Ramesh, Singh and Tyagi (2024), Algorithms 1 to 7, written down again from their text, in floats over [0, 1].
 
 Nothing of shoal is used here. Logarithms of numbers of levels are binary and rounded down, as a tree has whole levels.
-Where the page docs/documents.md says "corrected", the reading says so too.
+Where the page docs/explanation/documents.md says "corrected", the reading says so too.
 """
 
 import math

@@ -1,8 +1,8 @@
 """How long transactions and restores take, and when each stage last brought something out, since the worker started.
 
 Durations are of what is asked of Kafka, rounded up to hundredths of a second: how long computing takes may depend on
-values (docs/known-limits.md), and shows the less. Where presence is protected they are not shown at all, for the number
-of transactions, and what there is to restore, tell how many events there are.
+values (docs/explanation/known-limits.md), and shows the less. Where presence is protected they are not shown at all,
+for the number of transactions, and what there is to restore, tell how many events there are.
 """
 
 import math

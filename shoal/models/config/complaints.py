@@ -80,7 +80,7 @@ def _with_zero(value: Any, loc: Location) -> Iterator[Location]:
 def _instead(key: str, model: type[Section] | None) -> str:
     known = list(model.model_fields) if model is not None else ["kafka", "audit", "privacy", "web", "metric"]
     near = difflib.get_close_matches(key, known, n=1, cutoff=NEAR)
-    return f"did you mean {near[0]!r}?" if near else "remove it, docs/configuration.md lists all keys"
+    return f"did you mean {near[0]!r}?" if near else "remove it, docs/reference/configuration.md lists all keys"
 
 
 def _of_the_file(loc: Location, tree: Mapping[str, Any]) -> bool:

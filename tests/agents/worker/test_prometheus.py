@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from docs.reference import alerts, grafana
+from docs.generate import alerts, grafana
 from shoal.agents.worker.health import KINDS
 from tests.agents.worker.test_web import WithPort, free_port, get, lines, samples
 from tests.support.kafka import Kafka

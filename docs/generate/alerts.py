@@ -1,7 +1,7 @@
-"""Writes docker/prometheus/alerts.yaml, the alert rules of Prometheus: `python -m docs.reference.alerts`.
+"""Writes docker/prometheus/alerts.yaml, the alert rules of Prometheus: `python -m docs.generate.alerts`.
 
 Tests compare the file with what this makes, ask a real Prometheus that scrapes real workers for every expression, and
-try each rule on made-up series (tests/agents/worker/alerts_test.yaml). docs/runbook.md has a section for each.
+try each rule on made-up series (tests/agents/worker/alerts_test.yaml). Each has a section in docs/reference/runbook.md.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from pathlib import Path
 import yaml
 
 FILE = Path(__file__).parents[2] / "docker" / "prometheus" / "alerts.yaml"
-RUNBOOK = "docs/runbook.md"
+RUNBOOK = "docs/reference/runbook.md"
 WORKERS = 'up{job="shoal"}'
 TICKS = "max by (metric) (shoal_tick_seconds)"
 OUTPUT = "shoal_last_output_timestamp_seconds"
-HEADER = "# Written by `make reference`, from docs/reference/alerts.py: change that.\n"
+HEADER = "# Written by `make reference`, from docs/generate/alerts.py: change that.\n"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The tables of docs/choosing-epsilon.md: `python -m docs.reference.epsilon_table`; with `--write` into the page.
+"""The tables of docs/guides/choosing-epsilon.md: `python -m docs.generate.epsilon_table`; with `--write` into the page.
 
 What they say is what `shoal plan` says of the same configurations. A test compares the page with what this makes.
 """
@@ -15,7 +15,7 @@ from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load
 from shoal.models.config.metric import MetricSection
 
-PAGE = Path(__file__).parents[1] / "choosing-epsilon.md"
+PAGE = Path(__file__).parents[1] / "guides/choosing-epsilon.md"
 BEGIN, END = "<!-- tables: make reference -->\n", "<!-- end of tables -->\n"
 
 EPSILONS = ("0.1", "0.5", "1", "2", "4")

@@ -1,4 +1,4 @@
-"""Writes docker/grafana/dashboards/shoal.json, for those who run shoal: `python -m docs.reference.grafana`.
+"""Writes docker/grafana/dashboards/shoal.json, for those who run shoal: `python -m docs.generate.grafana`.
 
 Tests compare the file with what this makes, and ask a real Prometheus that scrapes real workers for every expression.
 Panels that tell how many events there are stay empty with relation add-remove, unless `[web] counters = true`.
@@ -91,7 +91,7 @@ def page() -> str:
     dashboard = {
         "uid": "shoal",
         "title": "shoal",
-        "description": "Written by `make reference`, from docs/reference/grafana.py: change that.",
+        "description": "Written by `make reference`, from docs/generate/grafana.py: change that.",
         "tags": ["shoal"],
         "schemaVersion": 39,
         "editable": True,

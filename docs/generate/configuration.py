@@ -1,4 +1,4 @@
-"""Prints docs/configuration.md: the prose of `configuration.md.in`, with the tables filled in from the models.
+"""Prints docs/reference/configuration.md: the prose of `configuration.md.in`, with the tables of the models.
 
 `make reference` writes the page, and a test compares it with what this prints. A line `<!-- keys of NAME -->` becomes
 the table of that section's keys: types, bounds, defaults and meanings as pydantic knows them. `<!-- environment -->`
