@@ -11,7 +11,8 @@ from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.models.config.file import Config
 from shoal.models.config.unit import parse_unit
 
-UNDOING = "what may undo this guarantee, such as another metric on a copy of the topic, is in docs/known-limits.md"
+LIMITS = "docs/explanation/known-limits.md"
+UNDOING = f"what may undo this guarantee, such as another metric on a copy of the topic, is in {LIMITS}"
 BEATS = f"time goes by beats alone: keep `shoal beat CONFIG` running, or nothing is released; {UNDOING}"
 OF_FILES = f"a run over a file closes all steps up to `end`, whatever comes; {UNDOING}"
 FORM = "a missing or non-numeric value is public too: whether a record is accepted depends on its form"
