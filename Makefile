@@ -159,6 +159,7 @@ reference: install
 	$(BIN)/python -m docs.generate.alerts
 	$(BIN)/python -m docs.generate.grafana
 	$(BIN)/python -m docs.generate.epsilon_table --write
+	$(BIN)/python -m docs.generate.contributions_table --write
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 import shoal
-from docs.generate import configuration, epsilon_table
+from docs.generate import configuration, contributions_table, epsilon_table
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
 
@@ -60,6 +60,13 @@ def test_the_reference_of_the_configuration_is_the_models() -> None:
 def test_the_tables_of_choosing_epsilon_are_what_plan_says() -> None:
     written = epsilon_table.PAGE.read_text().partition(epsilon_table.BEGIN)[2].partition(epsilon_table.END)[0]
     assert written == epsilon_table.tables(), "run: make reference"
+
+
+@pytest.mark.slow
+def test_the_tables_of_caps_and_cadences_are_what_plan_says() -> None:
+    page = contributions_table.PAGE.read_text()
+    written = page.partition(contributions_table.BEGIN)[2].partition(contributions_table.END)[0]
+    assert written == contributions_table.tables(), "run: make reference"
 
 
 def test_the_citation_is_of_this_version_and_license() -> None:

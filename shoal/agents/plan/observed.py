@@ -26,8 +26,10 @@ from shoal.stream.survey import KEPT, Trouble
 from shoal.stream.topic import Metric, TopicPlan, clocks_of, plan_topic
 
 
-def observed(config: Config, section: MetricSection, path: str, on_bytes: Callable[[int], None]) -> Observed:
-    """The events of a file that a metric accepts.
+def observed(
+    config: Config, section: MetricSection, path: str, on_bytes: Callable[[int], None], *, key: bytes | None = None
+) -> Observed:
+    """The events of a file that a metric accepts; with a key of public events alone, a plan that can be made again.
 
     Raises:
         InputError: the file cannot be read, or has no event for the metric; the message has the first reasons.
@@ -37,7 +39,7 @@ def observed(config: Config, section: MetricSection, path: str, on_bytes: Callab
         raise ConfigError(
             f'metric "{section.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
         )
-    key = secrets.token_bytes(32)
+    key = secrets.token_bytes(32) if key is None else key
     reader, file = _Reader(section), EventFile(path, config, section.topic)
     samples: list[Sample] = []
     refused: list[tuple[int, str, bytes]] = []

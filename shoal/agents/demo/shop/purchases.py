@@ -17,6 +17,19 @@ from shoal.models.times import time_of_text
 FILE = Path(demo.__file__).parent / "data" / "purchases.csv.gz"
 
 
+def rows(path: Path = FILE) -> list[dict[str, str]]:
+    """All purchases as the file has them: `customer`, `at` and `amount`.
+
+    Raises:
+        InputError: it is not there.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="ascii", newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); install shoal again: make install") from None
+
+
 @dataclass(frozen=True)
 class Purchases:
     """All purchases, in order of time."""
@@ -32,14 +45,10 @@ class Purchases:
         Raises:
             InputError: it is not there.
         """
-        try:
-            with gzip.open(path, "rt", encoding="ascii", newline="") as file:
-                rows = list(csv.DictReader(file))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}); install shoal again: make install") from None
-        times = [time_of_text(row["at"]) or 0 for row in rows]
-        cents = accumulate(int(Decimal(row["amount"]) * 100) for row in rows)
-        return cls(times, list(cents), Counter(row["customer"] for row in rows))
+        made = rows(path)
+        times = [time_of_text(row["at"]) or 0 for row in made]
+        cents = accumulate(int(Decimal(row["amount"]) * 100) for row in made)
+        return cls(times, list(cents), Counter(row["customer"] for row in made))
 
     def before(self, at: int) -> int:
         """Number of purchases made before an instant."""
