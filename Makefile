@@ -156,6 +156,7 @@ fix: install
 
 reference: install
 	$(BIN)/python -m docs.generate.configuration > docs/reference/configuration.md
+	$(BIN)/python -m docs.generate.sql > docs/reference/sql.md
 	$(BIN)/python -m docs.generate.alerts
 	$(BIN)/python -m docs.generate.grafana
 	$(BIN)/python -m docs.generate.epsilon_table --write

@@ -1,4 +1,4 @@
-"""docs/reference/releases.md: its program reads from a real Kafka; its queries run on both databases and are right."""
+"""The pages on releases and SQL: a program reads from a real Kafka; queries run on both databases and are right."""
 
 import json
 import re
@@ -18,12 +18,13 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
-from shoal.migrations.versions import v003_releases
+from shoal.migrations.versions import v003_releases, v006_views
 from shoal.models.tables import Table
 from tests.support.kafka import Kafka, Record
 
-PAGE = (Path(__file__).parent.parent / "docs/reference/releases.md").read_text("utf-8")
-QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)
+REFERENCE = Path(__file__).parent.parent / "docs/reference"
+PAGE, SQL = ((REFERENCE / name).read_text("utf-8") for name in ("releases.md", "sql.md"))
+QUERIES = [query for query in re.findall(r"^```sql\n(.*?)^```$", SQL, re.M | re.S) if query.startswith("SELECT")]
 (PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 CONFIG = """
@@ -49,6 +50,7 @@ METRICS = {
     "drowned": 'statistic = "mean"\nalgorithm = "naive"\nusers = 10\nevery = "1h"\nclamp = true',
     "total": 'statistic = "sum"\nstep = "1h"',
     "number": 'statistic = "count"\nstep = "1h"',
+    "minutes": 'statistic = "slot-distribution"\nbins = 4\nslot = "1h"\ngroup = "door"\nmax_slots = 8\nunit = "user"',
     "spread": 'statistic = "slot-mean-variance"\nslot = "1h"\nmax_slots = 8\nunit = "user"',
     "both": 'statistic = "mean"\nalgorithm = "naive"\nusers = 10\nevery = "1h"',
 }
@@ -126,9 +128,15 @@ def test_the_view_has_a_row_for_each_release_with_its_fields(log: list[dict[str,
         assert row["noise_exceeds_range"] == exceeds(release)
     # and a clamped value that says nothing is told from one that does
     signs = {row["metric"]: row["noise_exceeds_range"] for row in found.values()}
-    assert signs == {"visits": 0, "drowned": 1, "total": None, "number": None, "spread": None, "both": None}
-    columns = re.findall(r"^\| (`.*?) \|", PAGE.split("## The tables")[0], re.M)
-    assert {name for cell in columns for name in re.findall(r"`(\w+)`", cell)} == set(next(iter(found.values())))
+    assert signs == {
+        "visits": 0,
+        "drowned": 1,
+        "total": None,
+        "number": None,
+        "minutes": None,
+        "spread": None,
+        "both": None,
+    }
 
 
 def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]], database_url: str) -> None:
@@ -136,6 +144,7 @@ def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]],
     database = Database(database_url)
     with database.write() as connection:
         with Operations.context(MigrationContext.configure(connection)):
+            v006_views.downgrade()
             v003_releases.downgrade()
             op.drop_column("budget", "relation")  # which came later
             op.drop_column("metric_version", "added")
@@ -158,8 +167,8 @@ def test_the_view_shows_noisy_counts_where_presence_is_protected(database_url: s
     assert sum(row["count"] is not None for row in found) == HOURS == len(found) / 2
 
 
-def test_the_three_queries_say_what_they_are_for(log: list[dict[str, Any]], database_url: str) -> None:
-    latest, over_time, charged = (rows(database_url, query) for query in QUERIES)
+def test_the_queries_say_what_they_are_for(log: list[dict[str, Any]], database_url: str) -> None:
+    latest, over_time, places, tails, histogram, left, spent = (rows(database_url, query) for query in QUERIES)
     # the latest value of every metric and group
     last = {(release["metric"], group(release)): release for release in log}
     assert [(row["metric"], row["group_name"]) for row in latest] == sorted(
@@ -178,10 +187,31 @@ def test_the_three_queries_say_what_they_are_for(log: list[dict[str, Any]], data
     }
     assert rows(database_url, QUERIES[1].replace("visits", "drowned")) == []
     assert len(rows(database_url, QUERIES[1].replace("visits", "total"))) == HOURS
-    # what every metric was charged
-    assert [(row["metric"], row["charge_epsilon"], row["published"]) for row in charged] == sorted(
-        (name, {"drowned": "0.001", "number": "0"}.get(name, "2"), sum(one["metric"] == name for one in log))
-        for name in METRICS
+    # each place's average of every hour, with both ends of the hour
+    assert {(row["since"], row["at"], row["group_name"], row["value"], row["samples"]) for row in places} == {
+        (f"1970-01-01T0{int(one['at'][12]) - 1}:00:00Z", one["at"], group(one), one["value"], one["samples"])
+        for one in said
+    }
+    # quantiles, and the latest histogram
+    shapes = {(one["at"], group(one)): one["value"] for one in log if one["metric"] == "minutes"}
+    assert {(row["at"], row["group_name"]): (row["median"], row["upper"]) for row in tails} == {
+        place: (value["quantiles"]["0.5"], value["quantiles"]["0.95"]) for place, value in shapes.items()
+    }
+    final = max(at for at, _ in shapes)
+    assert [(row["group_name"], row["bin_low"], row["bin_high"], row["value"]) for row in histogram] == [
+        (door, 2.5 * bin_ - 0.5, 2.5 * bin_ + 2.0, share)
+        for door in sorted({str(door) for _, door in shapes})
+        for bin_, share in enumerate(shapes[final, door]["histogram"])
+    ]
+    # what is left, and who spent it
+    charges = {name: {"drowned": 0.001, "number": 0.0}.get(name, 2.0) for name in METRICS}
+    (budget,) = left
+    assert (budget["ledger_unit"], budget["budget_epsilon"]) == ("user", 99)
+    assert budget["charged_epsilon"] == pytest.approx(sum(charges.values()))
+    assert budget["left_epsilon"] == pytest.approx(99 - sum(charges.values()))
+    assert [(row["metric"], row["charge_epsilon"], row["published"]) for row in spent] == sorted(
+        ((name, charge, sum(one["metric"] == name for one in log)) for name, charge in charges.items()),
+        key=lambda row: (-row[1], row[0]),
     )
 
 

@@ -86,7 +86,7 @@ class Log(Table):
 class Budget(Table):
     """The budget of the population, in one row, from the first registration on."""
 
-    __tablename__ = "budget"
+    __tablename__ = "ledger_budget"
     __table_args__ = (sa.CheckConstraint("one = 1", name="one"),)
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

@@ -40,7 +40,7 @@ def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
         for table in (Budget.one, BudgetChange.number, MetricVersion.version, Owner.version)
     )
     if not budget and (versions or changes):
-        yield "budget", "metric versions are charged, and to no budget"
+        yield "ledger_budget", "metric versions are charged, and to no budget"
     if budget and not changes:
         yield "budget_change", "there is a budget, and no record of how it came"
     if budget and not versions:

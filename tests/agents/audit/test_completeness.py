@@ -19,7 +19,7 @@ from tests.support.streams import FULL, App, Run, Worker, event
 EVENTS = [event(f"user{n % 4}", 0.5, 3 * n) for n in range(48)]
 TABLES = {
     "log": "table log of the audit log has lost rows",
-    "budget": "table budget of .* metric versions are charged, and to no budget",
+    "ledger_budget": "table ledger_budget of .* metric versions are charged, and to no budget",
     "budget_change": "table budget_change of .* no record of how it came",
     "metric_version": "table metric_version of .* nothing was ever charged to it",
     "partition_count": "table partition_count of .* workers own .* and no partitions are noted",

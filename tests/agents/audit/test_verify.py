@@ -41,10 +41,10 @@ def test_a_sound_log_has_no_findings(ledger: Ledger) -> None:
 
 def test_a_ledger_that_counts_by_the_wrong_relation_is_found(ledger: Ledger) -> None:
     # given a metric of values in a ledger that hides presence
-    tamper(ledger, "UPDATE budget SET relation = 'add-remove'")
+    tamper(ledger, "UPDATE ledger_budget SET relation = 'add-remove'")
     assert kinds(ledger) == ["relation", "relation"]
     # or one that hides presence, and was charged once where it costs twice
-    tamper(ledger, "UPDATE budget SET relation = 'values'")
+    tamper(ledger, "UPDATE ledger_budget SET relation = 'values'")
     tamper(ledger, "UPDATE metric_version SET relation = 'add-remove' WHERE metric = 'visits'")
     [finding] = verify(ledger)
     assert (finding.kind, finding.message) == ("budget", "the charge is less than what the metric uses")
@@ -135,11 +135,12 @@ def test_what_a_file_run_ended_is_in_no_topic(ledger: Ledger) -> None:
 
 
 def test_two_values_for_one_id_are_found(ledger: Ledger) -> None:
-    # given a log whose constraint someone took away, and the view with it, to have a second value beside the first
+    # given a log whose constraint someone took away, and the views with it, to have a second value beside the first
     columns = 'app, metric, version, "group", seq, id, at, body, previous_hash, hash'
     tamper(
         ledger,
         "DROP VIEW releases",
+        "DROP VIEW estimates",
         "CREATE TABLE copy AS SELECT * FROM release",
         "DROP TABLE release",
         "ALTER TABLE copy RENAME TO release",
@@ -189,9 +190,9 @@ def test_a_changed_activation_is_found(ledger: Ledger, change: str, name: str) -
             "budget",
             "the charge is less than",
         ),
-        ("UPDATE budget SET epsilon = '8'", "budget", "the budget is not what its last logged change made it"),
+        ("UPDATE ledger_budget SET epsilon = '8'", "budget", "the budget is not what its last logged change made it"),
         ("DELETE FROM budget_change", "budget", "the budget is not what its last logged change made it"),
-        ("DELETE FROM budget", "budget", "metric versions are registered and there is no budget"),
+        ("DELETE FROM ledger_budget", "budget", "metric versions are registered and there is no budget"),
         (
             "UPDATE metric_version SET parameters = replace(parameters, '1h', '1m')",
             "parameters",

@@ -1,0 +1,208 @@
+"""Views for readers: every number of every release, and the budget. The table of the budget makes room for its name.
+
+`estimates` has a row for each number: a value that is a list, or an object of numbers, lists and objects, is taken
+apart, and the number in the same place is taken out of noise_sd, low and high. Where there is no value the ends of the
+interval say which numbers there would be.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "006"
+down_revision = "005"
+
+# A text such as 1/3 as a number.
+SQLITE_NUMBER = (
+    "(CAST({0} AS REAL) / CASE instr({0}, '/') WHEN 0 THEN 1.0 ELSE CAST(substr({0}, instr({0}, '/') + 1) AS REAL) END)"
+)
+POSTGRESQL_NUMBER = (
+    "(CAST(split_part({0}, '/', 1) AS double precision)"
+    " / CAST(COALESCE(NULLIF(split_part({0}, '/', 2), ''), '1') AS double precision))"
+)
+
+PART = """CASE WHEN part = 'quantiles' THEN 'quantile' WHEN part IN ('mean', 'variance', 'histogram', 'cdf') THEN part
+        ELSE 'value' END AS part"""
+# Of a bin: its number, and its ends.
+BIN = """CASE WHEN part IN ('histogram', 'cdf') THEN place + 1 END AS bin,
+    CASE WHEN part IN ('histogram', 'cdf') THEN low_end + (high_end - low_end) * place / bins END AS bin_low,
+    CASE WHEN part IN ('histogram', 'cdf') THEN low_end + (high_end - low_end) * (place + 1) / bins END AS bin_high"""
+
+# The place of a number is a path of json_tree, such as $.value.quantiles."0.05"; `inside` is what follows its first
+# name. Slots and windows are whole seconds long, and end at whole seconds.
+SQLITE_ESTIMATES = f"""
+CREATE VIEW estimates AS
+SELECT app, metric, version, group_name, seq,
+    strftime('%Y-%m-%dT%H:%M:%SZ', at, '-' || (span / 1000000) || ' seconds') AS since, at, statistic,
+    {PART},
+    CASE json_type(parameters, '$.value') WHEN 'text' THEN json_extract(parameters, '$.value')
+        WHEN 'object' THEN json_extract(parameters, '$.value.predicate')
+        WHEN 'array' THEN CASE typeof(place)
+            WHEN 'integer' THEN json_extract(parameters, '$.value[' || place || ']') END END AS field,
+    CASE WHEN part = 'quantiles' THEN CAST(place AS REAL) END AS quantile,
+    {BIN},
+    CAST(json_extract(body, '$.value' || inside) AS REAL) AS value,
+    CAST(json_extract(body, '$.noise_sd' || inside) AS REAL) AS noise_sd,
+    CAST(json_extract(body, '$.low' || inside) AS REAL) AS low,
+    CAST(json_extract(body, '$.high' || inside) AS REAL) AS high,
+    CAST(json_extract(body, '$.samples') AS REAL) AS samples,
+    CAST(json_extract(body, '$.count') AS REAL) AS count,
+    CAST(json_extract(body, '$.count_sd') AS REAL) AS count_sd,
+    unit, relation,
+    CAST(json_extract(body, '$.epsilon') AS REAL) AS epsilon,
+    CAST(json_extract(body, '$.delta') AS REAL) AS delta,
+    state, id
+FROM (
+    SELECT r.app, r.metric, r.version, NULLIF(r."group", '') AS group_name, r.seq, r.at, r.id, r.body,
+        v.parameters, v.unit, v.relation, v.state,
+        json_extract(v.parameters, '$.statistic') AS statistic,
+        COALESCE(json_extract(v.parameters, '$.slot'), json_extract(v.parameters, '$.decay.length')) AS span,
+        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.range[0]')")} AS low_end,
+        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.range[1]')")} AS high_end,
+        substr(n.fullkey, CASE WHEN n.fullkey LIKE '$.low%' THEN 6 ELSE 8 END) AS inside,
+        n.key AS place,
+        CASE WHEN n.path IN ('$.value', '$.low') THEN n.key
+            ELSE substr(n.path, CASE WHEN n.path LIKE '$.low%' THEN 7 ELSE 9 END) END AS part,
+        json_array_length(r.body, n.path) AS bins
+    FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
+    JOIN json_tree(r.body, CASE json_type(r.body, '$.value') WHEN 'null' THEN '$.low' ELSE '$.value' END) n
+    WHERE n.type NOT IN ('object', 'array')
+) AS fields
+"""  # noqa: S608 - own names
+
+# As in `releases`: PostgreSQL reads no JSON in which a text holds NUL. OFFSET 0: each body is read once.
+POSTGRESQL_ESTIMATES = rf"""
+CREATE VIEW estimates AS
+SELECT app, metric, version, group_name, seq,
+    to_char(CAST(at AS timestamptz) AT TIME ZONE 'UTC' - make_interval(secs => span / 1000000),
+        'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
+    at, parameters ->> 'statistic' AS statistic,
+    {PART},
+    CASE json_typeof(parameters -> 'value') WHEN 'string' THEN parameters ->> 'value'
+        WHEN 'object' THEN parameters -> 'value' ->> 'predicate'
+        WHEN 'array' THEN parameters -> 'value' ->> place END AS field,
+    quantile,
+    {BIN},
+    CAST(body #>> (ARRAY['value'] || inside) AS double precision) AS value,
+    CAST(body #>> (ARRAY['noise_sd'] || inside) AS double precision) AS noise_sd,
+    CAST(body #>> (ARRAY['low'] || inside) AS double precision) AS low,
+    CAST(body #>> (ARRAY['high'] || inside) AS double precision) AS high,
+    CAST(body ->> 'samples' AS double precision) AS samples,
+    CAST(body ->> 'count' AS double precision) AS count,
+    CAST(body ->> 'count_sd' AS double precision) AS count_sd,
+    unit, relation,
+    CAST(body ->> 'epsilon' AS double precision) AS epsilon,
+    CAST(body ->> 'delta' AS double precision) AS delta,
+    state, id
+FROM (
+    SELECT r.app, r.metric, r.version, NULLIF(r."group", '') AS group_name, r.seq, r.at, r.id, v.unit, v.relation,
+        v.state, p.parameters, b.body, n.part, n.place, n.quantile, n.inside, n.bins,
+        CAST(COALESCE(p.parameters ->> 'slot', p.parameters -> 'decay' ->> 'length') AS double precision) AS span,
+        CASE json_typeof(p.parameters -> 'range' -> 0) WHEN 'string' THEN
+            {POSTGRESQL_NUMBER.format("(p.parameters -> 'range' ->> 0)")} END AS low_end,
+        CASE json_typeof(p.parameters -> 'range' -> 1) WHEN 'string' THEN
+            {POSTGRESQL_NUMBER.format("(p.parameters -> 'range' ->> 1)")} END AS high_end
+    FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
+    CROSS JOIN LATERAL (SELECT CAST(v.parameters AS json) AS parameters OFFSET 0) AS p
+    CROSS JOIN LATERAL (
+        SELECT CAST(regexp_replace(r.body, '(\\\\)|\\u0000', '\1', 'g') AS jsonb) AS body OFFSET 0
+    ) AS b
+    CROSS JOIN LATERAL (
+        SELECT CASE jsonb_typeof(b.body -> 'value') WHEN 'null' THEN b.body -> 'low' ELSE b.body -> 'value' END AS shape
+        OFFSET 0
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT CAST(NULL AS text) AS part, CAST(NULL AS integer) AS place, CAST(NULL AS double precision) AS quantile,
+            CAST(ARRAY[] AS text[]) AS inside, CAST(NULL AS integer) AS bins
+        WHERE jsonb_typeof(s.shape) NOT IN ('object', 'array')
+        UNION ALL
+        SELECT NULL, place, NULL, ARRAY[CAST(place AS text)], NULL
+        FROM generate_series(0, CASE jsonb_typeof(s.shape) WHEN 'array' THEN jsonb_array_length(s.shape) END - 1)
+            AS place
+        UNION ALL
+        SELECT one.key, inner_place.place, inner_place.quantile, ARRAY[one.key] || inner_place.inside, inner_place.bins
+        FROM jsonb_each(CASE jsonb_typeof(s.shape) WHEN 'object' THEN s.shape END) AS one
+        CROSS JOIN LATERAL (
+            SELECT CAST(NULL AS integer) AS place, CAST(NULL AS double precision) AS quantile,
+                CAST(ARRAY[] AS text[]) AS inside, CAST(NULL AS integer) AS bins
+            WHERE jsonb_typeof(one.value) NOT IN ('object', 'array')
+            UNION ALL
+            SELECT place, NULL, ARRAY[CAST(place AS text)], jsonb_array_length(one.value)
+            FROM generate_series(
+                0, CASE jsonb_typeof(one.value) WHEN 'array' THEN jsonb_array_length(one.value) END - 1
+            ) AS place
+            UNION ALL
+            SELECT NULL, CAST(share AS double precision), ARRAY[share], NULL
+            FROM jsonb_object_keys(CASE jsonb_typeof(one.value) WHEN 'object' THEN one.value END) AS share
+        ) AS inner_place
+    ) AS n
+) AS fields
+"""  # noqa: S608 - own names
+
+# What is left is 0 where only the rounding of a sum of exact amounts would be.
+BUDGET = """
+CREATE VIEW budget AS
+SELECT ledger_unit, ledger_relation, budget_epsilon, budget_delta, charged_epsilon, charged_delta,
+    CASE WHEN budget_epsilon - charged_epsilon > budget_epsilon * 1e-12
+        THEN budget_epsilon - charged_epsilon ELSE 0.0 END AS left_epsilon,
+    CASE WHEN budget_delta - charged_delta > budget_delta * 1e-12
+        THEN budget_delta - charged_delta ELSE 0.0 END AS left_delta,
+    app, metric, version, topic, statistic, state, unit, relation, epsilon, delta, charge_epsilon, charge_delta,
+    registered
+FROM (
+    SELECT b.unit AS ledger_unit, b.relation AS ledger_relation,
+        {budget_epsilon} AS budget_epsilon, {budget_delta} AS budget_delta,
+        SUM({charge_epsilon}) OVER () AS charged_epsilon, SUM({charge_delta}) OVER () AS charged_delta,
+        v.app, v.metric, v.version, {topic} AS topic, {statistic} AS statistic, v.state, v.unit, v.relation,
+        {epsilon} AS epsilon, {delta} AS delta, {charge_epsilon} AS charge_epsilon, {charge_delta} AS charge_delta,
+        v.registered
+    FROM ledger_budget b CROSS JOIN metric_version v
+) AS amounts
+"""
+AMOUNTS = {
+    "budget_epsilon": "b.epsilon", "budget_delta": "b.delta", "epsilon": "v.epsilon", "delta": "v.delta",
+    "charge_epsilon": "v.charge_epsilon", "charge_delta": "v.charge_delta",
+}  # fmt: skip
+
+
+def budget(dialect: str) -> str:
+    """The statement that makes the view of the budget."""
+    if dialect == "postgresql":
+        number, key = POSTGRESQL_NUMBER, "CAST(v.parameters AS json) ->> '{}'"
+    else:
+        number, key = SQLITE_NUMBER, "json_extract(v.parameters, '$.{}')"
+    amounts = {name: number.format(column) for name, column in AMOUNTS.items()}
+    return BUDGET.format(**amounts, topic=key.format("topic"), statistic=key.format("statistic"))
+
+
+def _rename(old: str, new: str) -> None:
+    """Rename the table of the budget with its constraints: a view of its name is to be made, or was dropped."""
+    if op.get_bind().dialect.name == "postgresql":  # which keeps the rights to it
+        op.rename_table(old, new)
+        for prefix, suffix in (("pk", ""), ("ck", "_one")):
+            op.execute(f"ALTER TABLE {new} RENAME CONSTRAINT {prefix}_{old}{suffix} TO {prefix}_{new}{suffix}")
+        return
+    op.create_table(
+        new,
+        sa.Column("one", sa.Integer(), autoincrement=False, nullable=False),
+        *(sa.Column(name, sa.String(), nullable=False) for name in ("epsilon", "delta", "unit")),
+        sa.Column("relation", sa.String(), nullable=False, server_default="values"),
+        sa.CheckConstraint("one = 1", name=op.f(f"ck_{new}_one")),
+        sa.PrimaryKeyConstraint("one", name=op.f(f"pk_{new}")),
+    )
+    op.execute(f"INSERT INTO {new} SELECT one, epsilon, delta, unit, relation FROM {old}")  # noqa: S608 - own names
+    op.drop_table(old)
+
+
+def upgrade() -> None:
+    """Rename the table, and make the views."""
+    _rename("budget", "ledger_budget")
+    dialect = op.get_bind().dialect.name
+    op.execute(POSTGRESQL_ESTIMATES if dialect == "postgresql" else SQLITE_ESTIMATES)
+    op.execute(budget(dialect))
+
+
+def downgrade() -> None:
+    """Drop the views; nothing is lost."""
+    op.execute("DROP VIEW estimates")
+    op.execute("DROP VIEW budget")
+    _rename("ledger_budget", "budget")
