@@ -34,7 +34,7 @@ class Acl(NamedTuple):
 
 
 def documented(app: str, source: str) -> dict[str, Acl]:
-    """What docs/guides/operations.md says that a worker needs."""
+    """What docs/reference/access.md says that a worker needs."""
     internal = {"Read": READ, "Write": WRITE, "Create": CREATE, "DescribeConfigs": DESCRIBE_CONFIGS}
     return {
         "source Read": Acl(TOPIC, source, LITERAL, READ),

@@ -1,4 +1,4 @@
-"""Faust's tables show the state of a running worker: the program that docs/guides/operations.md prints is asked."""
+"""Faust's tables show the state of a running worker: the program of docs/guides/inside-a-worker.md is asked."""
 
 import json
 import re
@@ -49,7 +49,7 @@ class Asked:
 @contextmanager
 def asked(shoals: Deployment) -> Iterator[Asked]:
     """The program, running as a worker of the deployment; it is told to stop, and ends well."""
-    found = PROGRAM.search((ROOT / "docs/guides/operations.md").read_text())
+    found = PROGRAM.search((ROOT / "docs/guides/inside-a-worker.md").read_text())
     assert found is not None
     log = shoals.folder / "program.log"
     with log.open("w") as errors:
