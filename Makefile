@@ -18,7 +18,7 @@ help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
-	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus (with apt, as root)'
+	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus, kcat, jq (with apt, as root)'
 	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
@@ -89,12 +89,13 @@ types: install
 doctest: install
 	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal benchmarks
 
-# Tests of the page need a real browser, those of metrics a real Prometheus, which are packages of the system: they are
-# installed where that is possible.
+# Tests of the page need a real browser, those of metrics a real Prometheus, those of recipes a real kcat, which are
+# packages of the system: they are installed where that is possible.
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 tools:
 	@missing=; found=; for name in $(BROWSERS); do command -v $$name >/dev/null && found=$$name; done; \
 	[ -n "$$found" ] || missing=chromium; { command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
+	for name in kcat jq; do command -v $$name >/dev/null || missing="$$missing $$name"; done; \
 	[ -n "$$missing" ] || exit 0; \
 	as_root=; [ "$$(id -u)" = 0 ] || as_root='sudo -n'; export DEBIAN_FRONTEND=noninteractive; \
 	{ $$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends $$missing >/dev/null; } \

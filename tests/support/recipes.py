@@ -1,0 +1,79 @@
+"""What the recipes of docs/guides/recipes.md are tried on: what a real worker published, in Kafka and in its log."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aiokafka import AIOKafkaProducer
+
+from shoal.agents.audit import key_file
+from tests.support.kafka import Brokers
+from tests.support.workers import Worker, shoal, wait_until
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "examples" / "recipes"
+PAGE = ROOT / "docs" / "guides" / "recipes.md"
+VISITS = (ROOT / "examples" / "visits.jsonl").read_text().splitlines()
+ALL = 23  # releases of all visits: 7 days, 7 days of 2 groups, 2 weeks
+
+
+class Published:
+    """A worker with examples/recipes/shoal.toml in a folder, as an app of its own; it lives as long as the context."""
+
+    def __init__(self, kafka: Brokers, folder: Path) -> None:
+        self.kafka, self.folder = kafka, folder
+        self.app, self.visits = kafka.name("recipes"), kafka.name("visits")
+        self.releases = f"{self.app}.releases"
+        self.config = folder / "shoal.toml"
+        text = (RECIPES / "shoal.toml").read_text()
+        for old, new in (("localhost:9092", kafka.bootstrap), ("shoal", self.app), ("visits", self.visits)):
+            assert f'"{old}"' in text, old
+            text = text.replace(f'"{old}"', f'"{new}"')
+        self.config.write_text(text)
+        key_file.new(folder / "shoal.key")
+        self._worker: Worker | None = None
+
+    def __enter__(self) -> Self:
+        self._run("topics", self.config)
+        self._worker = Worker(self.config, self.folder / "worker.log")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._worker is not None:
+            self._worker.end()
+
+    def produce(self, lines: Iterable[str], *, end: bool = False) -> None:
+        """Send visits to the worker, as `shoal produce` does."""
+        (self.folder / "visits.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        options = ["--end"] if end else []
+        self._run("produce", self.config, "--input", self.folder / "visits.jsonl", *options)
+
+    def wait(self, count: int = ALL) -> None:
+        """Until so many releases are committed; all of them are in the log, too, once the worker has stopped."""
+        wait_until(lambda: len(self.bodies()) >= count, 90, lambda: self._worker.text[-3000:] if self._worker else "")
+
+    def stop(self) -> None:
+        assert self._worker is not None
+        self._worker.stop()
+
+    def bodies(self) -> list[str]:
+        """The committed releases of the topic."""
+        return [read.value.decode() for read in self.kafka.read_committed(self.releases) if read.value]
+
+    def abort(self, value: bytes) -> None:
+        """Write a record in a transaction that is aborted, as a worker does that dies before its commit."""
+
+        async def send() -> None:
+            identity = {"enable_idempotence": True, "transactional_id": self.kafka.name()}
+            async with AIOKafkaProducer(bootstrap_servers=self.kafka.bootstrap, **identity) as producer:
+                await producer.begin_transaction()
+                await producer.send_and_wait(self.releases, value, key=b"aborted|")
+                await producer.abort_transaction()
+
+        asyncio.run(send())
+
+    def _run(self, *arguments: object) -> None:
+        done = shoal(*arguments, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
