@@ -1,3 +1,35 @@
-"""shoal: live statistics about people, with user-level differential privacy under continual release."""
+"""shoal: live statistics about people, with user-level differential privacy under continual release.
+
+    shoal.read        what was published: records, tables, a chart
+    shoal.Release     one release
+    shoal.Releases    many, with what can be made of them
+
+These are imported when they are first used: the command line starts without them.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal.agents.reading.record import Release as Release
+    from shoal.agents.reading.releases import Releases as Releases
+    from shoal.agents.reading.releases import read as read
 
 __version__ = "0.1.0"
+
+_EXPORTED = {
+    "read": "shoal.agents.reading.releases",
+    "Release": "shoal.agents.reading.record",
+    "Releases": "shoal.agents.reading.releases",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_EXPORTED[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTED})

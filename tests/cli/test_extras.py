@@ -40,6 +40,7 @@ PLACES = [
     (("check", "cells.toml"), "geo", "a metric by H3 cell"),
     (("run", "cells.toml", "--input", "events.jsonl", "--output", "-"), "geo", "a metric by H3 cell"),
     (("run", "plain.toml", "--input", "feed.pb", "--output", "-"), "geo", "feed.pb: a GTFS-realtime feed"),
+    (("export", "--input", "releases.jsonl", "--output", "releases.parquet"), "arrow", "--format parquet"),
     (("check", "postgresql.toml"), "postgres", "[audit] url: PostgreSQL"),
     (("budget", "postgresql.toml"), "postgres", "[audit] url: PostgreSQL"),
     (("migrate", "postgresql.toml"), "postgres", "[audit] url: PostgreSQL"),

@@ -21,6 +21,7 @@ COMMANDS: Table = {
     "tail": Command(f"{HERE}.tail:tail", "Print releases with their noise, as they are published."),
     "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
     "dashboard": Command(f"{HERE}.dashboard:dashboard", "Show what was released, with its noise, on a page."),
+    "export": Command(f"{HERE}.export:export", "Write releases as CSV, JSON lines or Parquet."),
     "map": Command(f"{HERE}.dashboard:map_", "Draw the releases by place."),
     "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
     "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),

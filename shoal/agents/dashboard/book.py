@@ -5,15 +5,23 @@ A series that is too long keeps every second release, then every fourth, and alw
 published, never an average of it.
 """
 
-import math
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from shoal.models.records import CLIP, SHOWN
+from shoal.agents.reading.fields import (
+    Part,
+    inside,
+    is_activation,
+    is_release,
+    item,
+    number,
+    object_of,
+    part_of,
+    parts_of,
+)
+from shoal.models.records import CLIP
 from shoal.models.times import time_of_text
 
 MOST_OF_ALL = 120_000  # releases kept of all groups together, about
@@ -22,8 +30,6 @@ ACTIVATIONS = 200  # of a metric
 FACTS = ("epsilon", "delta", "unit", "relation", "algorithm", "mechanism")
 EXTRAS = ("withheld", "users", "dropped", "error", CLIP)  # of the last release of a group
 OF_SLOTS = ("users", "error")  # of every release, where each is of a slot
-LATE = 3  # further digits that a number keeps than its noise leaves meaning in
-Part = tuple[float | None, float | None, float | None]  # value, low, high
 
 
 @dataclass(slots=True)
@@ -126,7 +132,7 @@ class Book:
         fields = object_of(raw)
         if fields is None:
             self.others["unreadable"] += 1
-        elif "value" in fields and (release := release_of(fields)) is not None:
+        elif (release := release_of(fields)) is not None:
             return self._take(release, fields)
         elif is_activation(fields):
             self._activate(fields)
@@ -188,9 +194,9 @@ class Book:
             at = time_of_text(fields["at"]) or 0
             prior = fields.get("high" if fields.get("kind") == CLIP else "prior")
             metric.activations.append([
-                _seconds(at), _label(fields.get("group")), _number(fields.get("level")),
+                _seconds(at), _label(fields.get("group")), number(fields.get("level")),
                 fields.get("kind") if isinstance(fields.get("kind"), str) else None,
-                prior if _is_numbers(prior) else None, _number(fields.get("epsilon")),
+                prior if _is_numbers(prior) else None, number(fields.get("epsilon")),
             ])  # fmt: skip
 
     def tables(self) -> Iterator[dict[str, Any]]:
@@ -214,70 +220,18 @@ def _thinned(series: Series, most: int) -> int:
     return before - len(series.rows)
 
 
-def object_of(raw: bytes | None) -> dict[str, Any] | None:
-    """The object in a record; None if there is none."""
-    try:
-        fields = orjson.loads(raw or b"")
-    except orjson.JSONDecodeError:
-        return None
-    return fields if isinstance(fields, dict) else None
-
-
 def release_of(fields: dict[str, Any]) -> Release | None:
     """The release but for its parts; None if it lacks what every release has."""
-    at, metric, version, seq = (fields.get(name) for name in ("at", "metric", "version", "seq"))
-    moment = time_of_text(at) if isinstance(at, str) else None
-    named = isinstance(metric, str) and isinstance(fields.get("group"), str | None)
-    if moment is None or not named or not _is_count(seq) or not _is_count(version):
+    if not is_release(fields):
         return None
-    exact = _number(fields.get("samples"))
-    samples = _number(fields.get("count")) if exact is None else exact
+    exact = number(fields.get("samples"))
+    samples = number(fields.get("count")) if exact is None else exact
     return Release(
-        metric=str(metric), version=int(version or 0), group=_label(fields["group"]), seq=int(seq or 0),
-        at=_seconds(moment), samples=samples, samples_sd=None if exact is not None else _number(fields.get("count_sd")),
+        metric=fields["metric"], version=fields["version"], group=_label(fields["group"]), seq=fields["seq"],
+        at=_seconds(time_of_text(fields["at"]) or 0), samples=samples,
+        samples_sd=None if exact is not None else number(fields.get("count_sd")),
         parts=[], extras={name: fields[name] for name in EXTRAS if _is_small(fields.get(name))},
     )  # fmt: skip
-
-
-def is_activation(fields: dict[str, Any]) -> bool:
-    """Whether it says that a level, a key or a clip range begins."""
-    at = fields.get("at")
-    known = isinstance(fields.get("metric"), str) and isinstance(at, str) and time_of_text(at) is not None
-    return known and ("level" in fields or fields.get("kind") in (SHOWN, CLIP)) and "value" not in fields
-
-
-def parts_of(fields: dict[str, Any]) -> tuple[list[Part], list[str]]:
-    """The numbers of a release with their intervals, and what they are called.
-
-    >>> parts_of({"value": [1.5, None], "low": [1, None], "high": [2, None]})
-    ([(1.5, 1.0, 2.0), (None, None, None)], ['1', '2'])
-    >>> parts_of({"value": {"mean": 3.25, "variance": 1}, "low": {"mean": 3, "variance": 0}, "high": {}})[1]
-    ['mean', 'variance']
-    """
-    value, low, high = fields["value"], fields.get("low"), fields.get("high")
-    if isinstance(value, list) and value:
-        names = [str(number) for number in range(1, len(value) + 1)]
-        return [_part(each, _at(low, i), _at(high, i)) for i, each in enumerate(value)], names
-    if isinstance(value, dict) and isinstance(value.get("quantiles"), dict) and value["quantiles"]:
-        value, low, high = value["quantiles"], _inside(low, "quantiles"), _inside(high, "quantiles")
-        names = sorted(value, key=lambda name: _number_in(name))
-        return [_part(value[name], _at(low, name), _at(high, name)) for name in names], [f"quantile {n}" for n in names]
-    if isinstance(value, dict) and value:
-        return [_part(each, _at(low, name), _at(high, name)) for name, each in value.items()], list(value)
-    return [_part(value, low, high)], [""]
-
-
-def _part(value: Any, low: Any, high: Any) -> Part:
-    """Value and interval, with no more digits than their noise leaves meaning in, and some."""
-    numbers = _number(value), _number(low), _number(high)
-    if numbers[0] is None:
-        return None, None, None
-    width = 0.0 if numbers[1] is None or numbers[2] is None else numbers[2] - numbers[1]
-    if not 0 < width < math.inf:
-        return numbers
-    digits = LATE - math.floor(math.log10(width))
-    short = [None if number is None else round(number, digits) for number in numbers]
-    return short[0], short[1], short[2]
 
 
 def _histogram(fields: dict[str, Any]) -> list[Any] | None:
@@ -285,41 +239,9 @@ def _histogram(fields: dict[str, Any]) -> list[Any] | None:
     value = fields["value"]
     if not isinstance(value, dict) or not isinstance(value.get("histogram"), list):
         return None
-    low, high = (_inside(fields.get(name), "histogram") for name in ("low", "high"))
-    parts = [_part(each, _at(low, i), _at(high, i)) for i, each in enumerate(value["histogram"])]
+    low, high = (inside(fields.get(name), "histogram") for name in ("low", "high"))
+    parts = [part_of(each, item(low, i), item(high, i)) for i, each in enumerate(value["histogram"])]
     return [list(side) for side in zip(*parts, strict=True)]
-
-
-def _at(of: Any, key: Any) -> Any:
-    if isinstance(of, dict):
-        return of.get(key)
-    return of[key] if isinstance(of, list) and isinstance(key, int) and key < len(of) else None
-
-
-def _inside(of: Any, name: str) -> Any:
-    return of.get(name) if isinstance(of, dict) else None
-
-
-def _number(value: Any) -> float | None:
-    """A finite number; None for anything else.
-
-    >>> _number(3), _number(True), _number("3"), _number(float("inf"))
-    (3.0, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _number_in(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.inf
 
 
 def _seconds(microseconds: int) -> float:
@@ -331,21 +253,17 @@ def _label(group: Any) -> str:
     return group if isinstance(group, str) else ""
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, str) or _number(value) is not None
+    return isinstance(value, str) or number(value) is not None
 
 
 def _is_small(value: Any) -> bool:
     """Whether it is a number, or an object of numbers."""
-    whole = isinstance(value, dict) and all(_number(each) is not None for each in value.values())
-    return whole or _number(value) is not None
+    whole = isinstance(value, dict) and all(number(each) is not None for each in value.values())
+    return whole or number(value) is not None
 
 
 def _is_numbers(value: Any) -> bool:
-    return _number(value) is not None or (
-        isinstance(value, list) and all(each is None or _number(each) is not None for each in value)
+    return number(value) is not None or (
+        isinstance(value, list) and all(each is None or number(each) is not None for each in value)
     )

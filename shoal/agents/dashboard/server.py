@@ -23,9 +23,9 @@ from shoal.agents.dashboard.ending import all_of
 from shoal.agents.dashboard.ledger import Auditor
 from shoal.agents.dashboard.live import Hub
 from shoal.agents.dashboard.page import page, policy
-from shoal.agents.dashboard.topics import Reader
 from shoal.agents.dashboard.workers import ask
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.reading.live import Reader
 from shoal.agents.worker_addresses import Address
 from shoal.models.errors import ShoalError
 

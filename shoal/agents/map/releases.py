@@ -12,6 +12,7 @@ from typing import Any
 import h3
 
 from shoal.agents.dashboard.cells import said
+from shoal.agents.reading.fields import is_release
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, parse
@@ -87,9 +88,7 @@ def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
         fields = parse(line)
     except Refused:
         raise InputError(f"{name}: line {number} is no JSON object; name a file of releases") from None
-    timed = isinstance(fields.get("at"), str) and time_of_text(fields["at"]) is not None
-    counted = all(_is_count(fields.get(part)) for part in ("seq", "version"))
-    if not (timed and counted and isinstance(fields.get("metric"), str) and {"group", "value"} <= fields.keys()):
+    if not is_release(fields):
         raise InputError(f"{name}: line {number} is no release; name a file that `shoal run` wrote")
     return fields
 
@@ -132,10 +131,6 @@ def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, Map
 def _cell(fields: dict[str, Any], name: str) -> MapCell:
     value, low, high = (_number(fields, part, name) for part in ("value", "low", "high"))
     return MapCell(value, None if value is None or low is None or high is None else (high - low) / 2)
-
-
-def _is_count(number: Any) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
 def _number(fields: dict[str, Any], part: str, name: str) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from shoal.agents.dashboard.book import is_activation, object_of, release_of
+from shoal.agents.reading.fields import is_activation, is_release, object_of
 from shoal.agents.tail.words import Columns
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import KafkaError
@@ -91,9 +91,7 @@ class Lines:
 
     def _chosen(self, raw: bytes | None) -> Found | None:
         fields = object_of(raw)
-        is_known = fields is not None and (
-            release_of(fields) is not None if "value" in fields else is_activation(fields)
-        )
+        is_known = fields is not None and (is_release(fields) or is_activation(fields))
         if raw is None or fields is None or not is_known:
             if not self._has_noted:
                 self._say("shoal: note: a record is no release, and left out, as all that are none")

@@ -82,6 +82,13 @@ def test_of_slots_each_has_its_users_and_its_error():
     assert columns(found)[8] == [[3, None, 4], [1.5, None, None]]
 
 
+def test_a_record_without_a_group_is_no_release():
+    strange = release("m", 1, 1.0)
+    del strange["group"]
+    found = taken(strange)
+    assert (found.releases, found.others) == (0, {"of another kind": 1})
+
+
 def test_a_repeated_release_counts_once():
     found = taken(release("m", 1, 1.0), release("m", 1, 1.0), release("m", 2, 1.0))
     assert (found.releases, found.others) == (2, {"repeated": 1})

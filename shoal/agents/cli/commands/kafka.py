@@ -17,7 +17,7 @@ from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
-from shoal.agents.tail.words import printable
+from shoal.agents.reading.digits import printable
 from shoal.models.config.file import load
 from shoal.models.errors import InputError
 from shoal.models.extras import require

@@ -44,9 +44,9 @@ def tail(
 
     Example: shoal tail shoal.toml --metric basket --last 20
     """
-    from shoal.agents.dashboard.topics import Reader
     from shoal.agents.kafka.settings import needed_settings
     from shoal.agents.process_settings import quiet_libraries
+    from shoal.agents.reading.live import Reader
     from shoal.agents.tail.lines import Ended, Lines, Wanted
 
     quiet_libraries()

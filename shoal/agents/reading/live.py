@@ -1,7 +1,7 @@
 """What is published, from the topics of releases and activations: committed records, without a consumer group.
 
-The page and `shoal tail` read it. Whoever reads needs no more than to read these two topics. A group's offsets are not
-looked at: how far workers are, they say themselves.
+The page, `shoal tail` and `shoal.read(..., follow=True)` read it. Whoever reads needs no more than to read these
+topics. A group's offsets are not looked at: how far workers are, they say themselves.
 """
 
 import asyncio

@@ -1,0 +1,75 @@
+"""`shoal export`: releases as CSV, JSON lines or Parquet."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.agents.cli.output import open_output, say, writing
+from shoal.agents.reading.export import Export, Format, ready
+from shoal.agents.reading.selection import selection
+from shoal.agents.reading.sources import configured_source, file_source, log_source
+
+ConfigPath = Annotated[
+    Path | None, typer.Argument(metavar="[CONFIG]", help="A configuration: its releases topic, or its audit log.")
+]
+Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A file of releases, or - for stdin.")]
+Log = Annotated[
+    str | None, typer.Option("--log", metavar="URL", help="An audit log: sqlite:///FILE or postgresql://...")
+]
+App = Annotated[str | None, typer.Option("--app", help="Whose releases, of a log with several apps.")]
+Form = Annotated[Format | None, typer.Option("--format", help="Default: what the name of the output says, or csv.")]
+Output = Annotated[str, typer.Option("--output", metavar="FILE", help="Where to, or - for stdout.")]
+Metrics = Annotated[list[str] | None, typer.Option("--metric", metavar="NAME", help="Only this one; may be repeated.")]
+Groups = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="Only this one; may be repeated.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only ticks that end after it; UTC.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only ticks that end by then; UTC.")]
+Guarded = Annotated[
+    bool, typer.Option("--guard/--no-guard", help="An apostrophe before texts that a spreadsheet would run.")
+]
+
+
+def export(
+    config: ConfigPath = None,
+    input_: Input = None,
+    log: Log = None,
+    app: App = None,
+    form: Form = None,
+    output: Output = "-",
+    metric: Metrics = None,
+    group: Groups = None,
+    since: Since = None,
+    until: Until = None,
+    guarded: Guarded = True,
+) -> None:
+    """Write releases as CSV or Parquet, with a row for each number, or as JSON lines, as they were published.
+
+    They are those in a configuration's releases topic (or, without [kafka], its audit log), in a file or in an audit
+    log. No key is needed, and nothing else is written. They need not fit into memory.
+
+    Example: shoal export shoal.toml --metric basket --output basket.csv
+    """
+    if sum(given is not None for given in (config, input_, log)) != 1:
+        raise typer.BadParameter("name one thing to read: CONFIG, --input FILE or --log URL")
+    if app is not None and log is None:
+        raise typer.BadParameter("it is for a log with several apps: --log URL", param_hint="--app")
+    chosen = form or _named(output)
+    ready(chosen)
+    wanted = selection(metric, group, since, until)
+    if config is not None:
+        source = configured_source(str(config))
+    else:
+        source = log_source(log, app) if log is not None else file_source(input_ or "-")
+    releases = Export(source, wanted)
+    with ExitStack() as files, writing(output):
+        file = open_output(files, output)
+        releases.write(file, chosen, guarded=guarded)
+        file.flush()
+    say(f"shoal: {releases.written:,} releases, as {chosen.value}")
+
+
+def _named(output: str) -> Format:
+    """The form that a file's name says; CSV if it says none."""
+    ending = output.lower().rpartition(".")[2]
+    return {"jsonl": Format.JSONL, "ndjson": Format.JSONL, "parquet": Format.PARQUET}.get(ending, Format.CSV)

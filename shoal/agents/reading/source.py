@@ -1,0 +1,45 @@
+"""A place with releases, and how long the slots and windows of its metrics are."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a file is read without them
+    from shoal.agents.kafka.settings import KafkaSettings
+    from shoal.models.config.metric import MetricSection
+
+Version = tuple[str, int]  # metric and version
+Found = tuple[str, bytes | None]  # the place of a record, for errors, and its bytes
+WINDOW = "window"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place with releases, and what is known about its metrics beside them."""
+
+    name: str
+    records: Callable[[], Iterator[Found]]
+    lengths: Mapping[Version, int] = field(default_factory=dict)  # of slots and windows, in microseconds
+    sections: "Mapping[Version, MetricSection]" = field(default_factory=dict)  # of a configuration
+    settings: "KafkaSettings | None" = None  # of a topic
+    topic: str = ""
+    strict: bool = True  # whether what is no release is an error; others may write into a topic
+
+
+def length_of(section: "MetricSection") -> int | None:
+    """How long what a release is of lasts: a slot, or a window that ends with it; None: it is of all time."""
+    if section.slot:
+        return section.slot
+    decay = section.decay_or_none
+    return decay.length if decay.kind == WINDOW else None
+
+
+def length_in(parameters: Mapping[str, Any]) -> int | None:
+    """The same, of the parameters that a ledger keeps.
+
+    >>> length_in({"slot": 5}), length_in({"decay": {"kind": "window", "length": 7}}), length_in({"decay": None})
+    (5, 7, None)
+    """
+    decay = parameters.get("decay") or {}
+    length = parameters.get("slot") or (decay.get("length") if decay.get("kind") == WINDOW else None)
+    return length if isinstance(length, int) else None

@@ -1,0 +1,91 @@
+"""Where releases are: a file, a topic, the audit log. Each hands out records with the place that an error names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shoal.agents.input.release_file import release_lines
+from shoal.agents.reading.source import Found, Source, Version, length_of
+from shoal.models.errors import InputError
+
+if TYPE_CHECKING:  # a file is read without them
+    from shoal.agents.kafka.settings import KafkaSettings
+    from shoal.models.config.file import Config
+    from shoal.models.config.metric import MetricSection
+
+DATABASES = ("sqlite:", "postgresql:", "postgres:", "postgresql+psycopg:")
+
+
+def source_of(
+    source: str | Path | None, *, brokers: str | None = None, topic: str | None = None, app: str | None = None
+) -> Source:
+    """The source that a caller names: a configuration (.toml), a database's URL or a file; or brokers and a topic.
+
+    Raises:
+        ShoalError: it cannot be used, or nothing or too much is named.
+    """
+    if source is None:
+        if brokers is None or topic is None:
+            raise InputError("nothing to read; name a file, a configuration or an audit log, or brokers and a topic")
+        from shoal.agents.kafka.settings import KafkaSettings
+
+        return topic_source(KafkaSettings(brokers=brokers, app="shoal-read"), topic)
+    if brokers is not None or topic is not None:
+        raise InputError(f"{source}: name either a source, or brokers and a topic, and not both")
+    text = str(source)
+    if text.startswith(DATABASES):
+        return log_source(text, app)
+    if app is not None:
+        raise InputError(f"{source}: an app is told apart in an audit log alone; leave app out")
+    return configured_source(text) if text.endswith(".toml") else file_source(text)
+
+
+def file_source(path: str) -> Source:
+    """A file of releases as JSON lines, plain or gzipped; `-` is stdin."""
+    return Source(path, lambda: ((f"line {number}", line) for number, line in release_lines(path)))
+
+
+def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" = None) -> Source:
+    """A topic of releases, from its beginning to its end as of the call: committed records, and no consumer group."""
+
+    def records() -> Iterator[Found]:
+        from shoal.agents.reading.topics import past
+
+        return past(settings, topic)
+
+    sections = _sections(config)
+    lengths = {version: length for version, each in sections.items() if (length := length_of(each)) is not None}
+    return Source(f"topic {topic}", records, lengths, sections, settings, topic, strict=False)
+
+
+def configured_source(path: str) -> Source:
+    """What a configuration's workers publish: its releases topic, or without Kafka what is in its audit log.
+
+    Raises:
+        ShoalError: it is refused, or there is no log.
+    """
+    from shoal.agents.kafka.settings import settings_of
+    from shoal.models.config.file import load
+
+    config = load(Path(path))
+    if config.has_kafka:
+        settings = settings_of(config)
+        return topic_source(settings, settings.releases, config)
+    log = log_source(config.audit.url, config.kafka.app)
+    return Source(log.name, log.records, log.lengths, _sections(config))
+
+
+def log_source(url: str, app: str | None = None) -> Source:
+    """The audit log; without an app, of the only one that there is.
+
+    Raises:
+        LedgerError: there is no log, it does not answer, its schema is another, or several apps are in it.
+    """
+    from shoal.agents.reading.log import AuditLog
+
+    log = AuditLog(url, app)
+    return Source(f"audit log, app {log.app}", log.records, log.lengths)
+
+
+def _sections(config: "Config | None") -> "dict[Version, MetricSection]":
+    return {} if config is None else {(each.name, each.version): each for each in config.metric}
