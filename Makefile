@@ -8,9 +8,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py)
+SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference lock wheel clean
+.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference pictures lock wheel clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
+	@echo 'make pictures  draw the pictures of docs/explanation/algorithms again'
 	@echo 'make reference write the pages of the docs that programs make, the alert rules and the dashboard'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
@@ -160,8 +161,13 @@ reference: install
 	$(BIN)/python -m docs.generate.sql > docs/reference/sql.md
 	$(BIN)/python -m docs.generate.alerts
 	$(BIN)/python -m docs.generate.grafana
+	$(BIN)/python -m docs.generate.pictures
 	$(BIN)/python -m docs.generate.epsilon_table --write
 	$(BIN)/python -m docs.generate.contributions_table --write
+
+# The pictures of docs/explanation/algorithms; ARGS="counters sharp": these only.
+pictures: install
+	$(BIN)/python -m docs.generate.pictures $(ARGS)
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

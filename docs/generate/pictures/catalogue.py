@@ -1,0 +1,28 @@
+"""The pictures by name: docs/images/algorithms/NAME.svg."""
+
+from docs.generate.pictures import (
+    blocks,
+    clip_range,
+    counters,
+    decays,
+    distributions,
+    few_users,
+    presence,
+    sharp,
+    slots,
+    unknown_keys,
+)
+from docs.generate.pictures.card import Picture
+
+PICTURES: dict[str, Picture] = {
+    "blocks": blocks,
+    "clip_range": clip_range,
+    "counters": counters,
+    "decays": decays,
+    "distributions": distributions,
+    "few_users": few_users,
+    "presence": presence,
+    "sharp": sharp,
+    "slots": slots,
+    "unknown_keys": unknown_keys,
+}
