@@ -26,6 +26,7 @@ COMMANDS: Table = {
     "plan": Command(f"{HERE}.plan:plan", "Predict the error before any budget is spent."),
     "check": Command(f"{HERE}.check:check", "Would a worker start, and what would be guaranteed?"),
     "label": Command(f"{HERE}.label:label", "The privacy facts of a deployment, to be signed."),
+    "schema": Command(f"{HERE}.schema:schema", "JSON Schemas: of the configuration, topics and events."),
     "topics": Command(f"{HERE}.kafka:topics", "Create the topics that are missing, verify the others."),
     "migrate": Command(f"{HERE}.audit:migrate", "Bring the schema of the audit log up to date."),
     "budget": Command(f"{HERE}.budget:budget", "Show what was charged and what is left."),

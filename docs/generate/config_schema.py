@@ -1,0 +1,299 @@
+"""The JSON Schema of the configuration, made of the models that read it: keys, types, bounds, defaults and meanings.
+
+What a model's validators refuse besides is said here a second time, by statistic and relation, so that an editor can
+flag a key where it has no use; `tests/models/schemas/` holds the two against each other.
+"""
+
+import types
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from docs.generate.configuration import DURATIONS, INSTANTS, SECTIONS
+from shoal.mechanisms import rules
+from shoal.mechanisms.continual_mean import MEANS, WITH_PRIOR
+from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS
+from shoal.mechanisms.slot import keys as slots
+from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, PER_SLOT, VALUES
+from shoal.mechanisms.stepped import ALGORITHMS as STEPPED
+from shoal.mechanisms.two_sided import keys as two_sided
+from shoal.mechanisms.two_sided.per_slot import keys as sided_slots
+from shoal.models.config.decay import NEEDS, TAKES
+from shoal.models.config.durations import format_duration
+from shoal.models.config.per_coordinate import MOST
+from shoal.models.exact import exact_text
+from shoal.models.predicates import SIGNS, Predicate
+
+Schema = dict[str, Any]
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SPAN = "[0-9]{1,9}[smhd]"
+DURATION: Schema = {"type": "string", "pattern": f"^{SPAN}$"}
+INSTANT: Schema = {"type": "string", "pattern": "^[0-9]{4}"}
+UNIT: Schema = {"type": "string", "pattern": f"^(event|user(-(slot|hour|day|week|{SPAN}))?)$"}
+EXACT_TEXT: Schema = {
+    "type": "string",
+    "pattern": r"^[+-]?([0-9]+/[0-9]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)$",
+}
+BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+TITLES = {
+    "kafka": "Kafka", "audit": "The audit log", "privacy": "Key and budget", "web": "Health and metrics over HTTP",
+    "metric": "A metric", "decay": "How sums forget", "cell": "Where an event was",
+    "selection": "How keys are found", "clip": "How a range is chosen",
+}  # fmt: skip
+# What validators say of single keys.
+KNOWN: dict[tuple[str, str], Schema] = {
+    ("metric", "statistic"): {"enum": list(STATISTICS)},
+    ("metric", "algorithm"): {"enum": list(ALGORITHMS)},
+    ("metric", "relation"): {"enum": [VALUES, ADD_REMOVE]},
+    ("metric", "unit"): UNIT,
+    ("privacy", "unit"): UNIT,
+}
+WITHOUT_VALUES = ("count", "users")
+DISTRIBUTIONS = ("distribution", "slot-distribution")
+OF_STEPS = ("sum", "count", "variance")
+
+
+def schema() -> Schema:
+    """The whole schema."""
+    tables = {name: _section(name, model) for name, model in SECTIONS.items()}
+    tables["metric"] |= {"allOf": list(_of_metrics())}
+    tables["decay"] |= {"allOf": [_of_decay(kind) for kind in NEEDS]}
+    files = ("kafka", "audit", "privacy", "web")
+    return {
+        "$schema": DRAFT,
+        "$id": "urn:shoal:schema:configuration",
+        "title": "Configuration of shoal",
+        "description": "What a configuration file may say, as TOML; docs/reference/configuration.md says more of it.",
+        "type": "object",
+        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in files}
+        | {
+            "metric": {
+                "description": "The statistics, each under [[metric]].",
+                "type": "array", "items": {"$ref": "#/$defs/metric"}, "minItems": 1,
+            }
+        },
+        "required": ["privacy", "metric"],
+        "additionalProperties": False,
+        "$defs": tables,
+    }  # fmt: skip
+
+
+def _section(name: str, model: type[BaseModel]) -> Schema:
+    fields = model.model_fields
+    # A count costs nothing, and has a default that its statistic gives.
+    required = [key for key, field in fields.items() if field.is_required() and (name, key) != ("metric", "epsilon")]
+    made: Schema = {
+        "title": TITLES[name],
+        "description": " ".join((model.__doc__ or "").replace("`", "").split()),
+        "type": "object",
+        "properties": {key: _key(name, key, field) for key, field in fields.items()},
+        "additionalProperties": False,
+    }
+    return made | ({"required": required} if required else {})
+
+
+def _key(section: str, key: str, field: FieldInfo) -> Schema:
+    kind = KNOWN.get((section, key)) or _limited(_type(field.annotation, key), field.metadata)
+    made: Schema = {"description": field.description or ""} | kind
+    default = None if field.is_required() else field.default
+    if default is not None:
+        made["default"] = _default(key, default)
+    return made
+
+
+def _type(annotation: Any, key: str) -> Schema:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner = [part for one in arguments[1:] for part in getattr(one, "metadata", ())]
+        return _limited(_type(arguments[0], key), inner)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (Union, types.UnionType):
+        return _any(_type(part, key) for part in arguments if part is not type(None))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return {"type": "array", "items": _type(arguments[0], key)} | _lengths(key)
+    if origin is tuple:
+        return {"type": "array", "items": _type(arguments[0], key), "minItems": 2, "maxItems": 2}
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        name = next(name for name, model in SECTIONS.items() if model is annotation)
+        table: Schema = {"$ref": f"#/$defs/{name}"}
+        return {"anyOf": [{"const": "auto"}, table]} if name == "clip" else table
+    if annotation is Fraction:
+        return {"anyOf": [{"type": "number"}, EXACT_TEXT]}
+    if annotation is int and key in DURATIONS:
+        return DURATION
+    if annotation is int and key in INSTANTS:
+        return INSTANT
+    plain: dict[Any, Schema] = {
+        int: {"type": "integer"}, bool: {"type": "boolean"}, str: {"type": "string", "minLength": 1},
+        Path: {"type": "string"}, Predicate: {"type": "string", "minLength": 1},
+    }  # fmt: skip
+    return plain[annotation]
+
+
+def _lengths(key: str) -> Schema:
+    """Of lists: those of coordinates have an entry for each."""
+    if key == "groups":
+        return {"uniqueItems": True, "minItems": 1}
+    return {"minItems": 2, "maxItems": MOST} if key == "value" else {}
+
+
+def _any(kinds: Iterable[Schema]) -> Schema:
+    """One of several; of alternatives in alternatives, all."""
+    flat = [part for kind in kinds for part in (kind["anyOf"] if set(kind) == {"anyOf"} else [kind])]
+    distinct = [kind for index, kind in enumerate(flat) if kind not in flat[:index]]
+    return distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+
+
+def _limited(kind: Schema, metadata: Iterable[Any]) -> Schema:
+    """A type with a field's bounds: numbers in text go without, and so do durations."""
+    bounds: Schema = {}
+    lengths: Schema = {}
+    for limit in metadata:
+        bounds |= {BOUNDS[name]: _number(getattr(limit, name)) for name in BOUNDS if hasattr(limit, name)}
+        lengths |= {
+            name: getattr(limit, f"{name}_length") for name in ("min", "max") if hasattr(limit, f"{name}_length")
+        }
+        if (pattern := getattr(limit, "pattern", None)) is not None:
+            kind = kind | {"pattern": pattern}
+
+    def narrowed(one: Schema) -> Schema:
+        if one.get("type") in ("integer", "number"):
+            return one | bounds
+        unit = {"array": "Items", "string": "Length"}.get(str(one.get("type")))
+        return one | ({f"{name}{unit}": length for name, length in lengths.items()} if unit else {})
+
+    return {"anyOf": [narrowed(one) for one in kind["anyOf"]]} if "anyOf" in kind else narrowed(kind)
+
+
+def _number(bound: Any) -> int | float:
+    return bound if isinstance(bound, int) else float(bound)
+
+
+def _default(key: str, value: Any) -> Any:
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return format_duration(value) if key in DURATIONS else value
+    if isinstance(value, Fraction):
+        exact = exact_text(value)
+        return exact if "/" in exact else float(value)
+    return str(value)
+
+
+# ---------------------------------------------------------------- what keys may not say together
+
+
+def _when(condition: Schema, *, without: Iterable[str] = (), needs: Iterable[str] = (), **keys: Schema) -> Schema:
+    """Under a condition some keys have no use, some are needed, and others say less."""
+    then: Schema = {}
+    if properties := {key: False for key in without} | keys:
+        then["properties"] = properties
+    if needs := list(needs):
+        then["required"] = needs
+    return {"if": condition, "then": then}
+
+
+def _is(relation: str | None, *statistics: str, **more: Any) -> Schema:
+    """The condition that a metric has a relation and one of some statistics."""
+    said: Schema = {}
+    required = []
+    if relation is not None:
+        said["relation"] = {"const": relation}
+        required += [] if relation == VALUES else ["relation"]  # the other is the default
+    if statistics:
+        said["statistic"] = {"enum": list(statistics)}
+        required.append("statistic")
+    return {"properties": said, "required": required} | more
+
+
+def _of_metrics() -> Iterable[Schema]:
+    steps = [name for name in STATISTICS if name not in PER_SLOT]
+    never = {"const": False}
+    by_relation = {
+        relation: [
+            name for name in STATISTICS for kind in KINDS if kind.relation == relation and name in kind.statistics
+        ]
+        for relation in (VALUES, ADD_REMOVE)
+    }
+    for relation, names in by_relation.items():
+        yield _when(_is(relation), statistic={"enum": list(dict.fromkeys(names))})
+    yield _when(_is(VALUES), without=rules.PRESENCE_KEYS)
+    no_use = [key for key in two_sided.NO_USE if key != "withheld"]
+    yield _when(
+        _is(ADD_REMOVE), without=[*no_use, "max_gap"], needs=["start"], withheld=never,
+        algorithm={"const": two_sided.TWO_SIDED}, value={"type": "string"},
+    )  # fmt: skip
+    # Statistics per slot, and all others.
+    yield _when(_is(None, *steps), without=rules.SLOT_KEYS, unit={"not": {"const": "user-slot"}})
+    without = [key for key in sided_slots.NO_PART if key != "withheld"]
+    yield _when(_is(None, *PER_SLOT), without=without, needs=["slot"], withheld=never, max_groups_per_user={"const": 1})
+    others = [name for name in STATISTICS if name not in DISTRIBUTIONS]
+    yield _when(_is(None, *others), without=rules.BIN_KEYS)
+    yield _when(_is(VALUES, "slot-mean"), algorithm={"enum": list(slots.FOR_MEANS)})
+    yield _when(_is(VALUES, *PER_SLOT[1:]), without=("spread_share",), algorithm={"enum": list(slots.FOR_OTHERS)})
+    yield _when({"required": ["spread_share"]}, without=("prior",), algorithm={"const": "best"})
+    yield _when(_is(VALUES, *PER_SLOT), prior={"const": FEW_USERS})
+    scattered = _is(VALUES, *PER_SLOT)
+    scattered["required"].append("sigma")
+    few = {"properties": {"algorithm": {"const": FEW_USERS}}, "required": ["algorithm"]}
+    yield {"if": scattered, "then": {"anyOf": [few, {"required": ["prior"]}]}}
+    hidden = ("users", *sided_slots.EXACT, *sided_slots.IN_ALL, "clip")
+    yield _when(_is(ADD_REMOVE, *PER_SLOT), without=hidden)
+    # Of steps, and of means that have none.
+    stepped: Schema = {"algorithm": {"enum": list(STEPPED)}, "withheld": never}
+    yield _when(_is(VALUES, *OF_STEPS), without=("every", "prior", "sigma"), needs=["step"], **stepped)
+    either: Schema = {"anyOf": [{"required": ["step"]}, {"required": ["decay"]}]}
+    yield _when(_is(VALUES, "mean", **either), without=("every", "prior", "sigma"), needs=["step"], **stepped)
+    plain: Schema = {"algorithm": {"enum": list(MEANS)}}
+    yield _when(_is(VALUES, "mean", **{"not": either}), needs=["every"], **plain)
+    yield _when(_is(VALUES, "count"), without=("simultaneous",))
+    yield _when(_is(VALUES, "sum", "count"), clamp=never)
+    around = {"enum": list(WITH_PRIOR)}
+    has_prior = _is(VALUES, "mean", **{"not": either})
+    has_prior["required"].append("prior")
+    yield _when(has_prior, needs=["algorithm"], algorithm=around)
+    yield _when({"properties": {"algorithm": around}, "required": ["algorithm"]}, needs=["prior"])
+    # Where presence is protected.
+    cadence: Schema = {"oneOf": [{"required": ["step"]}, {"required": ["every"]}]}
+    yield {"if": _is(ADD_REMOVE, *two_sided.STATISTICS), "then": cadence}
+    yield _when(_is(ADD_REMOVE, **{"not": {"required": ["clip"]}}), without=("users",))
+    unclipped = [name for name in two_sided.STATISTICS if name not in two_sided.CLIPPED]
+    yield _when(_is(ADD_REMOVE, *unclipped), without=("clip",))
+    unclamped = [
+        name for name in (*two_sided.STATISTICS, *PER_SLOT) if name in DISTRIBUTIONS or name in ("sum", *WITHOUT_VALUES)
+    ]
+    yield _when(_is(ADD_REMOVE, *unclamped), without=("clamp",))
+    # Values, and their range.
+    yield _when(_is(ADD_REMOVE, *WITHOUT_VALUES), without=("range",))
+    with_values = [name for name in STATISTICS if name not in WITHOUT_VALUES]
+    yield _when(_is(None, *with_values), needs=["value"])
+    no_predicate = {"anyOf": [{"type": "array"}, {"pattern": f"^[^{''.join(sorted(SIGNS))}]*$"}]}
+    said = _is(None, *with_values)
+    said = {"properties": said["properties"] | {"value": no_predicate}, "required": [*said["required"], "value"]}
+    yield _when(said, needs=["range"])
+    yield _when(_is(VALUES, *(name for name in STATISTICS if name != "count")), needs=["epsilon"])
+    yield _when(_is(ADD_REMOVE), needs=["epsilon"])
+    events = {"properties": {"unit": {"const": "event"}}, "required": ["unit"]}
+    yield _when(events, without=("max_contributions", "sigma"), max_groups_per_user={"const": 1})
+    yield _when({"not": events}, without=("max_events_per_user",), needs=["max_contributions"])
+    yield {"not": {"required": ["cell", "group"]}}
+    placed: Schema = {"anyOf": [{"required": ["group"]}, {"required": ["cell"]}]}
+    yield _when({"not": placed}, without=("groups", "selection", "max_cells", "across_cells"))
+    yield _when({"required": ["groups"]}, without=("selection",))
+    yield _when(_is(ADD_REMOVE, **placed, **{"not": {"required": ["groups"]}}), needs=["delta"])
+
+
+def _of_decay(kind: str) -> Schema:
+    is_kind = {"properties": {"kind": {"const": kind}}, "required": ["kind"]}
+    taken = {*NEEDS[kind], *TAKES.get(kind, ())}
+    needs = [{"required": [key]} for key in NEEDS[kind]]
+    made = _when(is_kind, without=[key for key in SECTIONS["decay"].model_fields if key not in {"kind", *taken}])
+    if needs:  # a window has one of two, and so has an exponential decay; a formula needs both
+        made["then"] |= {"allOf": needs} if kind == "formula" else {"oneOf": needs}
+    return made
