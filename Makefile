@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference pictures lock wheel clean
+.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
@@ -26,6 +26,7 @@ help:
 	@echo 'make fix       repair what can be repaired: format and lint'
 	@echo 'make pictures  draw the pictures of docs/explanation/algorithms again'
 	@echo 'make reference write the pages of the docs that programs make, the alert rules and the dashboard'
+	@echo 'make docs      the site of the documents, into site/ (ARGS=serve: show it on http://127.0.0.1:8000 while you write)'
 	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
@@ -169,6 +170,10 @@ reference: install
 # The pictures of docs/explanation/algorithms; ARGS="counters sharp": these only.
 pictures: install
 	$(BIN)/python -m docs.generate.pictures $(ARGS)
+
+# The variable silences what the theme's makers say of its successor.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict
 
 bench: install
 	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \

@@ -77,7 +77,7 @@ def _json(bom: Bom) -> str:
 
 
 def _extras() -> list[str]:
-    return [CORE, *(extra for extra in PROJECT["optional-dependencies"] if extra not in ("all", "test"))]
+    return [CORE, *(extra for extra in PROJECT["optional-dependencies"] if extra not in ("all", "docs", "test"))]
 
 
 def _requirements(extra: str) -> Iterable[str]:

@@ -40,8 +40,8 @@ LAWS: dict[str, Draw] = {
 }
 TITLE = "What a sigma saves a mean"
 RULES = """\
-Measured with `python -m benchmarks.accuracy.scatter`; the figures are those of [scatter.json](scatter.json). Epsilon is
-1. Samples scatter around 40 with standard deviation 1, in a range of 0 to 100, and come in random order, over 100
+Measured with `python -m benchmarks.accuracy.scatter`; the figures are those of [scatter.json](scatter.json). Epsilon
+is 1. Samples scatter around 40 with standard deviation 1, in a range of 0 to 100, and come in random order, over 100
 releases. The error is the root of the mean square of the last release's distance from the mean of all samples, over
 runs with a key each. *With sigma* it is that of `sharp` with `sigma = 1`, *without* that of `sharp` with the range
 alone, *around 40* that of `multi-tree` with `sigma = 1` and a prior of 40. Where users differ their means have standard
