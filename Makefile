@@ -165,6 +165,7 @@ reference: install
 	$(BIN)/python -m docs.generate.grafana
 	$(BIN)/python -m docs.generate.pictures
 	$(BIN)/python -m docs.generate.epsilon_table --write
+	$(BIN)/python -m docs.generate.library --write
 	$(BIN)/python -m docs.generate.contributions_table --write
 
 # The pictures of docs/explanation/algorithms; ARGS="counters sharp": these only.

@@ -74,6 +74,15 @@ class Estimate:
 
     Each of the first four fields is a number; of several coordinates it is a list with a number or None for each, of a
     statistic of several parts an object with the same keys in all four.
+
+    Shapes   `value`, `noise_sd`, and the interval `low`, `high`; `counts`: what the value rests on, by name, such as
+             samples, or a count that has noise, with its count_sd; `details`: further fields, such as mechanism
+    Units    those of the range; of counts samples or users
+    Raises   KeyError, by `samples`: it rests on a count that has noise, and the number of samples is secret
+    Source   docs/reference/releases.md, whose fields have the same names
+
+    >>> Estimate(2.5, 0.5, 1.5, 3.5, {"samples": 40}).samples
+    40
     """
 
     value: Any  # clamped, if the metric says so; None: there is none to publish

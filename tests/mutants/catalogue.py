@@ -14,6 +14,7 @@ from tests.mutants import (
     gaussians,
     golden,
     ledgers,
+    library,
     means,
     noise,
     people,
@@ -61,6 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *relations.MUTANTS,
     *records.MUTANTS,
     *ledgers.MUTANTS,
+    *library.MUTANTS,
     *audits.MUTANTS,
     *golden.MUTANTS,
 )

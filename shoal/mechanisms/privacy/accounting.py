@@ -40,6 +40,12 @@ _NOT_PARALLEL = {
 class Loss:
     """(epsilon, delta): the most that one unit loses. Pure if delta is 0; a delta of 1 or more promises nothing.
 
+    Shapes   two Fractions; `+` composes two mechanisms on the same units; `of_group(k)` is the loss of k units, and
+             `share(k)` what each of k may lose
+    Units    natural logarithms of ratios of probabilities, of one unit: an event, a person and day, a person
+    Raises   TypeError: a float; ValueError: a number below 0
+    Source   Dwork and Roth (2014), sections 3.5 and 2.3; docs/proofs/accounting.md
+
     >>> Loss(Fraction(1)) + Loss(Fraction(1, 2), Fraction(1, 8)) == Loss(Fraction(3, 2), Fraction(1, 8))
     True
     """
@@ -86,6 +92,13 @@ NOTHING = Loss(_NONE)
 @dataclass(frozen=True, slots=True)
 class Concentrated:
     """rho-zCDP: the most that one unit loses in Renyi divergences, by which Gaussian noise composes best.
+
+    Shapes   a Fraction; `+` composes two mechanisms on the same units; `of_group(k)`, `share(k)` as of `Loss`;
+             `of_pure(epsilon)` makes one of a pure loss, and `loss(delta)` converts to one
+    Units    of one unit; rho grows with the square of a group
+    Raises   TypeError: a float; ValueError: a number below 0, a delta that is not between 0 and 1
+    Source   Bun and Steinke (2016), Propositions 1.4 and 1.9; Canonne, Kamath and Steinke (2020), Corollary 13;
+             docs/proofs/accounting.md
 
     >>> Concentrated(Fraction(1, 100)).of_group(3) == Concentrated(Fraction(9, 100))
     True
@@ -145,6 +158,11 @@ def advanced(losses: Iterable[Loss], delta: Fraction) -> Loss:
     """Advanced composition: for a further delta, many small losses add up to about a root of their number.
 
         sum of epsilon min(1, e**epsilon - 1)  +  sqrt(2 ln(1 / delta) sum of epsilon**2)
+
+    Shapes   losses of mechanisms on the same units, and a Fraction; a Loss
+    Units    those of `Loss`
+    Raises   TypeError: a float; ValueError: a delta that is not between 0 and 1
+    Source   Dwork, Rothblum and Vadhan (2010); docs/proofs/accounting.md
 
     It need not be below the plain sum; it is where losses are many and small.
 

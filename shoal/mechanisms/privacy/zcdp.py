@@ -34,6 +34,11 @@ def gaussian_sigma2(squared_sensitivity: Fraction | int, rho: Fraction) -> Fract
 def largest_rho(epsilon: Fraction | int, delta: Fraction) -> Fraction:
     """The largest rho, to within rounding, whose zCDP implies (epsilon, delta)-DP.
 
+    Shapes   exact numbers in, a Fraction out, rounded down
+    Units    of one unit
+    Raises   TypeError: a float; ValueError: an epsilon that is not above 0, a delta that is not between 0 and 1
+    Source   Canonne, Kamath and Steinke (2020), Corollary 13; docs/proofs/discrete-gaussian.md
+
     >>> round(float(largest_rho(Fraction(1), Fraction(1, 10**6))), 5)
     0.02436
     """
@@ -48,6 +53,11 @@ def largest_rho(epsilon: Fraction | int, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=1 << 10)
 def smallest_epsilon(rho: Fraction | int, delta: Fraction) -> Fraction:
     """The smallest epsilon, to within rounding, for which rho-zCDP implies (epsilon, delta)-DP.
+
+    Shapes   exact numbers in, a Fraction out, rounded up
+    Units    of one unit
+    Raises   TypeError: a float; ValueError: a rho below 0, a delta that is not between 0 and 1
+    Source   Canonne, Kamath and Steinke (2020), Corollary 13; docs/proofs/discrete-gaussian.md
 
     >>> round(float(smallest_epsilon(largest_rho(Fraction(1), Fraction(1, 10**6)), Fraction(1, 10**6))), 9)
     1.0

@@ -77,7 +77,16 @@ class AnyWindow(DecayedSum, Protocol):
 
 @dataclass(frozen=True)
 class Undecayed:
-    """Every step since the beginning counts in full."""
+    """Every step since the beginning counts in full.
+
+    Shapes   no weights: 1 at every age
+    Units    horizon: steps expected, which tunes accuracy alone
+    Raises   ValueError, when it is used: a horizon that is not above 0
+    Source   shoal/mechanisms/sums/running.py; docs/proofs/decay.md
+
+    >>> Undecayed(horizon=1000).sharp(1, Fraction(1)).mechanism
+    'blue'
+    """
 
     horizon: int | None = None  # steps expected; tunes accuracy alone
 
@@ -92,6 +101,11 @@ class Undecayed:
 @dataclass(frozen=True)
 class Window:
     """Only the last `length` steps count, or of updates the last so many in which anything came.
+
+    Shapes   weights: 1 at ages below `length`, else 0
+    Units    length: steps
+    Raises   TypeError, ValueError, when it is used: a length that is no int, or not above 0
+    Source   shoal/mechanisms/sums/window.py, gaussian_window.py; docs/proofs/decay.md
 
     >>> Window(4096).sharp(1, Fraction(1)).mechanism, Window(4096).patent(1, Fraction(1)).mechanism
     ('hats', 'patent')
@@ -132,6 +146,11 @@ class AllWindows:
 class Exponential:
     """A step weighs alpha times as much as the next one.
 
+    Shapes   weights: alpha**age
+    Units    alpha: between 0 and 1, per step; `half_life`: steps
+    Raises   TypeError: a float; ValueError: an alpha that is not between 0 and 1
+    Source   shoal/mechanisms/sums/exponentials.py; docs/proofs/decay.md
+
     >>> Exponential.half_life(Fraction(24)).alpha < Fraction(9716, 10000)
     True
     """
@@ -142,7 +161,7 @@ class Exponential:
         check.probability(alpha=self.alpha)
 
     @classmethod
-    def half_life(cls, steps: Fraction) -> "Exponential":
+    def half_life(cls, steps: Fraction | int) -> "Exponential":
         """A step weighs half as much as the one that many steps later."""
         return cls(half_life_alpha(steps))
 
@@ -156,7 +175,16 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A step of age a weighs (a + 1)**-exponent, up to ages of `horizon`."""
+    """A step of age a weighs (a + 1)**-exponent, up to ages of `horizon`.
+
+    Shapes   weights: (age + 1)**-exponent, to a relative 1e-6 up to the horizon
+    Units    exponent: above 0; horizon: steps
+    Raises   TypeError, ValueError, when it is used: a float, or an exponent that is not above 0
+    Source   shoal/mechanisms/sums/exponentials.py; docs/proofs/decay.md
+
+    >>> Polynomial(Fraction(3, 2)).sharp(1, Fraction(1)).variance(100) < 9
+    True
+    """
 
     exponent: Fraction
     horizon: int = HORIZON
@@ -191,6 +219,11 @@ class Listed:
 @dataclass(frozen=True)
 class Forward:
     """Step i weighs (i / t)**exponent at step t: the newest 1, and the ratio of any two never changes.
+
+    Shapes   weights: (step / t)**exponent
+    Units    exponent: above 0; horizon: steps expected, which tunes accuracy alone
+    Raises   TypeError, ValueError: a float, or an exponent that is not above 0
+    Source   shoal/mechanisms/sums/forward.py; docs/proofs/decay.md
 
     >>> Forward(Fraction(2)).sharp(1, Fraction(1)).mechanism, Forward(Fraction(8), 20).sharp(1, Fraction(1)).mechanism
     ('blue', 'per-step')

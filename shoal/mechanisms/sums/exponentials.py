@@ -129,7 +129,7 @@ class Exponentials:
         return float(np.sum(pairs * np.where(near, size, shared)))
 
 
-def half_life_alpha(steps: Fraction) -> Fraction:
+def half_life_alpha(steps: Fraction | int) -> Fraction:
     """The alpha per step with which half is left after `steps`, to 50 digits."""
     check.positive(half_life=steps)
     with localcontext(_CONTEXT):
