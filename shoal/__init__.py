@@ -1,8 +1,9 @@
 """shoal: live statistics about people, with user-level differential privacy under continual release.
 
-    shoal.read        what was published: records, tables, a chart
-    shoal.Release     one release
-    shoal.Releases    many, with what can be made of them
+    shoal.read          what was published: records, tables, a chart
+    shoal.activations   what begins to count, and when
+    shoal.Release       one release
+    shoal.Releases      many, with what can be made of them
 
 These are imported when they are first used: the command line starts without them.
 """
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.agents.reading.record import Release as Release
     from shoal.agents.reading.releases import Releases as Releases
+    from shoal.agents.reading.releases import activations as activations
     from shoal.agents.reading.releases import read as read
 
 __version__ = "0.1.0"
 
 _EXPORTED = {
     "read": "shoal.agents.reading.releases",
+    "activations": "shoal.agents.reading.releases",
     "Release": "shoal.agents.reading.record",
     "Releases": "shoal.agents.reading.releases",
 }

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.reading.source import Found, Version, length_in
 from shoal.models.errors import LedgerError
-from shoal.models.tables import MetricVersion, Release
+from shoal.models.tables import Activation, MetricVersion, Release
 
 AT_ONCE = 1_000  # rows that are fetched together
 
@@ -40,6 +40,14 @@ class AuditLog:
         with _opened(self._url) as database, database.read() as connection:
             for row in connection.execution_options(yield_per=AT_ONCE).execute(wanted):
                 yield f"{row.metric} version {row.version} group {row.group!r} release {row.seq}", row.body.encode()
+
+    def activations(self) -> Iterator[Found]:
+        """All activations: by metric, version and group."""
+        keys = (Activation.metric, Activation.version, Activation.group, Activation.level)
+        wanted = select(*keys, Activation.body).where(Activation.app == self.app).order_by(*keys)
+        with _opened(self._url) as database, database.read() as connection:
+            for row in connection.execution_options(yield_per=AT_ONCE).execute(wanted):
+                yield f"{row.metric} version {row.version} group {row.group!r} activation", row.body.encode()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from shoal.agents.reading.chart import html_of
 from shoal.agents.reading.csv_text import csv_chunks
 from shoal.agents.reading.digits import when
 from shoal.agents.reading.frames import arrow_table, pandas_frame, polars_frame
@@ -84,6 +85,12 @@ class Releases(Sequence[Release]):
             newest[release.metric] = max(release.version, newest.get(release.metric, 0))
         last = {(each.metric, each.group): each for each in self._releases if each.version == newest[each.metric]}
         return Releases(last.values(), self._sections)
+
+    def to_html(self) -> str:
+        """A chart of each metric with its noise, as HTML that needs nothing else; notebooks show it."""
+        return html_of(self._releases, self._sections)
+
+    _repr_html_ = to_html
 
     def to_arrow(self) -> "pyarrow.Table":
         """A row for each number, in Arrow; needs the extra `arrow`."""
@@ -172,6 +179,31 @@ def read(
     if not releases:
         check_seen(found, wanted, names)
     return releases
+
+
+def activations(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    metric: Names = None,
+    group: Names = None,
+    since: Moment = None,
+    until: Moment = None,
+    version: int | None = None,
+    brokers: str | None = None,
+    topic: str | None = None,
+    app: str | None = None,
+) -> list[Activation]:
+    """What begins to count and when, by time; sources and choices are those of `read`.
+
+    Raises:
+        ShoalError: it cannot be read.
+    """
+    wanted = selection(metric, group, since, until, version)
+    found = source_of(None if source is None else os.fspath(source), brokers=brokers, topic=topic, app=app)
+    check_metrics(found, wanted)
+    entries = entries_in(found, None if found.begun is None else found.begun())
+    begun = {raw: record for raw, record in entries if isinstance(record, Activation) and wanted.has(record)}
+    return sorted(begun.values(), key=lambda each: (each.at, each.metric, each.version, each.group or ""))
 
 
 def releases_in(source: Source, records: Iterator[Found] | None = None) -> Iterator[Release]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from shoal.agents.reading.record import Release
+from shoal.agents.reading.record import Activation, Release
 from shoal.models.errors import InputError
 from shoal.models.times import EPOCH, MICROSECOND, time_of_text
 
@@ -22,8 +22,8 @@ class Selection:
     until: datetime | None = None
     version: int | None = None
 
-    def has(self, release: Release) -> bool:
-        """Whether a release is wanted."""
+    def has(self, release: Release | Activation) -> bool:
+        """Whether a release or an activation is wanted."""
         return (
             (not self.metrics or release.metric in self.metrics)
             and (not self.groups or release.group in self.groups)

@@ -23,6 +23,7 @@ class Source:
     sections: "Mapping[Version, MetricSection]" = field(default_factory=dict)  # of a configuration
     settings: "KafkaSettings | None" = None  # of a topic
     topic: str = ""
+    begun: Callable[[], Iterator[Found]] | None = None  # activations, where they are apart from releases
     strict: bool = True  # whether what is no release is an error; others may write into a topic
 
 

@@ -1,6 +1,7 @@
 """Where releases are: a file, a topic, the audit log. Each hands out records with the place that an error names."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,14 +49,15 @@ def file_source(path: str) -> Source:
 def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" = None) -> Source:
     """A topic of releases, from its beginning to its end as of the call: committed records, and no consumer group."""
 
-    def records() -> Iterator[Found]:
+    def records(of: str = topic) -> Iterator[Found]:
         from shoal.agents.reading.topics import past
 
-        return past(settings, topic)
+        return past(settings, of)
 
+    begun = None if config is None else partial(records, settings.activations)
     sections = _sections(config)
     lengths = {version: length for version, each in sections.items() if (length := length_of(each)) is not None}
-    return Source(f"topic {topic}", records, lengths, sections, settings, topic, strict=False)
+    return Source(f"topic {topic}", records, lengths, sections, settings, topic, begun, strict=False)
 
 
 def configured_source(path: str) -> Source:
@@ -72,7 +74,7 @@ def configured_source(path: str) -> Source:
         settings = settings_of(config)
         return topic_source(settings, settings.releases, config)
     log = log_source(config.audit.url, config.kafka.app)
-    return Source(log.name, log.records, log.lengths, _sections(config))
+    return Source(log.name, log.records, log.lengths, _sections(config), begun=log.begun)
 
 
 def log_source(url: str, app: str | None = None) -> Source:
@@ -84,7 +86,7 @@ def log_source(url: str, app: str | None = None) -> Source:
     from shoal.agents.reading.log import AuditLog
 
     log = AuditLog(url, app)
-    return Source(f"audit log, app {log.app}", log.records, log.lengths)
+    return Source(f"audit log, app {log.app}", log.records, log.lengths, begun=log.activations)
 
 
 def _sections(config: "Config | None") -> "dict[Version, MetricSection]":

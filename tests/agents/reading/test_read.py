@@ -21,6 +21,7 @@ from shoal.agents.reading.releases import Releases
 from shoal.agents.reading.table import COLUMNS
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError, MissingExtra
 from shoal.models.extras import MODULES
+from shoal.models.records import activation_bytes
 from tests.support.kafka import Kafka, Record
 from tests.support.releases import lines, release, town
 from tests.support.workers import wait_until
@@ -116,7 +117,11 @@ def test_a_release_that_is_there_twice_is_read_once(tmp_path):
 
 def test_activations_are_no_releases(tmp_path):
     begun = {"metric": "a", "group": None, "version": 1, "level": 0, "at": "2026-01-05T00:00:00Z", "prior": 1.0}
-    assert len(shoal.read(file_of(tmp_path / "r.jsonl", begun, release("a", 1, 1.0)))) == 1
+    path = file_of(tmp_path / "r.jsonl", begun, release("a", 1, 1.0), begun)
+    assert len(shoal.read(path)) == 1
+    (found,) = shoal.activations(path)
+    assert (found.metric, found.kind, found.level, found.prior) == ("a", "level", 0, 1.0)
+    assert shoal.activations(path, since="2026-01-05") == []
 
 
 WRONG: list[tuple[str, bytes, str]] = [
@@ -181,6 +186,7 @@ def test_the_audit_log_has_the_same_as_the_file(shop):
     assert all(each.since is not None and each.at - each.since == timedelta(days=7) for each in logged)
     assert list(shoal.read("shop.toml")) == list(logged)
     assert list(shoal.read("shop.toml", group="BE")) == list(logged.only(group="BE"))
+    assert shoal.activations(shop) == shoal.activations("shop.toml") == []
 
 
 def test_what_is_wrong_with_a_log_is_said(shop, tmp_path):
@@ -268,11 +274,16 @@ def test_a_topic_is_read_to_its_end(kafka, tmp_path):
     topic.publish(*encoded(release("basket", 1, 2.0, group="FR"), release("basket", 2, 3.0, group="FR")), partition=1)
     found = shoal.read(brokers=kafka.bootstrap, topic=topic.name)
     assert [(each.group, each.value) for each in found] == [("BE", 1.0), ("FR", 2.0), ("FR", 3.0)]
+    kafka.create_topic(f"{topic.app}.activations", 1)
+    begun = activation_bytes("basket", 1, None, 3, 0, 1.5, 0.25, 7)
+    kafka.produce(f"{topic.app}.activations", [Record(b"", begun)], kafka.name())
     config = tmp_path / "shop.toml"
     config.write_text(CONFIG.format(brokers=kafka.bootstrap, app=topic.app))
     of_app = shoal.read(config, group="FR")
     assert [each.value for each in of_app] == [2.0, 3.0]
     assert all(each.since is not None and each.at - each.since == timedelta(days=7) for each in of_app)
+    (found_level,) = shoal.activations(config)
+    assert (found_level.level, found_level.prior) == (3, 1.5)
     with pytest.raises(InputError, match="no metric 'x'; there are: basket"):
         shoal.read(config, metric="x")
 
