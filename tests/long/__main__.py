@@ -35,6 +35,7 @@ PARTS = (
     Part("orders", (*PYTEST, "tests/long/orders.py"), 30),
     Part("deploys", (*PYTEST, "-n2", "tests/long/deploys.py", "tests/long/workers.py"), 45),
     Part("operators", (*PYTEST, "tests/long/operators.py"), 30),
+    Part("recipes", (*PYTEST, "tests/long/recipes.py"), 30),
     Part("cluster", (*PYTEST, *sorted(map(str, Path("tests/long").glob("cluster_*.py")))), 60),
 )
 

@@ -1,7 +1,7 @@
 """What the recipes of docs/guides/recipes.md are tried on: what a real worker published, in Kafka and in its log."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,23 +19,30 @@ VISITS = (ROOT / "examples" / "visits.jsonl").read_text().splitlines()
 ALL = 23  # releases of all visits: 7 days, 7 days of 2 groups, 2 weeks
 
 
+def replaced(text: str, names: Mapping[str, str]) -> str:
+    """A recipe with other addresses and names in it; each of them was there."""
+    for old, new in names.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
 class Published:
     """A worker with examples/recipes/shoal.toml in a folder, as an app of its own; it lives as long as the context."""
 
-    def __init__(self, kafka: Brokers, folder: Path) -> None:
+    def __init__(self, kafka: Brokers, folder: Path, log: str = "sqlite:///shoal.db") -> None:
         self.kafka, self.folder = kafka, folder
         self.app, self.visits = kafka.name("recipes"), kafka.name("visits")
         self.releases = f"{self.app}.releases"
         self.config = folder / "shoal.toml"
         text = (RECIPES / "shoal.toml").read_text()
-        for old, new in (("localhost:9092", kafka.bootstrap), ("shoal", self.app), ("visits", self.visits)):
-            assert f'"{old}"' in text, old
-            text = text.replace(f'"{old}"', f'"{new}"')
-        self.config.write_text(text)
+        names = {"localhost:9092": kafka.bootstrap, "shoal": self.app, "visits": self.visits, "sqlite:///shoal.db": log}
+        self.config.write_text(replaced(text, {f'"{old}"': f'"{new}"' for old, new in names.items()}))
         key_file.new(folder / "shoal.key")
         self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
+        self._run("migrate", self.config)
         self._run("topics", self.config)
         self._worker = Worker(self.config, self.folder / "worker.log")
         return self
