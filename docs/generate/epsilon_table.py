@@ -21,6 +21,7 @@ BEGIN, END = "<!-- tables: make reference -->\n", "<!-- end of tables -->\n"
 EPSILONS = ("0.1", "0.5", "1", "2", "4")
 USERS = (100, 1_000, 10_000, 100_000)
 CAPS = (1, 4, 16, 64)
+WIDTHS = (10, 100, 1_000, 10_000)  # of ranges
 CAP, MANY = 16, 10_000  # where a table does not vary them
 
 # A release every day for a year; a range of 100 has errors in per cent of it.
@@ -35,25 +36,25 @@ time = "at"
 epsilon = {epsilon}
 max_contributions = {cap}
 """
-STATISTICS = {"mean": 'statistic = "mean"\nvalue = "value"\nrange = [0, 100]\n', "count": 'statistic = "count"\n'}
+STATISTICS = {"mean": 'statistic = "mean"\nvalue = "value"\nrange = [0, {width}]\n', "count": 'statistic = "count"\n'}
 RELATIONS = {
     "values": 'every = "1d"\nusers = {users}\n',
     "add-remove": 'relation = "add-remove"\nstep = "1d"\nstart = "2027-01-01"\nend = "2028-01-01"\n',
 }
 
 
-def section(relation: str, statistic: str, epsilon: str, cap: int, users: int) -> MetricSection:
+def section(relation: str, statistic: str, epsilon: str, cap: int, users: int, width: int = 100) -> MetricSection:
     """The metric of a cell, read as any configuration is."""
     text = COMMON + STATISTICS[statistic] + RELATIONS[relation]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "shoal.toml"
-        file.write_text(text.format(epsilon=epsilon, cap=cap, users=users))
+        file.write_text(text.format(epsilon=epsilon, cap=cap, users=users, width=width))
         return load(file).metric[0]
 
 
-def noise(relation: str, statistic: str, epsilon: str, cap: int, users: int) -> float | None:
+def noise(relation: str, statistic: str, epsilon: str, cap: int, users: int, width: int = 100) -> float | None:
     """The noise of the last release, if every user has given as many samples as count."""
-    metric = section(relation, statistic, epsilon, cap, users)
+    metric = section(relation, statistic, epsilon, cap, users, width)
     return PLANNERS[metric.kind].final_noise(metric, users).noise_sd
 
 
@@ -86,6 +87,17 @@ def means(relation: str) -> str:
     return table(["people", *(f"epsilon {each}" for each in EPSILONS)], rows)
 
 
+def ranges() -> str:
+    """The noise of a mean under add-remove in the units of its values, by range, people and epsilon."""
+
+    def row(width: int, users: int) -> list[str]:
+        cells = (noise("add-remove", "mean", epsilon, CAP, users, width) for epsilon in EPSILONS)
+        return [f"0 to {width:,}", f"{users:,}", *map(number, cells)]
+
+    rows = (row(width, users) for width in WIDTHS for users in USERS[1:])
+    return table(["range", "people", *(f"epsilon {each}" for each in EPSILONS)], rows)
+
+
 def counts() -> str:
     """The noise of a count under add-remove, by cap and epsilon."""
     rows = ([str(cap), *(number(noise("add-remove", "count", each, cap, MANY)) for each in EPSILONS)] for cap in CAPS)
@@ -108,6 +120,9 @@ def tables() -> str:
 **A mean under `add-remove`**, the same; a dash: there are too few samples to release a mean at all:
 
 {means("add-remove")}
+**A mean under `add-remove`, by its range**, noise in the unit of the values, such as dollars:
+
+{ranges()}
 **A count under `add-remove`**, noise in samples, by the cap, for any number of people:
 
 {counts()}
