@@ -15,11 +15,11 @@ LOOK = FOUND + "test_a_look_at_one_word_says_no_other_than_the_draw"
 SILENT = FOUND + "test_silent_candidates_need_no_work_until_the_threshold_changes"
 NAMES = FOUND + "test_no_two_draws_share_a_name"
 GATE = FOUND + "test_a_key_without_a_newcomer_is_never_shown_however_many_samples_it_has"
+BESIDE = FOUND + "test_when_a_key_is_shown_depends_on_no_other_key"
 HISTORY = FOUND + "test_all_that_came_since_the_start_is_in_the_first_release_once"
 STAYS = FOUND + "test_n_stays_where_a_window_forgets_what_came"
 AGAIN = FOUND + "test_a_restart_shows_the_same_keys_at_the_same_ticks"
 ALONE = "privacy/test_presence_cases.py::test_whatever_a_unit_sends_changes_no_byte[alone in a key]"
-BEATS = "stream/test_beats.py::test_kafka_and_a_file_run_release_the_same"
 LARGE = FOUND + "test_numbers_beyond_those_of_floats_are_exact"
 HIDDEN = "stream/test_hidden_groups.py::test_nothing_tells_of_a_key_before_it_is_shown"
 AUDITED = "privacy/test_auditor.py::test_no_configuration_of_a_family_tells_more_than_its_epsilon[found]"
@@ -163,7 +163,7 @@ MUTANTS = (
         'lambda: self._words(group, "rho")',
         'lambda: self._words(group, "rho", len(self._held))',
         "when a key is shown depends on who else is there, and on partitions: Kafka and a file differ",
-        BEATS,
+        BESIDE,
     ),
     of_candidates(
         "n as a float",

@@ -244,6 +244,28 @@ def test_no_two_draws_share_a_name() -> None:
     assert {name for name in words.names if name[1] == "rho"} <= {("a", "rho"), ("b", "rho")}
 
 
+def test_when_a_key_is_shown_depends_on_no_other_key() -> None:
+    """On Kafka a key has other neighbours in its partition than in a file."""
+    last = FIRST + 20
+
+    def shown(rows: Mapping[int, Rows]) -> dict[str, int]:
+        made = run(found_groups(FEW, keyed_words(KEY)), rows, last)
+        return {one.group: tick for tick, one in made if one.activations}
+
+    # given keys to which somebody comes, once or twice
+    each = [
+        {FIRST + tick: [(f"key {number}", came(1, 1))] for tick in (number % 3, number % 7)} for number in range(60)
+    ]
+    together: dict[int, Rows] = {}
+    for rows in each:
+        for tick, those in rows.items():
+            together.setdefault(tick, []).extend(those)
+    # then each is shown at the tick at which it is with nobody beside it, and not all of them at once
+    found = shown(together)
+    assert found == {key: tick for rows in each for key, tick in shown(rows).items()}
+    assert len(set(found.values())) > 5
+
+
 def test_all_that_came_since_the_start_is_in_the_first_release_once() -> None:
     selection = FirstCrossing(Fraction(1), Fraction(1, 1000), horizon=8, ends=True)
     for decay, expected in ((Undecayed(), [12, 13, 13, 13]), (Window(3), [11, 7, 7, 1])):
