@@ -99,7 +99,7 @@ MUTANTS = (
         name="a slot that shows cells by their records",
         family="presence-slots",
         file=FOLDER + "statistic.py",
-        old="weight = sum(weight_of(one.total) for one in contributions if one.number == NEWCOMERS)",
+        old="weight = sum(weight_of(one.total) for one in contributions if one.number == NEWCOMERS and not one.level)",
         new="weight = sum(one.samples for one in contributions)",
         breach="one unit with many records shows a cell that nobody else is in",
         tests=(NOBODY,),

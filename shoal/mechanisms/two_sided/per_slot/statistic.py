@@ -264,8 +264,11 @@ class FoundCells(NothingKept, NoneHidden):
             yield Closed(cell, self._statistic.released(self._key, cell.encode(), tick, contributions))
 
     def is_shown(self, cell: str, slot: int, contributions: Iterable[Contribution]) -> bool:
-        """Whether the units that came to a cell in a slot outnumber its noisy threshold."""
-        weight = sum(weight_of(one.total) for one in contributions if one.number == NEWCOMERS)
+        """Whether the units that came to a cell in a slot outnumber its noisy threshold.
+
+        Bins of a distribution have levels above 0, and one of them the number of newcomers.
+        """
+        weight = sum(weight_of(one.total) for one in contributions if one.number == NEWCOMERS and not one.level)
         words = partial(self._words, cell.encode(), slot)
         return weight > 0 and self._selection.showing(1, weight, partial(words, "rho"), words("cross")) is not None
 

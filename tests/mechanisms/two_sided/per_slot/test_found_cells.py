@@ -109,6 +109,7 @@ def test_nobody_shows_a_cell_whatever_the_draws_are() -> None:
     cells.uniform = 1 - 2**-53
     assert not cells.is_shown("c", 7, [Contribution(0, "", 0, 0, 5, 9)])
     assert not cells.is_shown("c", 7, newcomers(0))
+    assert not cells.is_shown("c", 7, [Contribution(0, "", NEWCOMERS, 1, 5, 9)])  # samples of a bin
     assert cells.is_shown("c", 7, newcomers(9))
 
 
