@@ -183,27 +183,37 @@ def beliefs(loss: Loss) -> Iterator[str]:
     """The sentence on what somebody may believe after a loss, where epsilon alone says it."""
     certain = _belief(loss) > _ALMOST
     if certain or not loss.delta:
-        more = "; this budget protects little" if certain else ", and no more"
-        yield f"Who took something about it for 10 % likely may then take it for {_may_believe(loss)}{more}."
+        little = "; this budget protects little" if certain else ""
+        yield f"Someone who thought something about it 10 % likely could come to {_may_think(loss)}{little}."
 
 
 def weakened(unit: Unit, before: Loss, after: Loss, relation: str = VALUES) -> str:
     """By how much all guarantees under a budget weaken when it is raised, if all of it is used.
 
-    >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-52:]
-    'may then take it for 45.1 % likely instead of 23.2 %'
+    >>> weakened(PERSON, Loss(Fraction(1), Fraction(0)), Loss(Fraction(2), Fraction(0)))[-56:]
+    'come to think it at most 45.1 % likely instead of 23.2 %'
     """
     whose = _whose(unit, relation)
     return (
         f"the budget rises from {told(before)} to {told(after)} {per(unit)}. If all of it is used, {whose} "
         f"changes the probability of anything that can be seen by a factor of {_factor(after)} "
-        f"instead of {_factor(before)}; who took something about it for 10 % likely may then take it for "
-        f"{_may_believe(after)} instead of {_may_believe(before).removesuffix(' likely')}"
+        f"instead of {_factor(before)}; someone who thought something about it 10 % likely could come "
+        f"to {_may_think(after)}{_instead(after, before)}"
     )
 
 
-def _may_believe(loss: Loss) -> str:
-    return "all but certain" if _belief(loss) > _ALMOST else f"{_belief(loss):g} % likely"
+def _may_think(loss: Loss) -> str:
+    """What somebody may come to who thought something 10 % likely."""
+    return "be all but certain of it" if _belief(loss) > _ALMOST else f"think it at most {_belief(loss):g} % likely"
+
+
+def _instead(after: Loss, before: Loss) -> str:
+    """What it was before a budget was raised, as the end of that sentence."""
+    if _belief(before) > _ALMOST:
+        return ", as before"
+    if _belief(after) > _ALMOST:
+        return f" instead of thinking it at most {_belief(before):g} % likely"
+    return f" instead of {_belief(before):g} %"
 
 
 def _whose(unit: Unit, relation: str) -> str:

@@ -75,7 +75,7 @@ def test_it_says_first_that_being_there_is_hidden_and_then_what_is_public(folder
         "its start, its end and the groups that it declares; the beats; and what is released."
     )
     assert "whether one person is there changes the probability of anything that can be seen" in paragraph
-    assert "may then take it for 23.2 % likely" in paragraph
+    assert "could come to think it at most 23.2 % likely" in paragraph
     assert "depends on its form" not in text
     assert "a run over a file closes all steps up to `end`, whatever comes; what may undo this guarantee" in text
     assert (fields["relation"], fields["metrics"][0]["relation"]) == ("add-remove", "add-remove")

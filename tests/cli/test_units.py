@@ -169,7 +169,7 @@ COUNT = 'statistic = "count"\nstep = "1h"\n' + CAP
 PERSON = "A person is one value of who: whoever has two of them loses twice. "
 WHEN = "That they were there, when and how often, is not protected (fields who and at). "
 FACTOR = "changes the probability of anything that can be seen without the key by at most a factor of "
-BELIEF = "Who took something about it for 10 % likely may then take it for "
+BELIEF = "Someone who thought something about it 10 % likely could come to "
 HABIT = " What shows in many of them, as a habit does, is hardly protected. "
 
 
@@ -180,7 +180,7 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
             (SUM + CAP,),
             None,
             "What a person did is protected (field x). " + WHEN + "Whatever the metric releases, for ever: what one "
-            f"person did {FACTOR}2.72 (epsilon = 1). {BELIEF}23.2 % likely, and no more. {PERSON}"
+            f"person did {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % likely. {PERSON}"
             "The ledger then holds epsilon = 1, of a budget of epsilon = 10, delta = 0.001. "
             "To raise the budget is an act of its own, and logged.",
         ),
@@ -188,8 +188,8 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
             (SUM + CAP + 'unit = "user-5h"', SUM + CAP, COUNT),
             "user-day",
             "Whatever the 3 metrics release together, for ever: what one person did in one day "
-            f"{FACTOR}1100 (epsilon = 7). {BELIEF}all but certain; this budget protects little. Each further day "
-            "of the same person has "
+            f"{FACTOR}1100 (epsilon = 7). {BELIEF}be all but certain of it; this budget protects little. Each further "
+            "day of the same person has "
             f"as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 70.{HABIT}"
             "m0 protects a person and 5h: one person and day has a part in up to 6 of them, and all of these are "
             "counted here. m1 protects a person, which is more and counts once. "
@@ -207,8 +207,8 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
             (SUM + 'unit = "event"',),
             None,
             f"What an event says is protected (field x). {WHEN}Whatever the metric releases, for ever: the value of "
-            f"one event {FACTOR}2.72 (epsilon = 1). {BELIEF}23.2 % likely, and no more. Each further event of the same "
-            f"person has as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 10.{HABIT}",
+            f"one event {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % likely. Each further event of the "
+            f"same person has as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 10.{HABIT}",
         ),
         ((COUNT,), None, f"  {WHEN}The metrics are counts, which use no values.\n"),
     ],
@@ -237,15 +237,15 @@ def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
         "max_contributions": 1,
     }  # fmt: skip
     for epsilon, factor, belief in (
-        ("1e-9", "1.01", "10.1 % likely, and no more"),
-        ("0.0001", "1.01", "10.1 % likely, and no more"),
-        ("5", "149", "94.3 % likely, and no more"),
-        ("6.7", "813", "99 % likely, and no more"),
-        ("7", "1100", "all but certain; this budget protects little"),
-        ("10", "22100", "all but certain; this budget protects little"),
-        ("20", "4.86e+8", "all but certain; this budget protects little"),
-        ("100", "2.69e+43", "all but certain; this budget protects little"),
-        ("101", "e^101, which protects nothing", "all but certain; this budget protects little"),
+        ("1e-9", "1.01", "think it at most 10.1 % likely"),
+        ("0.0001", "1.01", "think it at most 10.1 % likely"),
+        ("5", "149", "think it at most 94.3 % likely"),
+        ("6.7", "813", "think it at most 99 % likely"),
+        ("7", "1100", "be all but certain of it; this budget protects little"),
+        ("10", "22100", "be all but certain of it; this budget protects little"),
+        ("20", "4.86e+8", "be all but certain of it; this budget protects little"),
+        ("100", "2.69e+43", "be all but certain of it; this budget protects little"),
+        ("101", "e^101, which protects nothing", "be all but certain of it; this budget protects little"),
     ):
         metrics = [section | {"epsilon": epsilon}]
         config = Config.model_validate({"privacy": {"epsilon": 200}, "metric": metrics})
