@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.commands import tail
 from shoal.agents.cli.main import app
+from shoal.agents.tail.lines import Lines
 from shoal.models.errors import KafkaError
 from shoal.models.records import activation_bytes
 from tests.support import nursery
@@ -92,6 +93,43 @@ def test_what_is_there_comes_in_the_order_of_time_in_words_or_as_it_was_publishe
     # a program gets the bytes that were published, of the group that it names
     found = shop.tail("--once", "--json", "--group", "BE", "--metric", "basket", "--no-activations").stdout
     assert found.splitlines() == [json.dumps(one) for one in first]
+
+
+def test_the_last_releases_are_found_without_reading_what_is_before_them(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given many releases in one partition, then few in transactions of their own, of which each has a marker
+    shop.open()
+    shop.publish(*(release("basket", 1 + number, 30.0, 1.3, group="BE") for number in range(3000)))
+    for number in range(50):
+        shop.publish(release("basket", 3001 + number, 30.0, 1.3, group="FR" if number < 40 else "BE"))
+    shop.publish(release("basket", 2, 30.0, 1.3, group="DE"), partition=1)
+    looked_at: list[bytes | None] = []
+    chosen = Lines._chosen
+
+    def noted(self: Lines, raw: bytes | None) -> Any:
+        looked_at.append(raw)
+        return chosen(self, raw)
+
+    monkeypatch.setattr(Lines, "_chosen", noted)
+
+    def last(*options: str) -> list[str]:
+        looked_at.clear()
+        return shop.tail("--once", "--json", *options).stdout.splitlines()
+
+    everything = last("--from-beginning")
+    assert len(everything) == len(looked_at) == 3051
+    # then the last ones come without the rest, whether they end the partition or lie far back
+    by_time = sorted(everything, key=lambda line: json.loads(line)["at"])
+    assert last("--last", "20") == by_time[-20:]
+    assert len(looked_at) < 300
+    of_group = [line for line in by_time if json.loads(line)["group"] == "BE"]
+    assert last("--last", "60", "--group", "BE") == of_group[-60:]
+    assert len(looked_at) < 1000
+    # and where there are not as many, all of them
+    assert last("--last", "5", "--group", "DE") == [line for line in by_time if json.loads(line)["group"] == "DE"]
+    assert last("--last", "0") == []
+    assert not looked_at
 
 
 def test_releases_come_as_they_are_published_until_it_is_stopped(shop: Shop) -> None:

@@ -17,13 +17,10 @@ from shoal.agents.kafka.client_errors import NotConnected, explain
 from shoal.agents.kafka.reachability import BrokersNotReady
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import stop_quietly
+from shoal.agents.reading.last_records import LOOK, PATIENCE, POLL, RECORDS, Last, beginnings_of
 from shoal.models.errors import KafkaError
 
 RETRY = 2.0  # seconds
-POLL = 200  # milliseconds
-LOOK = 5.0  # seconds between two questions whether brokers answer
-PATIENCE = 10.0  # seconds for an answer
-RECORDS = 2_000  # of one poll: what is taken in before anybody else is answered
 FETCH_BYTES = 1 << 20
 
 
@@ -44,13 +41,20 @@ class Audience(Protocol):
 
 
 class Reader:
-    """Reads topics from their beginning on, across outages of the brokers; nothing is read twice."""
+    """Reads topics from their beginning on, across outages of the brokers; nothing is told twice."""
 
     def __init__(
-        self, audience: Audience, settings: KafkaSettings, topics: Sequence[str] = (), name: str = "dashboard"
+        self,
+        audience: Audience,
+        settings: KafkaSettings,
+        topics: Sequence[str] = (),
+        name: str = "dashboard",
+        last: Last | None = None,
     ) -> None:
+        """`last`: of what is there at first only so much of each partition; None: all of it."""
         self._audience, self._settings, self._name = audience, settings, name
         self._topics = tuple(topics) or (settings.releases, settings.activations)
+        self._last = last
         self._next: dict[TopicPartition, int] = {}
         self._is_read = False
 
@@ -85,6 +89,8 @@ class Reader:
         try:
             places = [TopicPartition(topic, number) for topic in self._topics for number in range(counts[topic])]
             consumer.assign(places)
+            if self._last is not None and not self._next:
+                self._next = await beginnings_of(consumer, places, self._last)
             for place in places:
                 if place in self._next:
                     consumer.seek(place, self._next[place])

@@ -89,6 +89,10 @@ class Lines:
             self._say("shoal: a broker answers again")
         self._is_away = False
 
+    def is_wanted(self, raw: bytes | None) -> bool:
+        """Whether it is one to be printed, as far as it goes by what it is."""
+        return self._chosen(raw) is not None
+
     def _chosen(self, raw: bytes | None) -> Found | None:
         fields = object_of(raw)
         is_known = fields is not None and (is_release(fields) or is_activation(fields))

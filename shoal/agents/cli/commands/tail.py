@@ -40,12 +40,14 @@ def tail(
     """Print releases with their noise intervals, each as soon as it is published, until Ctrl-C or SIGTERM.
 
     It needs no key, no database and no consumer group: only Read on the topics of releases and activations. Times are
-    UTC. What is there at first is ordered by time; with --from-beginning each group by itself.
+    UTC. What is there at first is ordered by time, the last of what each partition has; with --from-beginning each
+    group by itself.
 
     Example: shoal tail shoal.toml --metric basket --last 20
     """
     from shoal.agents.kafka.settings import needed_settings
     from shoal.agents.process_settings import quiet_libraries
+    from shoal.agents.reading.last_records import Last as LastRecords
     from shoal.agents.reading.live import Reader
     from shoal.agents.tail.lines import Ended, Lines, Wanted
 
@@ -57,9 +59,10 @@ def tail(
     )  # fmt: skip
     topics = (settings.releases, settings.activations) if activations else (settings.releases,)
     lines = Lines(wanted, {section.name: section for section in loaded.metric}, _write, say)
+    wanted_last = None if from_beginning else LastRecords(last, lines.is_wanted)
     try:
         with ending_in_order(), suppress(KeyboardInterrupt, asyncio.CancelledError, Ended):
-            asyncio.run(Reader(lines, settings, topics, "tail").run())
+            asyncio.run(Reader(lines, settings, topics, "tail", wanted_last).run())
     except ReaderGone:
         raise BrokenPipeError from None
 
