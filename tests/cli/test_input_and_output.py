@@ -1,11 +1,14 @@
 """`shoal run` beside what it reads: outputs, registered versions, a run that is stopped, and very long values."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -130,13 +133,28 @@ def test_an_end_without_an_event_that_counted_is_told_in_words(desk):
 # ---------------------------------------------------------------- a long run
 
 
+def opened_for(process: subprocess.Popen[bytes], fifo: Path) -> IO[bytes]:
+    """The fifo, once the process reads it; where it has ended, nobody ever will."""
+    while process.poll() is None:
+        try:
+            pipe = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # there is no reader yet
+                raise
+            time.sleep(0.01)
+        else:
+            os.set_blocking(pipe, True)
+            return open(pipe, "wb")
+    raise AssertionError(f"it ended with {process.wait()}: {process.stderr and process.stderr.read()!r}")
+
+
 def test_a_run_that_is_told_to_stop_says_so_and_leaves_the_old_output(desk):
     desk.put("out.jsonl", b"old\n")
     fifo = desk.folder / "in.jsonl"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "shoal", "run", "shoal.toml", "--input", "in.jsonl", *OPTIONS]
     with subprocess.Popen(command, cwd=desk.folder, stderr=subprocess.PIPE) as process:
-        with fifo.open("wb") as pipe:
+        with opened_for(process, fifo) as pipe:
             pipe.write(lines(EVENTS) * 10)  # more than a pipe holds: once it is written, the run reads
             status = None
             while status is None:  # again, for it may come just before the run waits for more
