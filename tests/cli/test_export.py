@@ -2,6 +2,8 @@
 
 import csv
 import io
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from shoal.agents.cli.main import app, main
 from shoal.agents.reading.table import COLUMNS
 from shoal.models.errors import InputError
 from tests.support.releases import lines, release, town
+from tests.support.workers import wait_until
 
 
 @pytest.fixture
@@ -86,6 +89,20 @@ def test_what_cannot_be_read_leaves_no_file(file, tmp_path, monkeypatch, capsys)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"shoal: {file}: line ")
     assert line.endswith("is no release; name a file of releases, as `shoal run` writes it")
+    assert out.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "releases.jsonl"]
+
+
+def test_sigterm_leaves_what_was_there(file, tmp_path):
+    out = tmp_path / "out.csv"
+    out.write_text("before")
+    command = [sys.executable, "-m", "shoal", "export", "--input", "-", "--output", str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 3, 60, lambda: "no file is begun")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, b"")
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "releases.jsonl"]
 

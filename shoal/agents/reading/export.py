@@ -23,8 +23,8 @@ class Format(StrEnum):
 class Export:
     """Writes the wanted releases of a source; `written` counts them."""
 
-    def __init__(self, source: Source, wanted: Selection) -> None:
-        self._source, self._wanted = source, wanted
+    def __init__(self, source: Source, wanted: Selection, say: Callable[[str], None]) -> None:
+        self._source, self._wanted, self._say = source, wanted, say
         self._names: set[str] = set()
         self.written = 0
 
@@ -53,7 +53,7 @@ class Export:
         return (release for _, release in self._entries())
 
     def _entries(self) -> Iterator[tuple[bytes, Release]]:
-        for raw, record in entries_in(self._source):
+        for raw, record in entries_in(self._source, warn=self._say):
             if isinstance(record, Release):
                 self._names.add(record.metric)
                 if self._wanted.has(record):

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -206,6 +206,10 @@ def activations(
     return sorted(begun.values(), key=lambda each: (each.at, each.metric, each.version, each.group or ""))
 
 
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
+
+
 def releases_in(source: Source, records: Iterator[Found] | None = None) -> Iterator[Release]:
     """All releases of a source, one by one. Activations among them are left out.
 
@@ -218,7 +222,9 @@ def releases_in(source: Source, records: Iterator[Found] | None = None) -> Itera
             yield record
 
 
-def entries_in(source: Source, records: Iterator[Found] | None = None) -> Iterator[tuple[bytes, Release | Activation]]:
+def entries_in(
+    source: Source, records: Iterator[Found] | None = None, warn: Callable[[str], None] = _warn
+) -> Iterator[tuple[bytes, Release | Activation]]:
     """The same, with activations, and each with its bytes."""
     has_warned = False
     for place, raw in source.records() if records is None else records:
@@ -229,7 +235,7 @@ def entries_in(source: Source, records: Iterator[Found] | None = None) -> Iterat
             raise InputError(f"{source.name}: {place} is no release; name a file of releases, as `shoal run` writes it")
         elif not has_warned:
             has_warned = True
-            warnings.warn(f"shoal: {place}: a record is no release, and left out, as all that are none", stacklevel=2)
+            warn(f"shoal: note: {place}: a record is no release, and left out, as all that are none")
 
 
 def _followed(source: Source, wanted: Selection) -> Generator[Release, None, None]:

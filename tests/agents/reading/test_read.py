@@ -6,15 +6,18 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import text
 from typer.testing import CliRunner
 
 import shoal
+from shoal.agents.audit.database import Database
 from shoal.agents.cli.main import app
 from shoal.agents.reading.record import Release
 from shoal.agents.reading.releases import Releases
@@ -160,11 +163,13 @@ def test_a_slip_is_an_error_and_no_empty_answer(tmp_path):
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch) -> str:
+def shop(tmp_path, monkeypatch, database_url) -> str:
     """A folder with an audit log, and the releases that a file run has put into it."""
     monkeypatch.chdir(tmp_path)
     Path("shop.toml").write_text(
-        CONFIG.format(brokers="x", app="shop").replace('[kafka]\nbrokers = "x"\napp = "shop"\n', "")
+        CONFIG.format(brokers="x", app="shop")
+        .replace('[kafka]\nbrokers = "x"\napp = "shop"\n', "")
+        .replace("sqlite:///log.db", database_url)
     )
     events = [
         {"customer": user, "amount": 20, "at": f"2026-01-{day:02}T10:00:00Z", "country": ("BE", "=1+1")[user % 2]}
@@ -173,9 +178,11 @@ def shop(tmp_path, monkeypatch) -> str:
     Path("events.jsonl").write_bytes(b"".join(orjson.dumps(event) + b"\n" for event in events))
     run = CliRunner().invoke(app, ["key", "new", "shoal.key"])
     assert run.exit_code == 0, run.output
+    migrated = CliRunner().invoke(app, ["migrate", "shop.toml"])
+    assert migrated.exit_code == 0, migrated.output
     made = CliRunner().invoke(app, ["run", "shop.toml", "--input", "events.jsonl", "--output", "releases.jsonl"])
     assert made.exit_code == 0, made.output
-    return "sqlite:///log.db"
+    return str(database_url)
 
 
 def test_the_audit_log_has_the_same_as_the_file(shop):
@@ -202,11 +209,8 @@ def test_what_is_wrong_with_a_log_is_said(shop, tmp_path):
 
 
 def test_a_log_of_another_version_is_refused(shop):
-    import sqlite3
-
-    with sqlite3.connect("log.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '999'")
-    connection.close()
+    with closing(Database(shop)) as database, database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '999'"))
     with pytest.raises(LedgerError, match="newer than this shoal"):
         shoal.read(shop)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from shoal.agents.cli.output import open_output, say, writing
+from shoal.agents.process_settings import ending_in_order
 from shoal.agents.reading.export import Export, Format, ready
 from shoal.agents.reading.selection import selection
 from shoal.agents.reading.sources import configured_source, file_source, log_source
@@ -61,8 +62,8 @@ def export(
         source = configured_source(str(config))
     else:
         source = log_source(log, app) if log is not None else file_source(input_ or "-")
-    releases = Export(source, wanted)
-    with ExitStack() as files, writing(output):
+    releases = Export(source, wanted, say)
+    with ending_in_order(), ExitStack() as files, writing(output):
         file = open_output(files, output)
         releases.write(file, chosen, guarded=guarded)
         file.flush()
