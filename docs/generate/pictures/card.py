@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from shoal.agents.pictures import INK, QUIET, STYLE
 
 Data = dict[str, Any]
+SMALLER = 0.87  # so that words are large enough where a page has little room
 DIGITS = 6  # of a number that is stored: more would differ between machines
 
 RED, BLUE, GREEN, VIOLET, GOLD, GREY = "#c8553d", "#1f5f8b", "#2f8f5b", "#6b4e9b", "#b8860b", "#8a94a0"
@@ -36,7 +37,8 @@ class Picture(Protocol):
 
 @contextmanager
 def card(width: float, height: float, title: str, below: str = "", **edges: float) -> Iterator[Figure]:
-    """A figure with a title, and a quieter line below it; sizes are in inches."""
+    """A figure with a title, and a quieter line below it; sizes are in inches, of paper that is then made smaller."""
+    width, height = SMALLER * width, SMALLER * height
     with matplotlib.rc_context({**STYLE, "font.size": 10}):
         figure = Figure(figsize=(width, height), facecolor="white")
         figure.subplots_adjust(

@@ -54,9 +54,9 @@ def draw(data: Data) -> Figure:
     """Values and law on the left, costs on the right."""
     below = f"{PEOPLE:,} people's first amounts, range 0 to {TOP:,}, ε = 1, of which 0.22 is for the choice."
     with card(11.0, 4.8, "One look at first values: the end of the range that leaves two in a hundred above it", below,
-              left=0.06, right=0.97, wspace=0.2) as figure:  # fmt: skip
+              left=0.08, right=0.97, wspace=0.22) as figure:  # fmt: skip
         choice, cost = figure.subplots(1, 2)
-        plain(choice, "First amounts up to 200, rungs, and the law of the choice")
+        plain(choice, "First amounts, rungs, and the choice")
         choice.stairs(
             data["bars"], [200 * bar / BINS for bar in range(BINS + 1)], fill=True, color=PALE[GREY], edgecolor=GREY
         )

@@ -51,10 +51,10 @@ def draw(data: Data) -> Figure:
     """The tree on the left, the errors on the right."""
     below = (
         "Left: nodes of a binary counter; each has the exact sum below it, plus its noise.  "
-        "Right: ε = 1, one unit changes the sum by 1."
+        "Right: ε = 1, a unit changes it by 1."
     )
     with card(10.4, 4.7, "A release adds up few noisy nodes, so its error grows like a logarithm", below,
-              left=0.02, right=0.865, wspace=0.22) as figure:  # fmt: skip
+              left=0.02, right=0.865, wspace=0.27) as figure:  # fmt: skip
         tree, errors = figure.subplots(1, 2, width_ratios=(1.05, 1))
         empty(tree)
         for node in data["nodes"]:
@@ -73,7 +73,7 @@ def draw(data: Data) -> Figure:
                       color=INK if element <= data["release"] else GREY)  # fmt: skip
         tree.text(0, -1.0, "element (time →)", color=QUIET, size=9)
         parts = " ".join(_signed(node["noise"]) for node in data["nodes"] if node["node"] in data["chosen"])
-        said = f"release {data['release']} = sum of elements 1 to {data['release']}, {parts} = {_signed(data['noise'])}"
+        said = f"release {data['release']} = sum 1 to {data['release']}, {parts} = {_signed(data['noise'])}"
         tree.text(0, 4.75, said, color=RED, size=10, weight="bold")
         tree.set(xlim=(-0.1, 15.2), ylim=(-1.2, 5.2))
         lines = {
@@ -91,7 +91,7 @@ def draw(data: Data) -> Figure:
         errors.set_yticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
         errors.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
         errors.minorticks_off()
-        heights = {"every": 5800, "a draw": 92, "binary": 50, "BLUE": 22.5, "square": 11.2}
+        heights = {"every": 5800, "a draw": 92, "binary": 50, "BLUE": 25, "square": 9.5}
         for label, (_, color, _) in lines.items():
             height = next(at for word, at in heights.items() if label.startswith(word))
             if label.startswith("every"):

@@ -72,7 +72,7 @@ def draw(data: Data) -> Figure:
         weights.plot(data["polynomial"], color=GREEN, linewidth=1.8)
         weights.text(25, 0.93, f"window of {WINDOW}", color=BLUE)
         weights.text(27, 0.27, f"half-life of {HALF_LIFE}", color=RED)
-        weights.text(5, 0.16, "polynomial,\nexponent 1.5", color=GREEN, va="bottom", size=9)
+        weights.text(4.5, 0.19, "polynomial", color=GREEN, va="bottom", size=9)
         weights.set(xlim=(0, AGES - 1), ylim=(0, 1.05), xlabel="age in steps", ylabel="weight")
         plain(hats, f"The noisy numbers that hold step {STEP}")
         hats.grid(visible=False)

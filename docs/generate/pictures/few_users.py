@@ -73,7 +73,7 @@ def draw(data: Data) -> Figure:
             said = crowd["none"]
             text = "no release: " + (f"{said:.2g}" if said < 0.999 else "nearly certain")
             panel.text(0.98, 0.93, text, color=RED, ha="right", transform=panel.transAxes)
-            panel.axvline(TRUE / STEPS, color=BLUE, linewidth=1, linestyle=(0, (4, 2)))
+            panel.axvline(TRUE / STEPS, ymax=0.86, color=BLUE, linewidth=1, linestyle=(0, (4, 2)))
             panel.set(xlim=(0, 1), ylim=(-7, 74), xlabel="place in the range")
         panels[0].set_ylabel("users near")
         panels[0].text(TRUE / STEPS + 0.1, 30, "true mean", color=BLUE)

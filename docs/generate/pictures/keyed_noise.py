@@ -60,7 +60,7 @@ def draw(data: Data) -> Figure:
         stream.text(CRASH + 4, high + 4, "crash", color=INK)
         stream.text(CRASH + 4, low - 6.5, "second worker", color=RED, size=9)
         stream.text(1, low - 6.5, "dots: version 2", color=QUIET, size=9)
-        plain(law, f"{DRAWS:,} draws of discrete Laplace noise, scale {SCALE}")
+        plain(law, f"{DRAWS:,} draws, discrete Laplace, scale {SCALE}")
         law.bar(data["numbers"], data["drawn"], width=1, color=PALE[BLUE], edgecolor=BLUE, linewidth=0.4)
         law.plot(data["numbers"], data["law"], color=RED, linewidth=1.6)
         law.set(yscale="log", ylim=(0.5, 4000), xlim=(-40, 40), xlabel="draw", ylabel="how often")

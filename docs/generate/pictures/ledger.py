@@ -60,7 +60,7 @@ def draw(data: Data) -> Figure:
         links.set(xlim=(0, 10.6), ylim=(0, 3.2))
         for row, (name, values) in enumerate((("true", None), ("changed", LIE))):
             top = 1.75 - 1.7 * row
-            said = "what was released" if values is None else "somebody changes release 2"
+            said = "what was released" if values is None else "release 2 is changed"
             links.text(0.05, top + 0.62, said, color=INK if values is None else RED, va="center")
             for place, (seq, value) in enumerate(RELEASES):
                 digest = data[name][place]

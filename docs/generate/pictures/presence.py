@@ -70,7 +70,7 @@ def draw(data: Data) -> Figure:
     """Sides, cost, stream."""
     below = f"Presence is protected: ε = 1, cap {CAP}, range 0 to 100, {DAYS} steps, {A_DAY} samples each."
     with card(12.2, 4.7, "Every sample adds the same amount to two sides together, so both have all of epsilon", below,
-              left=0.05, right=0.985, wspace=0.2) as figure:  # fmt: skip
+              left=0.068, right=0.985, wspace=0.24) as figure:  # fmt: skip
         sides, cost, stream = figure.subplots(1, 3, width_ratios=(0.9, 1, 1.15))
         plain(sides, "What five samples add")
         for place, (upper, lower) in enumerate(data["sides"]):
@@ -78,7 +78,7 @@ def draw(data: Data) -> Figure:
             sides.bar(place, lower / 10, bottom=upper / 10, width=0.62, color=PALE[BLUE], edgecolor=BLUE)
         sides.set_xticks(range(len(SAMPLES)), [f"{sample / 10:g}" for sample in SAMPLES])
         sides.set(xlabel="value of the sample", ylim=(0, 118), ylabel="added to P (red) and Q (blue)")
-        sides.text(0.0, 106, "always 100 in all: mean = 100 P / (P + Q)", color=INK, size=9)
+        sides.text(-0.3, 106, "always 100: mean = 100 P / (P + Q)", color=INK, size=9)
         plain(cost, "Noise of the last mean, by where it lies")
         lies = [100 * at for at in data["places"]]
         cost.plot(lies, data["apart"], color=GREY, linewidth=1.8)

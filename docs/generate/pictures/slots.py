@@ -73,7 +73,7 @@ def draw(data: Data) -> Figure:
                 arrays.bar(place, samples, bottom=bottom, width=0.8, color=PALE[color], edgecolor=color, linewidth=1)
                 count = data["counts"][user]
                 label = f"{chr(65 + user)} {samples}" + (f"/{count}" if count > samples else "")
-                arrays.text(place, bottom + samples / 2, label, ha="center", va="center", size=8, color=color)
+                arrays.text(place, bottom + samples / 2, label, ha="center", va="center", size=7, color=color)
                 bottom += samples
         arrays.set(xticks=[], xlabel="arrays: each is one vote", ylabel="samples")
         plain(caps, f"{MANY} users, ε = 0.5: worst error by cap")
@@ -93,7 +93,7 @@ def draw(data: Data) -> Figure:
         ends = sorted((errors[-1], name) for name, errors in data["likely"].items())
         height = 0.0
         for end, name in ends:
-            height = max(end, height * 1.28)
+            height = max(end, height * 1.42)
             likely.plot(data["users"], data["likely"][name], color=COLORS[name], linewidth=1.7)
             likely.text(1.15 * data["users"][-1], height, name, color=COLORS[name], va="center", size=9)
         lowest = [data["likely"][name][place] for place, name in enumerate(data["chosen"])]

@@ -16,7 +16,7 @@ EPSILONS = {"ε = 1": Fraction(1), "ε = 0.5": Fraction(1, 2), "ε = 0.2": Fract
 RATES = {"bakery": 1.3, "chemist": 0.45, "ferry": 0.1}  # new people a day
 SHOWN_DAYS = 120
 PLACES = {"bakery": (74, 78), "chemist": (62, 26), "ferry": (70, 5)}  # of what is said about them
-HEIGHTS = {"ε = 1": 0.25, "ε = 0.5": 1e-2, "ε = 0.2": 1e-4}  # of the labels of lines
+HEIGHTS = {"ε = 1": 2e-2, "ε = 0.5": 1e-2, "ε = 0.2": 1e-4}  # of the labels of lines
 KEY = bytes(31) + b"\x09"
 
 
@@ -92,7 +92,9 @@ def draw(data: Data) -> Figure:
             law.plot(data["people"], shares, color=color, linewidth=1.9)
             height = HEIGHTS[name]
             at = next(place for place, share in enumerate(shares) if share > height)
-            law.text(data["people"][at] + 3, height, name, color=color, va="top")
+            is_first = color == RED
+            place = data["people"][at] + (-2 if is_first else 3)
+            law.text(place, height, name, color=color, va="top", ha="right" if is_first else "left", size=9)
         law.axhline(1e-9, color=GREY, linewidth=1, linestyle=(0, (4, 2)))
         law.text(178, 1.5e-9, "δ", color=QUIET, ha="right")
         law.set(yscale="log", xlim=(1, 180), ylim=(1e-10, 2), xlabel="people who have come to the key, all year")
