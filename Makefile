@@ -161,6 +161,7 @@ reference: install
 	$(BIN)/python -m docs.generate.configuration > docs/reference/configuration.md
 	$(BIN)/python -m docs.generate.sql > docs/reference/sql.md
 	$(BIN)/python -m docs.generate.schemas
+	$(BIN)/python -m docs.generate.topics > docs/reference/topics.md
 	$(BIN)/python -m docs.generate.alerts
 	$(BIN)/python -m docs.generate.grafana
 	$(BIN)/python -m docs.generate.pictures

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 import shoal
-from docs.generate import configuration, contributions_table, epsilon_table, sql
+from docs.generate import configuration, contributions_table, epsilon_table, sql, topics
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
 
@@ -55,6 +55,10 @@ def fences(page: Path, *languages: str) -> Iterator[str]:
 
 def test_the_reference_of_the_configuration_is_the_models() -> None:
     assert (ROOT / "docs/reference/configuration.md").read_text() == configuration.page(), "run: make reference"
+
+
+def test_the_reference_of_topics_is_what_the_schemas_say() -> None:
+    assert (ROOT / "docs/reference/topics.md").read_text() == topics.page(), "run: make reference"
 
 
 def test_the_reference_of_sql_is_what_the_views_say() -> None:

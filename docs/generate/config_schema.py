@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from docs.generate.configuration import DURATIONS, INSTANTS, SECTIONS
+from docs.generate.json_schema import DRAFT, Schema
 from shoal.mechanisms import rules
 from shoal.mechanisms.continual_mean import MEANS, WITH_PRIOR
 from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS
@@ -28,9 +29,6 @@ from shoal.models.config.per_coordinate import MOST
 from shoal.models.exact import exact_text
 from shoal.models.predicates import SIGNS, Predicate
 
-Schema = dict[str, Any]
-
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SPAN = "[0-9]{1,9}[smhd]"
 DURATION: Schema = {"type": "string", "pattern": f"^{SPAN}$"}
 INSTANT: Schema = {"type": "string", "pattern": "^[0-9]{4}"}

@@ -3,13 +3,14 @@
 import json
 from typing import Any
 
-from docs.generate import config_schema
+from docs.generate import config_schema, internal_schemas, topic_schemas
 from shoal.models.schemas import FOLDER, SUFFIX
 
 
 def files() -> dict[str, str]:
     """Every schema, as the text of its file, by name."""
-    made: dict[str, dict[str, Any]] = {"configuration": config_schema.schema()}
+    made: dict[str, dict[str, Any]] = {"configuration": config_schema.schema()} | topic_schemas.schemas()
+    made |= internal_schemas.schemas()
     return {name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in made.items()}
 
 
