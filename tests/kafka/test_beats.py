@@ -39,6 +39,7 @@ FOUND: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "found", "group": "city", "epsilon": 30, "delta": 1e-6, "selection": {"epsilon": 20}},
     PRESENT | {"name": "fading", "group": "city", "epsilon": 30, "delta": 1e-6, "step": "1d", "statistic": "sum",
                "decay": {"kind": "window", "length": "3d"}, "selection": {"epsilon": 20}},
+    PER_SLOT | {"name": "cell", "epsilon": 90, "delta": 1e-6, "selection": {"epsilon": 80, "keys": 24}},
 )  # fmt: skip
 
 
@@ -100,6 +101,10 @@ def test_kills_change_no_key_that_is_found_and_audits_confirm_them(
         assert len(shoals.oracle.releases()) > 50
         shown = [orjson.loads(one.value or b"") for one in kafka.read_committed(f"{shoals.app}.activations")]
         assert {one["group"] for one in shown if one["kind"] == "shown"} >= {"A", "B"}
+        # and so are cells, in each slot anew, of which releases alone tell
+        assert "cell" not in {one["metric"] for one in shown}
+        cells = [one for one in map(orjson.loads, shoals.oracle.releases()) if one["metric"] == "cell"]
+        assert len({one["at"] for one in cells}) > 10
         shoals.stop_all()
         # and audits confirm them, from SQL and topic, and from events and key
         assert audit("verify", shoals.config).ok
