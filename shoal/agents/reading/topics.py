@@ -49,7 +49,7 @@ def growing(settings: KafkaSettings, topic: str) -> Generator[Found, None, None]
     """
 
     async def read(put: Put) -> None:
-        await Reader(_Listener(settings, topic, put), settings, (topic,), "read").run()
+        await Reader(_Listener(topic, put), settings, (topic,), "read").run()
 
     return _in_thread(settings, read)
 
@@ -57,8 +57,8 @@ def growing(settings: KafkaSettings, topic: str) -> Generator[Found, None, None]
 class _Listener:
     """Hands on what a reader of live topics reads."""
 
-    def __init__(self, settings: KafkaSettings, topic: str, put: Put) -> None:
-        self._settings, self._topic, self._put = settings, topic, put
+    def __init__(self, topic: str, put: Put) -> None:
+        self._topic, self._put = topic, put
         self._is_away = False
 
     def take(self, records: Iterable[bytes | None], *, quiet: bool = False) -> None:

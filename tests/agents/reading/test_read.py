@@ -22,6 +22,7 @@ from shoal.agents.cli.main import app
 from shoal.agents.reading.record import Release
 from shoal.agents.reading.releases import Releases
 from shoal.agents.reading.table import COLUMNS
+from shoal.agents.reading.topics import _Listener
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError, MissingExtra
 from shoal.models.extras import MODULES
 from shoal.models.records import activation_bytes
@@ -341,3 +342,30 @@ def test_a_release_is_frozen(tmp_path):
     assert isinstance(found, Release)
     with pytest.raises(AttributeError):
         found.value = 2.0  # type: ignore[misc]
+
+
+def test_a_table_is_written_as_csv(tmp_path):
+    found = shoal.read(
+        file_of(tmp_path / "r.jsonl", release("a", 1, 1.5, group="@x"), release("a", 2, None, group="@x"))
+    )
+    found.to_csv(tmp_path / "r.csv")
+    header, first, second = (tmp_path / "r.csv").read_text("utf-8").splitlines()
+    assert header == ",".join(COLUMNS)
+    assert first.startswith(
+        "a,1,'@x,1,a/1/@x/1,,2026-03-02T00:00:00Z,value,,,,1.5,0.5,0.5,2.5,10,,,1.0,0.0,user,values,"
+    )
+    assert second.startswith("a,1,'@x,2,a/1/@x/2,,2026-03-03T00:00:00Z,value,,,,,,,,20,")
+    found.to_csv(tmp_path / "plain.csv", guarded=False)
+    assert ",@x," in (tmp_path / "plain.csv").read_text("utf-8")
+
+
+def test_brokers_that_are_away_are_waited_for_with_one_warning():
+    """And what has to be corrected ends the iterator."""
+    listener = _Listener("shop.releases", lambda found: None)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="no broker of b:9092 answers; reading goes on when one does"):
+            listener.away("no broker of b:9092 answers", passes=True)
+        listener.away("no broker of b:9092 answers", passes=True)  # a warning would be an error
+        listener.back()
+    with pytest.raises(KafkaError, match="no topic"):
+        listener.away("no topic shop.releases", passes=False)
