@@ -97,7 +97,7 @@ def test_a_log_whose_group_was_set_past_it_comes_back_from_the_beginning(kafka: 
         # then the log says that releases are missing, and waits
         second.wait(lambda: [line for line in second.said("alarm") if line["kind"] == "missing_release"])
         second.stop()
-        # and what docs/guides/watching.md says brings it back: all workers stopped, to the beginning, start
+        # and what docs/guides/backup-and-restore.md says brings it back: all workers stopped, to the beginning, start
         asyncio.run(wait_empty_and_set(shoals, to_end=False))
         third = shoals.worker()
         shoals.expect_equality()
