@@ -159,6 +159,7 @@ fix: install
 
 reference: install
 	$(BIN)/python -m docs.generate.configuration > docs/reference/configuration.md
+	$(BIN)/python -m docs.generate.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.generate.sql > docs/reference/sql.md
 	$(BIN)/python -m docs.generate.schemas
 	$(BIN)/python -m docs.generate.topics > docs/reference/topics.md

@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 import shoal
+from docs.generate import commands as commands_page
 from docs.generate import configuration, contributions_table, epsilon_table, sql, topics
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
@@ -63,6 +64,11 @@ def test_the_reference_of_topics_is_what_the_schemas_say() -> None:
 
 def test_the_reference_of_sql_is_what_the_views_say() -> None:
     assert (ROOT / "docs/reference/sql.md").read_text() == sql.page(), "run: make reference"
+
+
+def test_the_reference_of_the_commands_is_their_help() -> None:
+    assert (ROOT / "docs/reference/commands.md").read_text() == commands_page.page(), "run: make reference"
+    assert commands_page.page().count("\n## ") == sum(1 for _ in commands_page.found())
 
 
 def test_the_tables_of_choosing_epsilon_are_what_plan_says() -> None:
