@@ -10,14 +10,15 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
 	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
+	@echo 'make kernel    build the kernel, the hot path in Rust, where there is cargo (see docs/explanation/kernel.md)'
 	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus, kcat, jq (with apt, as root)'
 	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
@@ -40,6 +41,8 @@ help:
 	@echo '               what protecting presence costs, beside relation values and other mechanisms (some minutes; ARGS=--quick: half a minute)'
 	@echo 'make bench-keys'
 	@echo '               what many keys cost where presence is protected (half an hour; ARGS=--quick: a minute)'
+	@echo 'make bench-kernel'
+	@echo '               bound with and without the kernel, no broker (a minute; ARGS=--quick: some seconds)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -68,6 +71,17 @@ $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
 	$(BIN)/python -m shoal.agents.broker.jars
 	$(BIN)/python -m shoal.agents.broker.rehearsal
+	touch $@
+
+# The kernel is optional: where there is no Rust, nothing is built, and the Python twin does all.
+KERNEL := .venv/.kernel
+kernel: install
+	@if command -v cargo >/dev/null; then $(MAKE) --no-print-directory $(KERNEL); \
+	else echo 'there is no cargo, so no kernel is built: Python does the same, slower'; fi
+
+$(KERNEL): $(wildcard kernel/src/*.rs) kernel/Cargo.toml kernel/Cargo.lock kernel/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./kernel
+	cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features
 	touch $@
 
 demo: install
@@ -104,7 +118,7 @@ tools:
 		|| { echo "tests need programs that are missing, and they cannot be installed from here: install $$missing"; exit 1; }
 
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
-test: style tools
+test: style tools kernel
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
 	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
@@ -196,6 +210,10 @@ bench-few-users: install
 
 bench-presence: install
 	$(BIN)/python -m benchmarks.presence $(ARGS)
+
+# Both lanes of bound, without a broker.
+bench-kernel: kernel
+	$(BIN)/python -m benchmarks.kernel $(ARGS)
 
 bench-keys: install
 	$(BIN)/python -m benchmarks.shown_keys $(ARGS)

@@ -41,10 +41,15 @@ class Site:
     send: Callable[[str | None, int, bytes, Block], None]  # group, effective time, user, block
     is_home: Callable[[bytes], bool]  # whether a user belongs to the partition
     durable: bool = True  # False: there is no changelog
+    stores: Callable[..., "Periods"] | None = None  # what makes stores in place of `Periods`
 
     def tag(self, kind: bytes) -> bytes:
         """The beginning of the changelog keys of a kind of records."""
         return kind + self.label.encode() + b"\x00"
+
+    def periods(self, length: int | None, *kinds: "RecordKind") -> "Periods":
+        """Empty stores for the accounts of this metric."""
+        return (self.stores or Periods)(length, *kinds, durable=self.durable)
 
 
 class Holding(NamedTuple):

@@ -64,6 +64,11 @@ class Grid:
         return int(y + 0.5)
 
     @property
+    def scale(self) -> tuple[float, float]:
+        """The low end, and steps per unit, by which values are clipped."""
+        return self._low, self._per_unit
+
+    @property
     def squares(self) -> "Grid":
         """The grid of squared differences.
 

@@ -18,10 +18,11 @@ from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
-from shoal.stream.contributions import Outgoing, Outlet
+from shoal.stream.contributions import Outgoing
 from shoal.stream.event_time import BEAT_AHEAD, EventClock
+from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks, lost
 from shoal.stream.topic import Metric, TopicPlan
 
 DROPPED = (
@@ -78,6 +79,7 @@ class BoundPartition:
         log_id: str = "",
         checks_partition: bool = True,
         durable: bool = True,
+        kernel: bool = True,
     ) -> None:
         self.plan = plan
         self.partition = partition
@@ -86,20 +88,29 @@ class BoundPartition:
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
-        self._outgoing = Outgoing(plan, partition)
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
-        outlets = zip(plan.metrics, self._outgoing.outlets, strict=True)
-        self._all_intakes = [Intake(metric, self._accounts(metric, outlet)) for metric, outlet in outlets]
+        self._outgoing, accounts = self._parts(None)
+        self._kernel = kernel_of(plan, partition, accounts, checks_partition=checks_partition) if kernel else None
+        if self._kernel is not None:
+            self._outgoing, accounts = self._parts(self._kernel)
+            self._kernel.begin(accounts)
+        self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
         self._idle_wall: int | None = None
         self._ended = False
         self._dead: list[bytes] = []
         self._events = 0
 
-    def _accounts(self, metric: Metric, outlet: Outlet) -> Accounts:
-        site = Site(metric.label, outlet.send, self._is_home, self._durable)
-        return metric.section.kind.accounts(metric.section, metric.bounder, site)
+    def _parts(self, kernel: Kernel | None) -> tuple[Outgoing, list[Accounts]]:
+        """What goes out, and the accounts of each metric; in the kernel, if there is one."""
+        outgoing = Outgoing(self.plan, self.partition, kernel.queues if kernel is not None else ())
+        accounts = []
+        for metric, outlet in zip(self.plan.metrics, outgoing.outlets, strict=True):
+            stores = None if kernel is None else kernel.stores_of(metric)
+            site = Site(metric.label, outlet.queue.send, self._is_home, self._durable, stores)
+            accounts.append(metric.section.kind.accounts(metric.section, metric.bounder, site))
+        return outgoing, accounts
 
     def _is_home(self, user: bytes) -> bool:
         """Whether a user belongs to this partition; in a file, which has no others, all do."""
@@ -169,7 +180,10 @@ class BoundPartition:
         return None
 
     def _find_begun(self) -> None:
-        self._intakes = [intake for intake in self._all_intakes if self._starts.get(intake.metric.label) is not None]
+        begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
+        self._intakes = [intake for intake, has_begun in zip(self._all_intakes, begun, strict=True) if has_begun]
+        if self._kernel is not None:
+            self._kernel.activate(begun)
 
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
         takers = {tag: take for intake in self._all_intakes for tag, take in intake.accounts.takers().items()}
@@ -187,11 +201,7 @@ class BoundPartition:
         for intake in self._all_intakes:
             found, due = intake.accounts.sizes, expected.get(intake.metric.label)
             if due is not None and found != due:
-                raise FailStop(
-                    f"{self._where()}: its changelog has {found[0]} accounts of metric {intake.metric.label} where "
-                    f"{due[0]} are due ({_each(found[1:])} and {_each(due[1:])} of users' groups and open slots); "
-                    f"users would start again at count 0: {REMEDY}"
-                )
+                raise FailStop(lost(self._where(), intake.metric.label, found, due))
 
     def count(self, metric: str, user: str = "", group: str | None = None) -> int | None:
         """Samples that a user has against a metric's cap now, in a group if need be; None: there is no such account."""
@@ -208,6 +218,16 @@ class BoundPartition:
         return sum(intake.accounts.sizes[0] for intake in self._intakes)
 
     @property
+    def accounts(self) -> list[Accounts]:
+        """The accounts of each metric."""
+        return [intake.accounts for intake in self._all_intakes]
+
+    @property
+    def read_by_kernel(self) -> int | None:
+        """Records that the kernel read; None where all are read here."""
+        return None if self._kernel is None else self._kernel.taken
+
+    @property
     def backlog(self) -> int:
         """Records processed since the last `take`."""
         return self._events
@@ -219,11 +239,19 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
+        batch = records if isinstance(records, list) else list(records)
+        if self._kernel is None:
+            self._read(batch)
+        else:
+            self._kernel.read(batch, self._event_clocks, self.counters, twin=self._read, refuse=self._refuse_one)
+        self._events += len(batch)
+        self._idle_wall = None
+        self.next_offset = end
+
+    def _read(self, records: list[Record]) -> None:
         everyone = self._readers()
         oldest = min(event_clock.clock.reading for event_clock in self._event_clocks)
-        count = 0
         for record in records:
-            count += 1
             raw = record.value
             if raw is None:
                 self._accept_clock(record)
@@ -252,9 +280,6 @@ class BoundPartition:
                         self.counters[reason] += 1
                     else:
                         self._refuse((intake,), reason, record)
-        self._events += count
-        self._idle_wall = None
-        self.next_offset = end
 
     def _readers(self) -> list[tuple[EventClock, list[Intake]]]:
         """The clocks, each with the intakes that go by it."""
@@ -308,6 +333,9 @@ class BoundPartition:
             if self.plan.dead_letters:
                 letter = dead_letter_bytes(reason, name, self.plan.topic, self.partition, record.offset, record.value)
                 self._dead.append(letter)
+
+    def _refuse_one(self, metric: int, reason: str, record: Record) -> None:
+        self._refuse((self._all_intakes[metric],), reason, record)
 
     def idle(self, wall: int) -> None:
         """The source partition had nothing more at wall time `wall` (milliseconds)."""
@@ -366,8 +394,3 @@ class BoundPartition:
 def _reason(error: Exception) -> str:
     """Bad input is never an exception here, whatever a parser makes of it."""
     return error.reason if isinstance(error, Refused) else "error"
-
-
-def _each(numbers: list[int]) -> str:
-    """Numbers without brackets, in which a worker that is discreet takes them for places."""
-    return ", ".join(map(str, numbers))

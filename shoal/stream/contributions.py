@@ -25,19 +25,20 @@ SAMPLE_BYTES = 11  # ten digits and a comma: a grid has at most 2**32 steps
 TOTAL_BYTES = 21  # more, for each of several coordinates
 
 
-class Outlet:
+Send = Callable[[str | None, int, bytes, Block], None]
+Sums = list[int]  # [cell, samples, total, ...] of a tick
+
+
+class Queue:
     """What one metric has to send, by group: its rows, and a count and a sum per tick and cell of blocks that merge."""
 
-    def __init__(self, plan: TopicPlan, metric: Metric) -> None:
-        self._plan, self._metric = plan, metric
+    def __init__(self, metric: Metric) -> None:
         self._pseudonym, self._every = metric.pseudonym, metric.every or 0
-        self._homes: dict[str | None, tuple[str, int]] = {}
         self._rows: dict[str | None, list[Row]] = {}
         # (group, tick) -> cell -> sum << COUNT_BITS | samples
         self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
-        self.send: Callable[[str | None, int, bytes, Block], None]
+        self.send: Send = self._merge if metric.bounder.merges and metric.every is not None else self._append
         """Queue a block of a user's, closed at an effective time."""
-        self.send = self._merge if metric.bounder.merges and metric.every is not None else self._append
 
     def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
         number, level, samples, total, _ = block
@@ -60,14 +61,36 @@ class Outlet:
         cell = level << PART_BITS | part
         cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
 
+    def take_rows(self) -> list[tuple[str | None, list[Row]]]:
+        """(group, rows) in the order of their first rows; they are not in the queue any more."""
+        rows, self._rows = self._rows, {}
+        return list(rows.items())
+
+    def take_partials(self) -> list[tuple[str | None, int, Sums]]:
+        """(group, start of the tick, sums) in the order of their first samples; likewise."""
+        partials, self._partials = self._partials, {}
+        return [(group, tick * self._every, _flat(cells)) for (group, tick), cells in partials.items()]
+
+
+def _flat(cells: dict[int, int]) -> Sums:
+    return [number for cell, held in cells.items() for number in (cell, held & COUNT_MASK, held >> COUNT_BITS)]
+
+
+class Outlet:
+    """What one metric sends, and where to."""
+
+    def __init__(self, plan: TopicPlan, metric: Metric, queue: Queue | None = None) -> None:
+        self._plan, self._metric = plan, metric
+        self._homes: dict[str | None, tuple[str, int]] = {}
+        self.queue = queue or Queue(metric)
+
     def take(self) -> Iterator[tuple[int, str, list[Row], list[tuple[Partial, int]]]]:
         """(contributions partition, key in the message, rows, partials and their cost) of every group that has some."""
-        rows, self._rows = self._rows, {}
+        rows = dict(self.queue.take_rows())
         partials: dict[str | None, list[tuple[Partial, int]]] = {}
-        for (group, tick), cells in self._partials.items():
-            flat = self._flat(cells)
-            partials.setdefault(group, []).append(((tick * self._every, flat), self._partial_cost(flat)))
-        self._partials = {}
+        for group, tick, sums in self.queue.take_partials():
+            flat = self._unpacked_sums(sums)
+            partials.setdefault(group, []).append(((tick, flat), self._partial_cost(flat)))
         for group in rows | partials:
             key, home = self._home(group)
             yield home, key, self._unpacked(rows.get(group, [])), partials.get(group, [])
@@ -76,13 +99,14 @@ class Outlet:
         unpack = self._metric.unpack
         return rows if unpack is None else [(*row[:5], unpack(row[5], row[4])) for row in rows]
 
-    def _flat(self, cells: dict[int, int]) -> list[Any]:
-        """[cell, samples, total, ...] of a tick."""
-        unpack, flat = self._metric.unpack, list[Any]()
-        for cell, held in cells.items():
-            samples, total = held & COUNT_MASK, held >> COUNT_BITS
-            flat += cell, samples, total if unpack is None else unpack(total, samples)
-        return flat
+    def _unpacked_sums(self, sums: Sums) -> list[Any]:
+        unpack = self._metric.unpack
+        if unpack is None:
+            return sums
+        unpacked = list[Any]()
+        for cell, samples, total in zip(sums[::3], sums[1::3], sums[2::3], strict=True):
+            unpacked += cell, samples, unpack(total, samples)
+        return unpacked
 
     def _partial_cost(self, flat: list[Any]) -> int:
         """Bytes of a partial, but for its group's key: no more cells than these samples can fill, whatever they are."""
@@ -102,9 +126,10 @@ class Outlet:
 class Outgoing:
     """The messages that one source partition has still to send, and how many it sent to each home so far."""
 
-    def __init__(self, plan: TopicPlan, partition: int) -> None:
+    def __init__(self, plan: TopicPlan, partition: int, queues: Sequence[Queue | None] = ()) -> None:
         self.numbers = [0] * plan.contributions_partitions
-        self.outlets = [Outlet(plan, metric) for metric in plan.metrics]
+        each = queues or [None] * len(plan.metrics)
+        self.outlets = [Outlet(plan, metric, queue) for metric, queue in zip(plan.metrics, each, strict=True)]
         self._plan = plan
         self._partition = partition
         self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)

@@ -64,3 +64,16 @@ def closed_tick(where: str, label: str) -> str:
         f"{where}: contributions of metric {label} came for a tick that is closed; this is a bug, or somebody else "
         f"wrote there: {REMEDY}"
     )
+
+
+def lost(where: str, metric: str, found: list[int], due: list[int]) -> str:
+    """What is said of a state that has fewer or more accounts than its mark says."""
+    return (
+        f"{where}: its changelog has {found[0]} accounts of metric {metric} where {due[0]} are due ({_each(found[1:])} "
+        f"and {_each(due[1:])} of users' groups and open slots); users would start again at count 0: {REMEDY}"
+    )
+
+
+def _each(numbers: list[int]) -> str:
+    """Numbers without brackets, in which a worker that is discreet takes them for places."""
+    return ", ".join(map(str, numbers))

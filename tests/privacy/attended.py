@@ -32,7 +32,7 @@ from shoal.mechanisms.two_sided.per_slot.statistic import FoundCells, SidedSlots
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
-from shoal.stream.contributions import Outlet
+from shoal.stream.contributions import Queue
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.privacy.hosted import Hosted, compiled
@@ -155,14 +155,14 @@ def cancelled(unit: str, period: range | None = None) -> Iterator[None]:
     """What counts of a unit, or of a user's period of these seconds, is sent as if it were nothing: no samples, a sum
     of 0, no newcomer.
     """
-    merge = Outlet._merge
+    merge = Queue._merge
 
-    def merged(outlet: Outlet, group: str | None, effective: int, user: bytes, block: Block) -> None:
+    def merged(queue: Queue, group: str | None, effective: int, user: bytes, block: Block) -> None:
         nothing = Block(block[0], block[1], 0, 0, block[4])
         is_its = user == unit.encode() and (period is None or effective // SECOND in period)
-        merge(outlet, group, effective, user, nothing if is_its else block)
+        merge(queue, group, effective, user, nothing if is_its else block)
 
-    with patch.object(Outlet, "_merge", merged):
+    with patch.object(Queue, "_merge", merged):
         yield
 
 

@@ -7,7 +7,7 @@ Proof: docs/proofs/continual-mean.md
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shoal.mechanisms.accounts import Accounts, Holding, Periods, RecordKind, Site, WhyNotCounted
+from shoal.mechanisms.accounts import Accounts, Holding, RecordKind, Site, WhyNotCounted
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block
 
 GROUPS_BYTES = 4
@@ -32,10 +32,10 @@ class MeanAccounts(Accounts):
 
     def __init__(self, rule: Rule, add: Callable[[int, int], tuple[int, Block | None]], site: Site) -> None:
         kinds = RecordKind(site.tag(b"a"), rule.account_bytes), RecordKind(site.tag(b"g"), GROUPS_BYTES)
-        periods = Periods(None, *kinds, durable=site.durable)
+        periods = site.periods(None, *kinds)
         super().__init__(periods)
         accounts, self._groups = periods.of(0)
-        self._rule, self._is_home = rule, site.is_home
+        self.rule, self._is_home = rule, site.is_home
         # Called for every event, so looked up once.
         self._get, self._held, self._changed = accounts.get, accounts.held, accounts.changed
         self._cap = rule.max_contributions
@@ -64,7 +64,7 @@ class MeanAccounts(Accounts):
         if group is None:
             return None
         count = self._groups.get(user, 0)
-        if count >= self._rule.groups:
+        if count >= self.rule.groups:
             return "groups_left_out"
         self._groups.put(user, count + 1)
         return None

@@ -51,9 +51,14 @@ def metric_key(master: bytes, name: str, version: int, digest: str | bytes) -> b
     return derive(master, "metric", name, version, digest)
 
 
+def pseudonym_key(metric_key: bytes) -> bytes:
+    """The key of the hash that makes pseudonyms of users: BLAKE2b, of 16 bytes."""
+    return derive(metric_key, "pseudonym")
+
+
 def pseudonymizer(metric_key: bytes) -> Callable[[bytes], str]:
     """A function from a user's bytes to 32 hex digits that mean nothing without the key."""
-    fresh = hashlib.blake2b(key=derive(metric_key, "pseudonym"), digest_size=16)
+    fresh = hashlib.blake2b(key=pseudonym_key(metric_key), digest_size=16)
 
     def pseudonym(user: bytes) -> str:
         digest = fresh.copy()

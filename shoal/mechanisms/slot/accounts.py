@@ -29,7 +29,6 @@ from shoal.mechanisms.accounts import (
     Accounts,
     Changes,
     Holding,
-    Periods,
     RecordKind,
     Site,
     WhyNotCounted,
@@ -82,10 +81,10 @@ class SlotAccounts(Accounts):
     def __init__(self, rule: Rule, site: Site) -> None:
         self._rule, self._site, self._most_cells = rule, site, rule.most_cells
         self._packing = Samples(rule.coordinates) if rule.coordinates > 1 else None
-        self._slots = Periods(rule.slot, RecordKind(site.tag(b"a"), ACCOUNT_BYTES), durable=site.durable)
+        self._slots = site.periods(rule.slot, RecordKind(site.tag(b"a"), ACCOUNT_BYTES))
         self._units = None
         if rule.unit != rule.slot:
-            self._units = Periods(rule.unit, RecordKind(site.tag(b"g"), ACCOUNT_BYTES), durable=site.durable)
+            self._units = site.periods(rule.unit, RecordKind(site.tag(b"g"), ACCOUNT_BYTES))
         super().__init__(self._slots, *([] if self._units is None else [self._units]))
         self._samples_tag = site.tag(b"s")
         self._restored: dict[bytes, bytes] = {}  # records of samples

@@ -23,7 +23,6 @@ from shoal.mechanisms.accounts import (
     ONE_MEMBER,
     Accounts,
     Holding,
-    Periods,
     RecordKind,
     Site,
     WhyNotCounted,
@@ -41,6 +40,7 @@ class Rule:
     max_contributions: int  # of a unit, in all groups together
     groups: int  # of a unit
     period: int | None  # of a unit, in microseconds; None: for ever
+    alone: bool = False  # whether each sample is a unit of its own
 
 
 class EventAccounts(Accounts):
@@ -52,9 +52,7 @@ class EventAccounts(Accounts):
 
     def __init__(self, add: Add, site: Site) -> None:
         # Nothing stands in its stores, which the mark counts all the same.
-        super().__init__(
-            Periods(None, RecordKind(site.tag(b"a"), 1), RecordKind(site.tag(b"g"), 1), durable=site.durable)
-        )
+        super().__init__(site.periods(None, RecordKind(site.tag(b"a"), 1), RecordKind(site.tag(b"g"), 1)))
         self._sum, self._send = add, site.send
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> None:
@@ -68,10 +66,13 @@ class UnitAccounts(Accounts):
 
     def __init__(self, rule: Rule, add: Add, site: Site) -> None:
         kinds = RecordKind(site.tag(b"a"), ACCOUNT_BYTES), RecordKind(site.tag(b"g"), MEMBER_BYTES)
-        self._units = Periods(rule.period, *kinds, durable=site.durable)
+        self._units = site.periods(rule.period, *kinds)
         self._forever = self._units.forever
         super().__init__(self._units)
-        self._period, self._groups, self._cap = rule.period, rule.groups, rule.max_contributions
+        self.rule = rule
+        self._period, self._groups, self._cap, self._alone = (
+            rule.period, rule.groups, rule.max_contributions, rule.alone,
+        )  # fmt: skip
         self._sum, self._send, self._is_home = add, site.send, site.is_home
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
@@ -93,7 +94,7 @@ class UnitAccounts(Accounts):
             member = None
         if account & COUNT_MASK >= self._cap:
             return "over_cap"
-        _, block = self._sum(account & COUNT_MASK, value)
+        _, block = self._sum(0 if self._alone else account & COUNT_MASK, value)
         accounts.held[user] = accounts.changed[user] = account + 1
         if member is not None:
             members.put(member, 1)
@@ -121,4 +122,4 @@ def event_accounts(most: int | None, add: Add, site: Site) -> EventAccounts | Un
     if most is None:
         return EventAccounts(add, site)
     # More groups than events: who has reached the limit is over it, in whatever group.
-    return UnitAccounts(Rule(most, most + 1, None), lambda _, value: add(0, value), site)
+    return UnitAccounts(Rule(most, most + 1, None, alone=True), add, site)

@@ -31,7 +31,6 @@ from shoal.mechanisms.accounts import (
     ONE_MEMBER,
     Accounts,
     Holding,
-    Periods,
     RecordKind,
     Site,
     Store,
@@ -90,17 +89,17 @@ class EventAccounts(Accounts):
 
     def __init__(self, rule: Rule, site: Site) -> None:
         kinds = (RecordKind(site.tag(tag), 1) for tag in (b"a", b"g", b"s"))
-        super().__init__(Periods(None, *kinds, durable=site.durable))
-        self._rule, self._send = rule, site.send
+        super().__init__(site.periods(None, *kinds))
+        self.rule, self._send = rule, site.send
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
-        why = self._rule.refuses(group, effective)
+        why = self.rule.refuses(group, effective)
         if why is not None:
             return why
-        for block in self._rule.blocks(1, value):
+        for block in self.rule.blocks(1, value):
             self._send(group, effective, user, block)
-        if self._rule.weights:
-            self._send(group, effective, user, newcomer(1, self._rule.weights[0]))
+        if self.rule.weights:
+            self._send(group, effective, user, newcomer(1, self.rule.weights[0]))
         return None
 
 
@@ -109,15 +108,15 @@ class UnitAccounts(Accounts):
 
     def __init__(self, rule: Rule, site: Site) -> None:
         kinds = RecordKind(site.tag(b"a"), ACCOUNT_BYTES), RecordKind(site.tag(b"g"), MEMBER_BYTES)
-        self._units = Periods(rule.period, *kinds, durable=site.durable)
-        self._steps = Periods(rule.step, RecordKind(site.tag(b"s"), MEMBER_BYTES), durable=site.durable)
+        self._units = site.periods(rule.period, *kinds)
+        self._steps = site.periods(rule.step, RecordKind(site.tag(b"s"), MEMBER_BYTES))
         super().__init__(self._units, self._steps)
-        self._rule, self._send, self._is_home = rule, site.send, site.is_home
+        self.rule, self._send, self._is_home = rule, site.send, site.is_home
         # In so many keys a unit is remembered: in all that it counts in, or in those in which it is a newcomer.
-        self._remembered = rule.max_contributions if rule.once == "key" else len(rule.weights)
+        self.remembered = rule.max_contributions if rule.once == "key" else len(rule.weights)
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
-        rule = self._rule
+        rule = self.rule
         why = rule.refuses(group, effective)
         if why is not None:
             return why
@@ -134,7 +133,7 @@ class UnitAccounts(Accounts):
         member = len(user).to_bytes(2, "big") + user + (group or "").encode()
         if rule.anew:
             (members,) = self._steps.of(effective)
-        is_new = account // ONE_MEMBER < self._remembered and member not in members.held
+        is_new = account // ONE_MEMBER < self.remembered and member not in members.held
         if rule.once is not None and not self._is_first(member, effective, is_new=is_new):
             return "over_cap"
         account += 1
@@ -151,7 +150,7 @@ class UnitAccounts(Accounts):
 
     def _is_first(self, member: bytes, effective: int, *, is_new: bool) -> bool:
         """Whether a unit has not been counted in this key, or in this step of it; from now on it has."""
-        if self._rule.once == "key":
+        if self.rule.once == "key":
             return is_new
         steps: Store = self._steps.of(effective)[0]
         if member in steps.held:

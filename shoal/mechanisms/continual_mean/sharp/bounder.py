@@ -122,6 +122,13 @@ class SharpBounder:
             return after, None
         return after, new_block((count, self._levels[count], 1, value, bisect_right(self._inner, value)))
 
+    @property
+    def table(self) -> tuple[int, int, int, list[int], list[tuple[int, int, int]], int]:
+        """S, E, bits of a value, inner boundaries of buckets, (end, number, weight) of blocks, their first level."""
+        shape = self._shape
+        ends = [(end, block, shape.weight(block)) for end, block in self._ends.items()]
+        return self._singles, self._alone, self._bits, list(self._inner), ends, shape.levels
+
     def _closed(self, block: int, count: int, total: int, value: int) -> Block:
         shape = self._shape
         if count > shape.singles:

@@ -1,0 +1,425 @@
+//! The plain form of a JSON record: the fields of given paths, without making an object of it.
+//!
+//! Whatever is read here, the twin reads alike; whatever is not surely alike is refused with `None`, and the twin reads
+//! the record. So this accepts less than JSON: no escapes in the names of fields or in fields that are asked for, no
+//! deep nesting, no byte order mark.
+
+/// How deeply objects and lists may be nested; the twin takes 200.
+const MAX_DEPTH: u32 = 16;
+
+/// A field as it stands in the record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Field<'a> {
+    Missing,
+    Text(&'a [u8]),
+    Integer(&'a [u8]),
+    Decimal(&'a [u8]),
+    True,
+    False,
+    /// Null, an object, a list, or a text with escapes.
+    Other,
+}
+
+/// A name within a path, and what may follow it.
+#[derive(Default)]
+struct Node {
+    children: Vec<(Box<[u8]>, usize)>,
+    slot: Option<usize>,
+    below: Vec<usize>, // slots of this node and of all under it
+}
+
+/// The paths that are asked for; dots reach into nested objects.
+pub struct Paths {
+    nodes: Vec<Node>,
+    pub count: usize,
+}
+
+impl Paths {
+    pub fn new() -> Self {
+        Paths { nodes: vec![Node::default()], count: 0 }
+    }
+
+    /// The number of a path's field in what `read` fills.
+    pub fn slot(&mut self, path: &str) -> usize {
+        let mut node = 0;
+        let mut passed = vec![];
+        for name in path.split('.') {
+            let found = self.nodes[node].children.iter().find(|(known, _)| **known == *name.as_bytes());
+            node = match found {
+                Some(&(_, child)) => child,
+                None => {
+                    self.nodes.push(Node::default());
+                    let child = self.nodes.len() - 1;
+                    self.nodes[node].children.push((name.as_bytes().into(), child));
+                    child
+                }
+            };
+            passed.push(node);
+        }
+        if let Some(slot) = self.nodes[node].slot {
+            return slot;
+        }
+        let slot = self.count;
+        self.count += 1;
+        self.nodes[node].slot = Some(slot);
+        for node in passed {
+            self.nodes[node].below.push(slot);
+        }
+        slot
+    }
+
+    /// Fill `fields`, which are all missing yet, from a record; `None` if it is not plain.
+    pub fn read<'a>(&self, raw: &'a [u8], fields: &mut [Field<'a>]) -> Option<()> {
+        if !raw.is_ascii() && std::str::from_utf8(raw).is_err() {
+            return None;
+        }
+        let mut scan = Scan { raw, at: 0 };
+        scan.space();
+        scan.eat(b'{')?;
+        self.object(&mut scan, 0, 1, fields)?;
+        scan.space();
+        (scan.at == raw.len()).then_some(())
+    }
+
+    /// An object after its opening brace.
+    fn object<'a>(&self, scan: &mut Scan<'a>, node: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
+        scan.space();
+        if scan.peek()? == b'}' {
+            scan.at += 1;
+            return Some(());
+        }
+        loop {
+            scan.space();
+            scan.eat(b'"')?;
+            let Field::Text(name) = scan.text()? else { return None };
+            scan.space();
+            scan.eat(b':')?;
+            scan.space();
+            match self.nodes[node].children.iter().find(|(known, _)| **known == *name) {
+                None => {
+                    scan.value(depth)?;
+                }
+                Some(&(_, child)) => self.wanted(scan, child, depth, fields)?,
+            }
+            scan.space();
+            match scan.next()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The value of a name that is part of a path. Of a name that comes twice the last value counts, as in the twin.
+    #[inline(always)]
+    fn wanted<'a>(&self, scan: &mut Scan<'a>, child: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
+        let found = &self.nodes[child];
+        for &slot in &found.below {
+            fields[slot] = Field::Missing;
+        }
+        let value = if !found.children.is_empty() && scan.peek()? == b'{' {
+            if depth >= MAX_DEPTH {
+                return None;
+            }
+            scan.at += 1;
+            self.object(scan, child, depth + 1, fields)?;
+            Field::Other
+        } else {
+            scan.value(depth)?
+        };
+        if let Some(slot) = found.slot {
+            fields[slot] = value;
+        }
+        Some(())
+    }
+}
+
+struct Scan<'a> {
+    raw: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    #[inline(always)]
+    fn peek(&self) -> Option<u8> {
+        self.raw.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    #[inline(always)]
+    fn eat(&mut self, byte: u8) -> Option<()> {
+        (self.next()? == byte).then_some(())
+    }
+
+    #[inline(always)]
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// A text after its opening quote; `Other` if it has escapes.
+    #[inline(always)]
+    fn text(&mut self) -> Option<Field<'a>> {
+        let begin = self.at;
+        let mut plain = true;
+        loop {
+            match self.next()? {
+                b'"' => break,
+                b'\\' => {
+                    plain = false;
+                    self.escape()?;
+                }
+                0..=0x1f => return None,
+                _ => {}
+            }
+        }
+        Some(if plain { Field::Text(&self.raw[begin..self.at - 1]) } else { Field::Other })
+    }
+
+    /// An escape after its backslash. Surrogates are left to the twin: alone, parsers disagree about them.
+    fn escape(&mut self) -> Option<()> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.raw.get(self.at..self.at + 4)?;
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
+                let is_surrogate = digits[0] | 0x20 == b'd' && digits[1] >= b'8';
+                self.at += 4;
+                (!is_surrogate).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn digits(&mut self) -> Option<()> {
+        let begin = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        (self.at > begin).then_some(())
+    }
+
+    #[inline(always)]
+    fn number(&mut self) -> Option<Field<'a>> {
+        let begin = self.at;
+        if self.peek()? == b'-' {
+            self.at += 1;
+        }
+        match self.next()? {
+            b'0' => {}
+            b'1'..=b'9' => {
+                while let Some(b'0'..=b'9') = self.peek() {
+                    self.at += 1;
+                }
+            }
+            _ => return None,
+        }
+        let whole = self.at;
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let text = &self.raw[begin..self.at];
+        Some(if self.at == whole { Field::Integer(text) } else { Field::Decimal(text) })
+    }
+
+    fn word(&mut self, word: &[u8], meaning: Field<'a>) -> Option<Field<'a>> {
+        if !self.raw[self.at..].starts_with(word) {
+            return None;
+        }
+        self.at += word.len();
+        Some(meaning)
+    }
+
+    #[inline(always)]
+    fn value(&mut self, depth: u32) -> Option<Field<'a>> {
+        match self.peek()? {
+            b'"' => {
+                self.at += 1;
+                self.text()
+            }
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.word(b"true", Field::True),
+            b'f' => self.word(b"false", Field::False),
+            b'n' => self.word(b"null", Field::Other),
+            b'{' | b'[' => self.skip(depth),
+            _ => None,
+        }
+    }
+
+    /// An object or list that nobody asked for.
+    #[inline(never)]
+    fn skip(&mut self, depth: u32) -> Option<Field<'a>> {
+        if depth >= MAX_DEPTH {
+            return None;
+        }
+        let is_object = self.next()? == b'{';
+        let end = if is_object { b'}' } else { b']' };
+        self.space();
+        if self.peek()? == end {
+            self.at += 1;
+            return Some(Field::Other);
+        }
+        loop {
+            self.space();
+            if is_object {
+                self.eat(b'"')?;
+                self.text()?;
+                self.space();
+                self.eat(b':')?;
+                self.space();
+            }
+            self.value(depth + 1)?;
+            self.space();
+            match self.next()? {
+                b',' => {}
+                byte if byte == end => return Some(Field::Other),
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// The double nearest to a JSON number; `None` if none is finite.
+#[inline(always)]
+pub fn double(text: &[u8]) -> Option<f64> {
+    const POWERS: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20, 1e21, 1e22,
+    ];
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.len() <= 17 {
+        let (mut whole, mut decimals, mut after_point, mut plain) = (0u64, 0, 0, true);
+        for &byte in digits {
+            match byte {
+                b'.' => after_point = 1,
+                b'0'..=b'9' => {
+                    whole = whole * 10 + u64::from(byte - b'0');
+                    decimals += after_point;
+                }
+                _ => {
+                    plain = false;
+                    break;
+                }
+            }
+        }
+        // Both are exact doubles, so their quotient is rounded once.
+        if plain && whole < 1 << 53 {
+            let number = whole as f64 / POWERS[decimals];
+            return Some(if negative { -number } else { number });
+        }
+    }
+    let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+/// A whole number of at most 18 digits that is not negative.
+#[inline(always)]
+pub fn small_integer(text: &[u8]) -> Option<i64> {
+    if text.len() > 18 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<'a>(raw: &'a str, paths: &[&str]) -> Option<Vec<Field<'a>>> {
+        let mut known = Paths::new();
+        for path in paths {
+            known.slot(path);
+        }
+        let mut fields = vec![Field::Missing; known.count];
+        known.read(raw.as_bytes(), &mut fields).map(|()| fields)
+    }
+
+    #[test]
+    fn fields_are_found_wherever_they_stand() {
+        let found = read(r#" {"x": [1, {"u": 2}], "u": "a", "v": {"w": -1.5, "z": null}} "#, &["u", "v.w", "q"]);
+        assert_eq!(found, Some(vec![Field::Text(b"a"), Field::Decimal(b"-1.5"), Field::Missing]));
+    }
+
+    #[test]
+    fn of_a_name_that_comes_twice_the_last_counts() {
+        let found = read(r#"{"v": {"w": 1}, "u": 1, "v": 3, "u": true}"#, &["u", "v.w"]);
+        assert_eq!(found, Some(vec![Field::True, Field::Missing]));
+    }
+
+    #[test]
+    fn what_is_no_json_or_not_plain_is_left_to_the_twin() {
+        for raw in [
+            "",
+            "{",
+            "[]",
+            "{\"u\": 01}",
+            "{\"u\": 1,}",
+            "{\"u\": 1} x",
+            "{\"\\u0075\": 1}",
+            "{\"u\": \"\\ud800\"}",
+            "{\"u\": tru}",
+            "{\"u\": 1e}",
+            "{\"u\": -}",
+            "{\"u\": .5}",
+            "{\"u\": \"\u{1}\"}",
+            "{\"u\" 1}",
+            "{,}",
+        ] {
+            assert_eq!(read(raw, &["u"]), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        let deep = format!("{{\"u\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(read(&deep, &["u"]), None);
+    }
+
+    #[test]
+    fn a_number_is_the_nearest_double() {
+        for text in
+            ["0.1", "-0.30000000000000004", "9007199254740993", "5e-324", "1.7976931348623157e308", "123456789.125"]
+        {
+            assert_eq!(double(text.as_bytes()), text.parse().ok(), "{text}");
+        }
+        assert_eq!(double(b"1e400"), None);
+    }
+
+    #[test]
+    fn no_cut_and_no_byte_breaks_the_reader() {
+        let whole = r#"{"a": {"b": [1.5e-3, "x\é", null]}, "u": "é", "t": true}"#.as_bytes();
+        let mut paths = Paths::new();
+        paths.slot("a.b");
+        for at in 0..whole.len() {
+            let mut fields = [Field::Missing];
+            let _ = paths.read(&whole[..at], &mut fields);
+            for byte in 0..=255 {
+                let mut changed = whole.to_vec();
+                changed[at] = byte;
+                let mut fields = [Field::Missing];
+                let _ = paths.read(&changed, &mut fields);
+            }
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! What Python sees: stores, queues, and the reader that fills them.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::clock::{Clock, Times};
+use crate::json::{double, Field, Paths};
+use crate::queue::{self, Block};
+use crate::rules::{Bounder, Home, Once, Rule, Sample, TwoSided, Why};
+use crate::store::{self, Change, Kind};
+use crate::times::time_of;
+
+/// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
+const INTERFACE: u32 = 1;
+const MAX_NAME_BYTES: usize = 256;
+/// Of one topic; with more, the twin takes all.
+const MAX_FIELDS: usize = 24;
+const MAX_METRICS: usize = 16;
+const NO_TIMES: Times = Times { own: 0, effective: 0, latest: None };
+
+fn records<'py>(py: Python<'py>, changes: Vec<Change>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+    let bytes = |raw: Vec<u8>| PyBytes::new(py, &raw);
+    changes.into_iter().map(|(key, value)| (bytes(key), value.map(bytes))).collect()
+}
+
+/// The stores of one metric's accounts, by period.
+#[pyclass(module = "shoal_kernel")]
+struct Stores(store::Stores);
+
+#[pymethods]
+impl Stores {
+    #[new]
+    fn new(length: Option<i64>, kinds: Vec<(Vec<u8>, usize)>, durable: bool) -> PyResult<Self> {
+        if kinds.iter().any(|&(_, width)| width > 16) || length.is_some_and(|length| length < 1) {
+            return Err(PyValueError::new_err("a number has at most 16 bytes, and a period a length"));
+        }
+        let kinds = kinds.into_iter().map(|(tag, width)| Kind { tag, width }).collect();
+        Ok(Stores(store::Stores::new(length, kinds, durable)))
+    }
+
+    /// Make the stores of a period, if there are none.
+    fn open(&mut self, period: i64) {
+        self.0.of(period);
+    }
+
+    fn get(&self, kind: usize, period: i64, name: &[u8]) -> Option<u128> {
+        let store = self.0.look(period, kind)?;
+        store.find(name).map(|place| store.number(place))
+    }
+
+    fn put(&mut self, kind: usize, period: i64, name: &[u8], number: u128) {
+        let store = &mut self.0.of(period)[kind];
+        let place = store.place(name);
+        store.put(place, number);
+    }
+
+    /// The names in the order in which they came.
+    fn names<'py>(&self, py: Python<'py>, kind: usize, period: i64) -> Vec<Bound<'py, PyBytes>> {
+        let Some(store) = self.0.look(period, kind) else { return vec![] };
+        (0..store.len() as u32).map(|place| PyBytes::new(py, store.name(place))).collect()
+    }
+
+    fn size(&self, kind: usize, period: i64) -> usize {
+        self.0.look(period, kind).map_or(0, store::Store::len)
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        self.0.sizes()
+    }
+
+    fn periods(&self) -> Vec<i64> {
+        self.0.periods()
+    }
+
+    fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> PyResult<()> {
+        self.0.restore(kind, key, value).ok_or_else(|| PyValueError::new_err("no key or number of an account"))
+    }
+
+    /// Complete the restoration: all records were taken.
+    fn restored(&mut self) {
+        self.0.restored();
+    }
+
+    fn changes<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+        records(py, self.0.changes())
+    }
+
+    fn close<'py>(
+        &mut self,
+        py: Python<'py>,
+        promise: Option<i64>,
+        most: usize,
+    ) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+        records(py, self.0.close(promise, most))
+    }
+}
+
+/// What one metric has to send.
+#[pyclass(module = "shoal_kernel")]
+struct Queue(queue::Queue);
+
+#[pymethods]
+impl Queue {
+    #[new]
+    fn new(key: &[u8], every: Option<i64>, merges: bool) -> PyResult<Self> {
+        if key.len() > 64 || every.is_some_and(|every| every < 1) {
+            return Err(PyValueError::new_err("a key has at most 64 bytes, and a tick a length"));
+        }
+        Ok(Queue(queue::Queue::new(key, every, merges)))
+    }
+
+    fn send(&mut self, group: Option<&str>, effective: i64, user: &[u8], block: (u64, u32, u64, i128, Option<u8>)) {
+        let (number, level, samples, total, part) = block;
+        self.0.send(group.map(str::as_bytes), effective, user, Block { number, level, samples, total, part });
+    }
+
+    /// [(group, rows)], in the order of their first rows; the queue has none of them any more.
+    fn take_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Option<String>, Bound<'py, PyList>)>> {
+        let mut taken = vec![];
+        for (group, rows) in self.0.take_rows() {
+            let list = PyList::empty(py);
+            for row in rows {
+                let name =
+                    PyString::new(py, std::str::from_utf8(&hexadecimal(&row.pseudonym)).expect("digits are ASCII"));
+                list.append((row.effective, name, row.number, row.level, row.samples, row.total))?;
+            }
+            taken.push((self.0.group(group).map(str::to_owned), list));
+        }
+        Ok(taken)
+    }
+
+    /// [(group, start of the tick, [cell, samples, total, ...])], in the order of their first samples; likewise.
+    fn take_partials<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Option<String>, i64, Bound<'py, PyList>)>> {
+        let mut taken = vec![];
+        for partial in self.0.take_partials() {
+            let flat = PyList::empty(py);
+            for sums in &partial.cells {
+                flat.append(sums.cell)?;
+                flat.append(sums.samples)?;
+                flat.append(sums.total)?;
+            }
+            taken.push((self.0.group(partial.group).map(str::to_owned), partial.tick * self.0.every(), flat));
+        }
+        Ok(taken)
+    }
+}
+
+fn hexadecimal(bytes: &[u8; 16]) -> [u8; 32] {
+    std::array::from_fn(|at| b"0123456789abcdef"[usize::from(bytes[at / 2] >> (4 * (1 - at % 2)) & 15)])
+}
+
+/// Where a metric's value comes from.
+enum Value {
+    None, // a count needs none
+    Clipped { slot: usize, low: f64, per_unit: f64, steps: u64 },
+}
+
+struct Metric {
+    clock: usize,
+    user: usize,
+    group: Option<usize>,
+    value: Value,
+    rule: Rule,
+    stores: Vec<Py<Stores>>,
+    queue: Py<Queue>,
+    is_active: bool,
+}
+
+/// The keys of a metric as Python says them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Spec {
+    clock: usize,
+    user: String,
+    group: Option<String>,
+    value: Option<(String, f64, f64, u64)>, // path, low end, steps per unit, steps
+    rule: RuleSpec,
+    stores: Vec<Py<Stores>>,
+    queue: Py<Queue>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct RuleSpec {
+    kind: String,
+    cap: u64,
+    groups: u64,
+    alone: bool,
+    sharp: Option<(u64, u64, u32, Vec<u64>, Vec<(u64, u32, u64)>, u32)>,
+    start: i64,
+    end: Option<i64>,
+    declared: Option<Vec<String>>,
+    weights: Vec<u64>,
+    once: Option<String>,
+    remembered: u64,
+}
+
+impl RuleSpec {
+    fn rule(self) -> PyResult<Rule> {
+        let RuleSpec { cap, groups, alone, .. } = self;
+        let bounder = match (self.kind.as_str(), self.sharp) {
+            ("mean-sharp", Some((singles, alone, bits, inner, ends, first_level))) => {
+                Bounder::Sharp { singles, alone, bits, inner, ends, first_level }
+            }
+            ("mean-full", None) => Bounder::Doubling,
+            _ => Bounder::OneByOne,
+        };
+        Ok(match self.kind.as_str() {
+            "mean" | "mean-sharp" | "mean-full" => Rule::Mean { cap, groups, bounder },
+            "unit" => Rule::Unit { cap, groups, alone },
+            "event" => Rule::Event,
+            kind @ ("two-sided" | "two-sided-event") => {
+                let once = match self.once.as_deref() {
+                    None => None,
+                    Some("key") => Some(Once::Key),
+                    Some("step") => Some(Once::Step),
+                    Some(other) => return Err(PyValueError::new_err(format!("once per {other}"))),
+                };
+                let declared = self.declared.map(|keys| {
+                    let mut keys: Vec<Vec<u8>> = keys.into_iter().map(String::into_bytes).collect();
+                    keys.sort_unstable();
+                    keys
+                });
+                Rule::TwoSided(TwoSided {
+                    cap,
+                    start: self.start,
+                    end: self.end,
+                    declared,
+                    weights: self.weights,
+                    once,
+                    is_event: kind == "two-sided-event",
+                    remembered: self.remembered,
+                })
+            }
+            kind => return Err(PyValueError::new_err(format!("no rule is called {kind}"))),
+        })
+    }
+}
+
+/// A clock as Python says it: path, lateness, most ahead, whether late records are dropped, whether it goes by beats.
+type ClockSpec = (Option<String>, i64, i64, bool, bool);
+/// A sample of a record, ready to count.
+struct Found<'a> {
+    user: &'a [u8],
+    group: Option<&'a [u8]>,
+    value: u64,
+}
+
+/// Reads the records of one source partition, and counts their samples.
+#[pyclass(module = "shoal_kernel")]
+struct Reader {
+    paths: Paths,
+    clocks: Vec<Clock>,
+    metrics: Vec<Metric>,
+    order: Vec<usize>, // of the metrics: by clock, as the twin goes
+    home: Home,
+    counts: [u64; Why::ALL.len()],
+    refusals: Vec<(usize, usize, &'static str)>,
+}
+
+#[pymethods]
+impl Reader {
+    #[new]
+    fn new(clocks: Vec<ClockSpec>, metrics: Vec<Spec>, home: Option<(u32, u32)>) -> PyResult<Self> {
+        let mut paths = Paths::new();
+        let clocks: Vec<Clock> = clocks
+            .into_iter()
+            .map(|(path, lateness, max_ahead, drops_late, beats)| Clock {
+                slot: path.map(|path| paths.slot(&path)),
+                lateness,
+                max_ahead,
+                drops_late,
+                beats,
+                latest: None,
+            })
+            .collect();
+        let mut made = vec![];
+        for spec in metrics {
+            if spec.clock >= clocks.len() {
+                return Err(PyValueError::new_err("a metric has no clock"));
+            }
+            let value = match spec.value {
+                None => Value::None,
+                Some((path, low, per_unit, steps)) => Value::Clipped { slot: paths.slot(&path), low, per_unit, steps },
+            };
+            made.push(Metric {
+                clock: spec.clock,
+                user: paths.slot(&spec.user),
+                group: spec.group.map(|path| paths.slot(&path)),
+                value,
+                rule: spec.rule.rule()?,
+                stores: spec.stores,
+                queue: spec.queue,
+                is_active: true,
+            });
+        }
+        if paths.count > MAX_FIELDS || made.len() > MAX_METRICS {
+            return Err(PyValueError::new_err("the metrics of one topic read too many fields for the kernel"));
+        }
+        let mut order: Vec<usize> = (0..made.len()).collect();
+        order.sort_by_key(|&metric| made[metric].clock);
+        let home = home.map_or(Home::Everyone, |(partition, partitions)| Home::Murmur2 { partition, partitions });
+        Ok(Reader { paths, clocks, metrics: made, order, home, counts: [0; Why::ALL.len()], refusals: vec![] })
+    }
+
+    /// Say which metrics have begun.
+    fn activate(&mut self, metrics: Vec<bool>) {
+        for (metric, is_active) in self.metrics.iter_mut().zip(metrics) {
+            metric.is_active = is_active;
+        }
+    }
+
+    #[getter]
+    fn latest(&self) -> Vec<Option<i64>> {
+        self.clocks.iter().map(|clock| clock.latest).collect()
+    }
+
+    #[setter]
+    fn set_latest(&mut self, latest: Vec<Option<i64>>) {
+        for (clock, latest) in self.clocks.iter_mut().zip(latest) {
+            clock.latest = latest;
+        }
+    }
+
+    /// Take in records from number `first` on, up to one that is not plain; return its number, or their count.
+    fn feed(&mut self, py: Python<'_>, records: &Bound<'_, PyList>, first: usize) -> PyResult<usize> {
+        let Reader { paths, clocks, metrics, order, home, counts, refusals } = self;
+        let mut stores: Vec<Vec<PyRefMut<Stores>>> =
+            metrics.iter().map(|metric| metric.stores.iter().map(|one| one.borrow_mut(py)).collect()).collect();
+        let mut queues: Vec<PyRefMut<Queue>> = metrics.iter().map(|metric| metric.queue.borrow_mut(py)).collect();
+        let mut sinks: Vec<(Vec<&mut store::Stores>, &mut queue::Queue)> = stores
+            .iter_mut()
+            .zip(&mut queues)
+            .map(|(stores, queue)| (stores.iter_mut().map(|one| &mut one.0).collect(), &mut queue.0))
+            .collect();
+        let mut name = vec![];
+        for number in first..records.len() {
+            let record = records.get_item(number)?;
+            let raw = record.getattr(intern!(py, "value"))?;
+            let Ok(raw) = raw.cast::<PyBytes>() else { return Ok(number) }; // a clock record has no value
+            let stamp: i64 = record.getattr(intern!(py, "timestamp"))?.extract()?;
+            let mut fields = [Field::Missing; MAX_FIELDS];
+            let Some(samples) = read(paths, metrics, order, raw.as_bytes(), &mut fields) else { return Ok(number) };
+            let mut times = [NO_TIMES; MAX_METRICS];
+            if !tell(clocks, &fields, stamp, &mut times) {
+                return Ok(number);
+            }
+            for (clock, times) in clocks.iter_mut().zip(&times) {
+                clock.latest = times.latest;
+            }
+            for (found, &metric) in samples.iter().zip(order.iter()) {
+                let Some(found) = found else { continue };
+                let (stores, queue) = &mut sinks[metric];
+                let Times { own, effective, .. } = times[metrics[metric].clock];
+                let sample = Sample { user: found.user, group: found.group, value: found.value, time: own, effective };
+                if let Err(why) = metrics[metric].rule.add(&sample, stores, queue, home, &mut name) {
+                    if why.is_counted() {
+                        counts[why as usize] += 1;
+                    } else {
+                        refusals.push((metric, number, why.name()));
+                    }
+                }
+            }
+        }
+        Ok(records.len())
+    }
+
+    /// How many samples did not count since the last call, by reason.
+    fn take_counts(&mut self) -> Vec<(&'static str, u64)> {
+        let counts = std::mem::replace(&mut self.counts, [0; Why::ALL.len()]);
+        Why::ALL.iter().zip(counts).filter(|&(_, count)| count > 0).map(|(why, count)| (why.name(), count)).collect()
+    }
+
+    /// (number of the metric, number of the record, reason) of the samples refused since the last call.
+    fn take_refusals(&mut self) -> Vec<(usize, usize, &'static str)> {
+        std::mem::take(&mut self.refusals)
+    }
+}
+
+/// The samples of a record, in order; `None` leaves it to the twin.
+#[inline(always)]
+fn read<'a>(
+    paths: &Paths,
+    metrics: &[Metric],
+    order: &[usize],
+    raw: &'a [u8],
+    fields: &mut [Field<'a>; MAX_FIELDS],
+) -> Option<[Option<Found<'a>>; MAX_METRICS]> {
+    paths.read(raw, fields)?;
+    let mut samples = [const { None }; MAX_METRICS];
+    for (sample, &metric) in samples.iter_mut().zip(order) {
+        let metric = &metrics[metric];
+        if metric.is_active {
+            *sample = Some(Found {
+                user: user_of(fields[metric.user])?,
+                group: match metric.group {
+                    None => None,
+                    Some(slot) => Some(group_of(fields[slot])?),
+                },
+                value: metric.value.read(fields)?,
+            });
+        }
+    }
+    Some(samples)
+}
+
+/// The times of a record by each clock; false leaves it to the twin.
+#[inline(always)]
+fn tell(clocks: &[Clock], fields: &[Field; MAX_FIELDS], stamp: i64, times: &mut [Times; MAX_METRICS]) -> bool {
+    clocks.iter().zip(times).all(|(clock, times)| {
+        let own = match clock.slot {
+            None => Clock::stamped(stamp),
+            Some(slot) => time_of(fields[slot]),
+        };
+        match own.and_then(|own| clock.times(own, stamp)) {
+            None => false,
+            Some(found) => {
+                *times = found;
+                true
+            }
+        }
+    })
+}
+
+impl Value {
+    /// The grid index of a record's value, as `Grid.clip` in `shoal/mechanisms/grid.py` has it.
+    #[inline(always)]
+    fn read(&self, fields: &[Field]) -> Option<u64> {
+        let Value::Clipped { slot, low, per_unit, steps } = *self else { return Some(0) };
+        let (Field::Integer(text) | Field::Decimal(text)) = fields[slot] else { return None };
+        let steps_above = (double(text)? - low) * per_unit;
+        Some(if steps_above <= 0.0 {
+            0
+        } else if steps_above >= steps as f64 {
+            steps
+        } else {
+            (steps_above + 0.5) as u64
+        })
+    }
+}
+
+#[inline(always)]
+fn user_of(field: Field<'_>) -> Option<&[u8]> {
+    match field {
+        Field::Text(text) if (1..=MAX_NAME_BYTES).contains(&text.len()) => Some(text),
+        // Longer numbers may not be those that the twin's parser makes of them; -0 is not.
+        Field::Integer(text) if text.len() <= 18 && text != b"-0" => Some(text),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn group_of(field: Field<'_>) -> Option<&[u8]> {
+    match field {
+        Field::True => Some(b"true"),
+        Field::False => Some(b"false"),
+        other => user_of(other),
+    }
+}
+
+/// The hot path of shoal's bound stage; without it shoal's own Python does the same.
+#[pymodule]
+mod shoal_kernel {
+    #[pymodule_export]
+    use super::{Queue, Reader, Stores};
+
+    #[pymodule_export]
+    const INTERFACE: u32 = super::INTERFACE;
+}

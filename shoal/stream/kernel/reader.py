@@ -1,0 +1,198 @@
+"""Which partitions the kernel can read, and how it is told their rules."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from shoal.mechanisms.accounts import Accounts, Periods, RecordKind
+from shoal.mechanisms.continual_mean.accounts import MeanAccounts
+from shoal.mechanisms.continual_mean.blocks import BlockBounder
+from shoal.mechanisms.continual_mean.sharp.bounder import SharpBounder
+from shoal.mechanisms.noise.keyed import pseudonym_key
+from shoal.mechanisms.statistic import OneByOne
+from shoal.mechanisms.stepped import accounts as stepped
+from shoal.mechanisms.two_sided import accounts as two_sided
+from shoal.models.errors import ConfigError
+from shoal.models.predicates import Predicate
+from shoal.stream.event_time import EventClock
+from shoal.stream.kernel.stores import KernelPeriods
+from shoal.stream.machine import Record
+from shoal.stream.topic import Metric, TopicPlan
+
+SWITCH, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; off unless it is set
+INTERFACE = 1  # of the kernel that this version of shoal speaks to
+MOST_IN_A_RUN = 64  # records that the twin reads before the kernel is asked again
+PARTITIONER = "murmur2"  # that the kernel knows
+
+
+def installed() -> Any:
+    """The kernel's module; None where nobody asks for it.
+
+    Raises:
+        ConfigError: it is asked for, and is not installed or speaks another interface.
+    """
+    asked = os.environ.get(SWITCH, OFF)
+    if asked == OFF:
+        return None
+    if asked != ON:
+        raise ConfigError(f"{SWITCH} is {asked}; it can be {ON} or {OFF}")
+    try:
+        module = import_module("shoal_kernel")
+    except ImportError:
+        raise ConfigError(
+            f"{SWITCH} is {ON}, and the kernel is not installed; build it with: pip install ./kernel (which needs Rust)"
+        ) from None
+    if module.INTERFACE != INTERFACE:
+        raise ConfigError(
+            f"the kernel has interface {module.INTERFACE}, and this version of shoal speaks {INTERFACE}; build it "
+            "anew: pip install ./kernel"
+        )
+    return module
+
+
+class Kernel:
+    """The kernel's side of one source partition."""
+
+    def __init__(self, module: Any, plan: TopicPlan, home: tuple[int, int] | None) -> None:
+        self._module, self._plan, self._home = module, plan, home
+        self._stores: list[list[Any]] = [[] for _ in plan.metrics]
+        self.queues: list[Any] = [
+            module.Queue(pseudonym_key(metric.key), metric.every, metric.bounder.merges) for metric in plan.metrics
+        ]
+        self._reader: Any = None
+        self.taken = 0  # records
+
+    def stores_of(self, metric: Metric) -> Callable[..., Periods]:
+        """What makes the stores of a metric's accounts."""
+
+        def make(length: int | None, *kinds: RecordKind, durable: bool) -> KernelPeriods:
+            stores = self._module.Stores(length, [(kind.tag, kind.width) for kind in kinds], durable)
+            self._stores[metric.index].append(stores)
+            return KernelPeriods(stores, length, *kinds)
+
+        return make
+
+    def begin(self, accounts: Sequence[Accounts]) -> None:
+        """Make the reader of these accounts, which were made over the kernel's stores."""
+        clocks = [(c.path, c.lateness, c.max_ahead, c.drops_late, c.beats) for c in self._plan.clocks]
+        metrics = [
+            {
+                "clock": metric.clock, "user": metric.section.user, "group": metric.section.group,
+                "value": _value_of(metric), "rule": _rule_of(metric, one), "stores": self._stores[metric.index],
+                "queue": self.queues[metric.index],
+            }
+            for metric, one in zip(self._plan.metrics, accounts, strict=True)
+        ]  # fmt: skip
+        self._reader = self._module.Reader(clocks, metrics, self._home)
+
+    def activate(self, begun: Sequence[bool]) -> None:
+        """Say which metrics have begun."""
+        self._reader.activate(list(begun))
+
+    def read(
+        self,
+        records: list[Record],
+        clocks: Sequence[EventClock],
+        counters: Counter[str],
+        *,
+        twin: Callable[[list[Record]], None],
+        refuse: Callable[[int, str, Record], None],
+    ) -> None:
+        """Read records: what is plain in the kernel, all others in the twin; the more at once, the more of them follow.
+
+        What does not count is told to `counters`, or becomes a dead letter of the metric with this number by `refuse`.
+        """
+        first, run = 0, 1
+        while first < len(records):
+            left = self._feed(records, first, clocks)
+            for reason, count in self._reader.take_counts():
+                counters[reason] += count
+            for metric, number, reason in self._reader.take_refusals():
+                refuse(metric, reason, records[number])
+            run = 1 if left > first else min(2 * run, MOST_IN_A_RUN)
+            first = min(left + run, len(records))
+            if left < first:
+                twin(records[left:first])
+
+    def _feed(self, records: list[Record], first: int, clocks: Sequence[EventClock]) -> int:
+        """Let the kernel take records from number `first` on; the number of the first that it leaves."""
+        self._reader.latest = [clock.latest for clock in clocks]
+        left: int = self._reader.feed(records, first)
+        for clock, latest in zip(clocks, self._reader.latest, strict=True):
+            clock.latest = latest
+        self.taken += left - first
+        return left
+
+
+def kernel_of(
+    plan: TopicPlan, partition: int, accounts: Sequence[Accounts], *, checks_partition: bool
+) -> Kernel | None:
+    """The kernel of a source partition, whose rules `accounts` show; None if nobody asks, or it lacks a rule."""
+    module = installed()
+    if module is None or not all(_is_known(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)):
+        return None
+    if checks_partition and plan.partitioner != PARTITIONER:
+        return None
+    return Kernel(module, plan, (partition, plan.source_partitions) if checks_partition else None)
+
+
+def _is_known(metric: Metric, accounts: Accounts) -> bool:
+    """Whether the kernel knows how a metric's samples are read, and by which rule they count."""
+    section = metric.section
+    if section.cell is not None or metric.unpack is not None or isinstance(section.value, Predicate | tuple):
+        return False
+    match accounts:
+        case two_sided.UnitAccounts(rule=rule) | two_sided.EventAccounts(rule=rule):
+            return rule.ladder is None and rule.bins is None and not rule.anew
+        case MeanAccounts() | stepped.UnitAccounts() | stepped.EventAccounts():
+            return type(metric.bounder) in (OneByOne, SharpBounder, BlockBounder)
+    return False
+
+
+def _value_of(metric: Metric) -> tuple[str, float, float, int] | None:
+    """Path of the value, low end, steps per unit and steps; None for what has no value."""
+    path = metric.section.value
+    if path is None:
+        return None
+    grid = metric.parameters.grids[0]
+    low, per_unit = grid.scale
+    return str(path), low, per_unit, grid.steps
+
+
+NO_RULE: dict[str, Any] = {
+    "cap": 0, "groups": 0, "alone": False, "sharp": None, "start": 0, "end": None, "declared": None, "weights": [],
+    "once": None, "remembered": 0,
+}  # fmt: skip
+
+
+def _rule_of(metric: Metric, accounts: Accounts) -> dict[str, Any]:
+    """The rule of accounts, as the kernel is told it."""
+    match accounts:
+        case MeanAccounts(rule=rule):
+            found = {"cap": rule.max_contributions, "groups": rule.groups} | _bounder_of(metric)
+        case stepped.UnitAccounts(rule=rule):
+            found = {"kind": "unit", "cap": rule.max_contributions, "groups": rule.groups, "alone": rule.alone}
+        case stepped.EventAccounts():
+            found = {"kind": "event"}
+        case two_sided.UnitAccounts(rule=rule) | two_sided.EventAccounts(rule=rule):
+            is_event, declared = isinstance(accounts, two_sided.EventAccounts), rule.declared
+            found = {
+                "kind": "two-sided-event" if is_event else "two-sided", "cap": rule.max_contributions,
+                "start": rule.start, "end": rule.end, "declared": None if declared is None else list(declared),
+                "weights": list(rule.weights), "once": rule.once,
+                "remembered": accounts.remembered if isinstance(accounts, two_sided.UnitAccounts) else 0,
+            }  # fmt: skip
+        case _:
+            raise TypeError(f"the kernel knows no {type(accounts).__name__}")
+    return NO_RULE | found
+
+
+def _bounder_of(metric: Metric) -> dict[str, Any]:
+    match metric.bounder:
+        case SharpBounder() as sharp:
+            return {"kind": "mean-sharp", "sharp": sharp.table}
+        case BlockBounder():
+            return {"kind": "mean-full"}
+    return {"kind": "mean"}

@@ -1,0 +1,86 @@
+"""The kernel's stores in the form of `Periods` and `Store`, over which the twin's rules run unchanged."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shoal.mechanisms.accounts import Changes, Periods, RecordKind, Store
+
+
+class KernelStore(Store):
+    """One store of the kernel; `held` and `changed` are the same, for the kernel notes what changes."""
+
+    __slots__ = ("_kind", "_period", "_stores")
+
+    def __init__(self, stores: Any, kind: int, period: int) -> None:
+        self._stores, self._kind, self._period = stores, kind, period
+        self.get = self._get
+        self.held = self.changed = self  # type: ignore[assignment]  # it does what the rules ask of a dict
+
+    def _get(self, name: bytes, default: Any = None) -> Any:
+        number = self._stores.get(self._kind, self._period, name)
+        return default if number is None else number
+
+    def put(self, name: bytes, number: int) -> None:
+        self._stores.put(self._kind, self._period, name, number)
+
+    __setitem__ = put
+
+    def __contains__(self, name: bytes) -> bool:
+        return self._stores.get(self._kind, self._period, name) is not None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stores.names(self._kind, self._period))
+
+    def __len__(self) -> int:
+        size: int = self._stores.size(self._kind, self._period)
+        return size
+
+
+class KernelPeriods(Periods):
+    """The kernel's stores of one metric in one source partition, by period."""
+
+    def __init__(self, stores: Any, length: int | None, *kinds: RecordKind) -> None:
+        self.native, self._length, self.kinds = stores, length, kinds
+        self._views: dict[int, tuple[Store, ...]] = {}  # of open periods
+        self.forever = self.of(0) if length is None else None
+
+    def _stores(self, period: int) -> tuple[Store, ...]:
+        views = self._views.get(period)
+        if views is None:
+            self.native.open(period)
+            views = tuple(KernelStore(self.native, kind, period) for kind in range(len(self.kinds)))
+            self._views[period] = views
+        return views
+
+    @property
+    def sizes(self) -> list[int]:
+        sizes: list[int] = self.native.sizes()
+        return sizes
+
+    def newest(self, name: bytes) -> int | None:
+        numbers = (self.native.get(0, period, name) for period in reversed(self.native.periods()))
+        return next((number for number in numbers if number is not None), None)
+
+    def each(self) -> Iterator[tuple[int | None, tuple[Store, ...]]]:
+        for period in self.native.periods():
+            yield None if self._length is None else period * self._length, self._stores(period)
+
+    def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
+        def take(key: bytes, value: bytes) -> None:
+            self.native.restore(kind, key, value)
+
+        return take
+
+    def restored(self) -> None:
+        self.native.restored()
+
+    def changes(self) -> Changes:
+        changes: Changes = self.native.changes()
+        return changes
+
+    def close(self, promise: int | None, most: int) -> Changes:
+        self._views.clear()  # of periods that may close now
+        if self._length is None:
+            self._views[0] = self.forever or ()
+        dropped: Changes = self.native.close(promise, most)
+        return dropped

@@ -1,0 +1,69 @@
+"""Records that are plain, nearly plain or broken: what the kernel may take, and what it must leave to the twin."""
+
+from hypothesis import strategies as st
+
+PLAIN = '{"u": "%s", "x": %s, "t": %d, "g": "%s"}'
+USERS = ["a", "bob", "10", "x" * 256, "ü", "名"]
+GROUPS = ["a", "b", "c", "true"]
+# What may stand for a field: most of it is unusual, some is wrong.
+FRAGMENTS = [
+    '"a"', '"bob"', '""', '"\\u0061"', '"\\ud800"', '"a\\n"', '"ü"', '"\t"', f'"{"y" * 257}"', "7", "-7", "-0", "0",
+    "12.0", "1e1", "1E-2", "1e400", "-1e400", "123456789012345678", "1234567890123456789", "18446744073709551616",
+    "1" * 400, "0.1", "0.30000000000000004", "9007199254740993", "179769313486231570000000000000000000000", "NaN",
+    "Infinity", "01", "1.", ".5", "+1", "true", "false", "null", "[]", "{}", "[1, [2]]", '{"u": 1}',
+    "[" * 30 + "]" * 30, "[" * 300 + "]" * 300, '"1970-01-01"', '"1970-01-01T00:02:03Z"', '"1970-01-01 00:02:03.5"',
+    '"1970-01-01T00:02:03+01:00"', '"1970-01-01T24:00:00"', '"1970-02-30"', '"19700101"', '"123456789"', "123.5",
+    "99999999999", "100000000000", "20240101120000", "-5", "1e2",
+]  # fmt: skip
+SHAPES = [
+    PLAIN,
+    ' {"t": %(t)s , "x":%(x)s,"u" :%(u)s,\n"g":%(g)s}\r',
+    '{"u": %(u)s, "x": %(x)s, "t": %(t)s}',
+    '{"u": 1, "u": %(u)s, "x": "no", "x": %(x)s, "t": %(t)s, "g": %(g)s}',
+    '{"more": {"u": [1, {"x": "\\"}"}]}, "u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s, "z": 1e400}',
+    '{"\\u0075": 1, "u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}',
+    '{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s',
+    '[{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}]',
+    '\ufeff{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}',
+]
+
+fragments = st.sampled_from(FRAGMENTS)
+plain = st.builds(
+    lambda user, value, time, group: (PLAIN % (user, value, time, group)).encode(),
+    st.sampled_from(USERS), st.sampled_from(["0", "0.25", "1", "17", "-3", "0.1"]), st.integers(100, 160),
+    st.sampled_from(GROUPS),
+)  # fmt: skip
+
+
+@st.composite
+def unusual(draw: st.DrawFn) -> bytes:
+    """A record in which one or two fields are unusual, or its shape is."""
+    fields = {"u": f'"{draw(st.sampled_from(USERS))}"', "x": "0.5", "t": str(draw(st.integers(100, 160))), "g": '"a"'}
+    for name in draw(st.lists(st.sampled_from("uxtg"), max_size=2)):
+        fields[name] = draw(fragments)
+    shape = draw(st.sampled_from(SHAPES[1:]))
+    return (shape % fields).encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A plain record with some of its bytes changed, cut out or doubled."""
+    raw = bytearray(draw(plain))
+    for _ in range(draw(st.sampled_from([1, 1, 2]))):
+        at = draw(st.integers(0, max(0, len(raw) - 1)))
+        match draw(st.integers(0, 5)):
+            case 0:
+                raw[at : at + 1] = bytes([draw(st.sampled_from(b'"\\{}[],:0129.eE+-x \x00\x80\xc3\xff'))])
+            case 1:
+                del raw[at : at + draw(st.integers(1, 4))]
+            case 2:
+                raw[at:at] = raw[at : at + draw(st.integers(1, 4))]
+            case 3:
+                raw[at:at] = bytes([draw(st.sampled_from(b" \n0159aZ"))])
+            case _:
+                inside = [place for place, byte in enumerate(raw) if chr(byte).isalnum()] or [0]
+                raw[draw(st.sampled_from(inside))] = draw(st.sampled_from(b"0159aZ"))
+    return bytes(raw)
+
+
+records = st.one_of(plain, plain, unusual(), mutated())

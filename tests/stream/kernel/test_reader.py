@@ -1,0 +1,239 @@
+"""The kernel does what its twin does, record by record: whichever took a record cannot be told from what leaves."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.models.config.file import Config
+from shoal.models.errors import ConfigError
+from shoal.stream.bound import BoundPartition
+from shoal.stream.file_run import Line
+from shoal.stream.kernel import reader
+from shoal.stream.topic import plan_topic
+from tests.stream.kernel.records import GROUPS, USERS, mutated, plain, records, unusual
+from tests.stream.simulation import SECRET, STAMP, apply, config, event
+from tests.support.effort import examples
+
+ROOT = Path(__file__).parents[3]
+SUM = {
+    "statistic": "sum",
+    "algorithm": None,
+    "users": None,
+    "failure": None,
+    "every": None,
+    "step": "10s",
+    "horizon": "1h",
+}
+COUNT = SUM | {"statistic": "count", "value": None, "range": None}
+TWO_SIDED = {
+    "relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s",
+    "start": "1970-01-01", "horizon": "1h",
+}  # fmt: skip
+FOUND = {"group": "g", "delta": "1e-6", "max_contributions": 5}
+CONFIGS: dict[str, Config] = {
+    "naive": config({"algorithm": "naive"}),
+    "full": config({"epsilon": 4000, "max_contributions": 4}),
+    "sharp": config({"algorithm": "sharp", "max_contributions": 5}),
+    "sharp with blocks": config({"algorithm": "sharp", "max_contributions": 128, "grid": 1024}),
+    "a release per contribution": config({"algorithm": "naive", "every": "contribution"}),
+    "groups": config({"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "max_contributions": 3}),
+    "several metrics": config(
+        {"algorithm": "naive"},
+        {"algorithm": "sharp", "group": "g", "every": "7s"},
+        {"lateness": "3s", "late": "drop"},
+    ),
+    "sums": config(SUM, COUNT | {"group": "g", "max_groups_per_user": 2}),
+    "sums of a day": config(SUM | {"unit": "user-day", "max_contributions": 2}),
+    "events": config(SUM | {"unit": "event", "max_contributions": None}),
+    "some events": config(SUM | {"unit": "event", "max_contributions": None, "max_events_per_user": 3}),
+    "add-remove": config(TWO_SIDED, TWO_SIDED | {"statistic": "count", "value": None, "range": None}),
+    "declared keys": config(
+        TWO_SIDED | {"group": "g", "groups": ["a", "b"], "end": "1970-01-01T00:02:30Z", "horizon": None}
+    ),
+    "found keys": config(TWO_SIDED | FOUND),
+    "users": config(TWO_SIDED | {"statistic": "users", "value": None, "range": None, "max_contributions": 2}),
+}
+
+
+@dataclass
+class Lanes:
+    """The same source partition in both lanes."""
+
+    twin: BoundPartition
+    kernel: BoundPartition
+    changelogs: tuple[dict[bytes, bytes], dict[bytes, bytes]]
+
+    @classmethod
+    def of(cls, cfg: Config, sources: int = 1) -> "Lanes":
+        plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=2)
+        lanes = cls(BoundPartition(plan, 0, kernel=False), BoundPartition(plan, 0), ({}, {}))
+        lanes.twin.start(0)
+        lanes.kernel.start(0)
+        return lanes
+
+    def process(self, batch: list[Line]) -> None:
+        for lane in (self.twin, self.kernel):
+            lane.process(batch, batch[-1].offset + 1)
+
+    def take(self) -> None:
+        """Compare a transaction of both."""
+        twin, kernel = self.twin.take(0), self.kernel.take(0)
+        assert (twin is None) == (kernel is None)
+        if twin is not None and kernel is not None:
+            assert [(home, m.encode()) for home, m in kernel.messages] == [
+                (home, m.encode()) for home, m in twin.messages
+            ]
+            assert kernel.changelog == twin.changelog
+            assert kernel.dead_letters == twin.dead_letters
+            assert (kernel.next_offset, kernel.events) == (twin.next_offset, twin.events)
+            for log in self.changelogs:
+                apply(log, twin.changelog)
+        assert self.kernel.counters == self.twin.counters
+        assert self.kernel.users == self.twin.users
+        for metric in self.twin.plan.metrics:
+            for user, group in product(USERS, (None, *GROUPS)):
+                assert self.kernel.count(metric.name, user, group) == self.twin.count(metric.name, user, group)
+
+    def restart(self) -> None:
+        """Make both anew from their changelogs."""
+        for name, log in zip(("twin", "kernel"), self.changelogs, strict=True):
+            old: BoundPartition = getattr(self, name)
+            lane = BoundPartition(old.plan, 0, kernel=name == "kernel")
+            lane.restore(log)
+            if lane.next_offset is None:
+                lane.start(0)
+            setattr(self, name, lane)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def asked_for() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(reader.SWITCH, reader.ON)
+        yield
+
+
+def test_both_lanes_tell_the_same_of_a_user() -> None:
+    for name, cfg in CONFIGS.items():
+        lanes = Lanes.of(cfg)
+        lanes.process(lines([event(user, 1, 100, g=group) for user in USERS for group in GROUPS]))
+        for twin, kernel in zip(lanes.twin.accounts, lanes.kernel.accounts, strict=True):
+            for user in USERS:
+                assert list(kernel.of_user(user.encode())) == list(twin.of_user(user.encode())), name
+
+
+def lines(raws: list[bytes], stamps: list[int] | None = None) -> list[Line]:
+    each = stamps or [STAMP] * len(raws)
+    return [Line(offset, raw, timestamp=stamp) for offset, (raw, stamp) in enumerate(zip(raws, each, strict=True))]
+
+
+def beats(offset: int, time: str) -> Line:
+    return Line(offset, None, timestamp=STAMP, headers=(("shoal-beat", time.encode()),))
+
+
+def test_the_kernel_is_installed_and_knows_these_metrics() -> None:
+    assert reader.installed() is not None
+    for name, cfg in CONFIGS.items():
+        assert Lanes.of(cfg).kernel.read_by_kernel == 0, name
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@examples(60)
+@given(
+    st.lists(records, max_size=60), st.lists(st.integers(1, 9), min_size=1), st.integers(1, 2), st.integers(0, 2**16)
+)
+def test_both_lanes_send_the_same(name: str, raws: list[bytes], cuts: list[int], sources: int, seed: int) -> None:
+    # given records of all kinds, some of whose users belong to another partition, some of which are stamped long ago
+    choose = random.Random(seed)
+    lanes = Lanes.of(CONFIGS[name], sources)
+    log = lines(raws, [choose.choice([STAMP, STAMP, -1, 0]) for _ in raws])
+    log = [Line(2 * line.offset + 1, line.value, timestamp=line.timestamp) for line in log]
+    for even in range(len(log)):
+        if choose.random() < 0.1:  # time goes on where it goes by beats, too
+            log.append(beats(2 * even, f"1970-01-01T00:0{choose.randint(1, 3)}:00Z"))
+    log.sort(key=lambda line: line.offset)
+    # when they come in batches and transactions of any size, with restarts in between
+    while log:
+        size = cuts[len(log) % len(cuts)]
+        lanes.process(log[:size])
+        log = log[size:]
+        if choose.random() < 0.5:
+            lanes.take()
+            if choose.random() < 0.3:
+                lanes.restart()
+    # then all that leaves is the same
+    lanes.take()
+
+
+@pytest.mark.slow
+def test_every_byte_of_the_golden_corpus_is_the_kernels_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.golden"], cwd=ROOT, env=os.environ | {reader.SWITCH: reader.ON}, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "every byte is as stored", done.stdout + done.stderr
+
+
+def test_the_kernel_takes_a_fifth_of_what_is_not_plain() -> None:
+    """Else the twin would be compared with itself."""
+    lanes, seen = Lanes.of(CONFIGS["groups"]), []
+
+    @examples(400)
+    @given(st.one_of(unusual(), mutated()))
+    def count(raw: bytes) -> None:
+        seen.append(raw)
+        lanes.process(lines([raw]))
+
+    count()
+    assert (lanes.kernel.read_by_kernel or 0) >= len(seen) / 5
+
+
+@examples(40)
+@given(st.lists(plain, min_size=1, max_size=40))
+def test_plain_records_are_all_the_kernels(raws: list[bytes]) -> None:
+    lanes = Lanes.of(CONFIGS["sharp"])
+    lanes.process(lines(raws))
+    assert lanes.kernel.read_by_kernel == len(raws)
+
+
+def test_a_kernel_of_another_interface_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = reader.installed()
+    monkeypatch.setattr(reader, "INTERFACE", module.INTERFACE + 1)
+    with pytest.raises(ConfigError, match="build it anew: pip install ./kernel"):
+        reader.installed()
+
+
+def test_a_kernel_that_is_asked_for_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shoal_kernel", None)
+    with pytest.raises(ConfigError, match="which needs Rust"):
+        reader.installed()
+
+
+def test_a_word_that_is_neither_on_nor_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(reader.SWITCH, "yes")
+    with pytest.raises(ConfigError, match="SHOAL_KERNEL is yes; it can be on or off"):
+        reader.installed()
+
+
+def test_nobody_who_does_not_ask_gets_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(reader.SWITCH)
+    assert reader.installed() is None
+    assert Lanes.of(CONFIGS["naive"]).kernel.read_by_kernel is None
+
+
+def test_what_the_kernel_does_not_know_is_the_twins() -> None:
+    for cfg in (
+        config({"value": ("x", "y"), "range": ((0, 1), (0, 1))}),
+        config(SUM | {"value": "x > 1", "range": None}),
+        config({"statistic": "slot-mean", "slot": "10s", "max_contributions": 2}),
+    ):
+        assert Lanes.of(cfg).kernel.read_by_kernel is None
