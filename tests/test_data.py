@@ -65,6 +65,13 @@ def test_the_visits_are_a_week_of_the_data_and_say_who_was_new() -> None:
     assert f"({len(events):,} purchases) likewise" in README
 
 
+def test_the_visits_as_a_table_are_the_same_events() -> None:
+    lines = (ROOT / "examples" / "visits.jsonl").read_text("ascii").splitlines()
+    with (ROOT / "examples" / "visits.csv").open(encoding="ascii", newline="") as table:
+        rows = [{**row, "customer": int(row["customer"])} for row in csv.DictReader(table)]
+    assert rows == [json.loads(line, parse_float=str) for line in lines]
+
+
 def test_the_example_configuration_names_the_fields_of_the_example() -> None:
     (metric,) = load(ROOT / "examples" / "shoal.toml").metric
     first = json.loads((ROOT / "examples" / "purchases.jsonl").read_text("ascii").splitlines()[0])

@@ -10,6 +10,7 @@ from tests.mutants import (
     crossings,
     decays,
     deltas,
+    drafts,
     few,
     gaussians,
     golden,
@@ -66,6 +67,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ledgers.MUTANTS,
     *library.MUTANTS,
     *audits.MUTANTS,
+    *drafts.MUTANTS,
     *golden.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))

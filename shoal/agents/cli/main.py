@@ -13,6 +13,7 @@ from shoal.models.errors import ShoalError
 HERE = "shoal.agents.cli.commands"
 COMMANDS: Table = {
     "demo": Command(f"{HERE}.demo:demo", "Watch real purchases, or buses, become private statistics."),
+    "init": Command(f"{HERE}.init:init", "Write a first configuration: ask, and propose fields."),
     "worker": Command(f"{HERE}.worker:worker", "Run the agents: events in, private releases out."),
     "run": Command(f"{HERE}.run:run", "Run the metrics over a file of events, without Kafka."),
     "produce": Command(f"{HERE}.kafka:produce", "Send a file of events to its topic."),

@@ -105,8 +105,12 @@ def _is_json(line: bytes) -> bool:
 def delimiter_of(header: str, wanted: Set[str], *, usual: str) -> str:
     """What stands between the cells of a table: what makes most columns that are wanted, the usual one if in doubt.
 
+    Where nobody said which are wanted, it is what makes most columns.
+
     >>> delimiter_of("u;t;v", {"u", "v"}, usual=","), delimiter_of("u", {"u", "v"}, usual=",")
     (';', ',')
+    >>> delimiter_of("u;t,v;w", set(), usual=",")
+    ';'
     """
 
     def columns(delimiter: str) -> tuple[int, bool]:
@@ -114,7 +118,7 @@ def delimiter_of(header: str, wanted: Set[str], *, usual: str) -> str:
             names = next(csv.reader([header], delimiter=delimiter), [])
         except csv.Error:
             names = []
-        return len(wanted & {name.strip() for name in names}), delimiter == usual
+        return len(wanted & {name.strip() for name in names}) if wanted else len(names), delimiter == usual
 
     return max(DELIMITERS, key=columns)
 

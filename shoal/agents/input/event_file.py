@@ -13,8 +13,8 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from itertools import chain, islice, starmap
 from pathlib import Path
@@ -50,10 +50,11 @@ class EventFile:
     """One input; `digest` covers every event that `lines` has handed out so far."""
 
     def __init__(
-        self, path: str, config: Config, topic: str, *, content: str | None = None, is_lines: bool = False
+        self, path: str, config: Config | None, topic: str = "", *, content: str | None = None, is_lines: bool = False
     ) -> None:
         """`content` is where the bytes are, if not in `path`.
 
+        config: None where none is written yet: every cell of a table is then a text.
         is_lines: every line is a record, whatever it holds, and the name alone says whether the file is packed. The
         form is then no function of the events: one record cannot change what becomes of the others.
 
@@ -69,12 +70,14 @@ class EventFile:
                 "must not change how others are read; write it as .jsonl (or .jsonl.gz)"
             )
         self._named, self._delimiter = _named(path)
-        self._metrics = config.metrics_of(topic)
-        self._has_beats = config.protects_presence
+        self._metrics = () if config is None else config.metrics_of(topic)
+        self._has_beats = config is not None and config.protects_presence
         self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
         self._hash = sha256()
         self.count = 0
         self.places = "line"  # what `numbered` counts
+        self.form: FileForm | None = None  # known once reading has begun
+        self.header: list[str] | None = None  # of a table, likewise
         self.fault: str | None = None  # of the header of a table: why no metric can use a row
 
     @property
@@ -104,8 +107,7 @@ class EventFile:
             InputError: the file cannot be read.
         """
         try:
-            with opened(self.source, is_gzip=self._is_gzip) as (raw, file):
-                events = self._events(file)
+            with opened(self.source, is_gzip=self._is_gzip) as (raw, file), closing(self._events(file)) as events:
                 while chunk := list(islice(events, CHUNK)):
                     yield chunk
                     on_bytes(raw.tell() if raw.seekable() else 0)
@@ -142,8 +144,8 @@ class EventFile:
         head = b"" if self.source == "-" else cast(io.BufferedReader, file).peek(LOOKED_AT)[:LOOKED_AT]
         return form_of(head, self.path, named=self._named)
 
-    def _events(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        form = self._form(file)
+    def _events(self, file: BinaryIO) -> Generator[tuple[int, bytes]]:
+        form = self.form = self._form(file)
         if form is FileForm.TABLE:
             yield from self._rows(file)
         elif form is FileForm.VALUES:
@@ -175,11 +177,11 @@ class EventFile:
 
         rows = csv.reader(chain([first], text, after_last()), delimiter=delimiter)
         try:
-            header = [_replaced(name) for name in next(rows, [])]
+            header = self.header = [_replaced(name) for name in next(rows, [])]
             if len(set(header)) != len(header):
                 raise InputError(f"{self.path}: the header names a column twice; rename one")
             faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
-            self.fault = None if None in faults else faults[0]
+            self.fault = None if None in faults else next(iter(faults), None)
             names = [(b"%s:" % orjson.dumps(name), name in self._numeric, name in used) for name in header]
             began = rows.line_num + 1
             for row in rows:

@@ -193,11 +193,22 @@ def load(path: Path) -> Config:
     """
     path = Path(path)
     try:
-        tree: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
+        text = path.read_text("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); name an existing TOML file") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not valid TOML: it is not UTF-8 text; save it as UTF-8") from None
+    return read(text, path)
+
+
+def read(text: str, path: Path) -> Config:
+    """Complete and check the text of a configuration file, whether or not it is written yet.
+
+    Raises:
+        ConfigError: it says something impossible; one line says what and what to do.
+    """
+    try:
+        tree: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {str(error).splitlines()[0]}") from None
     except (ValueError, ArithmeticError):  # of what turns digits into numbers

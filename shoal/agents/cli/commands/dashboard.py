@@ -13,6 +13,7 @@ from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
 from shoal.agents.process_settings import ending_in_order
 from shoal.agents.worker_addresses import addresses_of
+from shoal.mechanisms.words import many
 from shoal.models.config.file import Config, load
 from shoal.models.errors import InputError, ShoalError
 from shoal.models.extras import require
@@ -84,7 +85,9 @@ def _page(releases: str, out: str, config: Config | None, as_json: bool) -> None
         say(f"shoal: note: {releases}: {count:,} {reason}, left out")
     if out != "-":
         fields = {"page": out, **made.fields, "bytes": len(made.text.encode())}
-        result(fields, as_json=as_json, text=lambda: f"{out}: {made.releases:,} releases of {made.metrics} metrics")
+        result(
+            fields, as_json=as_json, text=lambda: f"{out}: {made.releases:,} releases of {many(made.metrics, 'metric')}"
+        )
 
 
 def _charged(url: str) -> "BudgetReport | None":

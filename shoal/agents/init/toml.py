@@ -1,0 +1,146 @@
+"""The configuration that answers make, with a comment at every line. A function of the answers alone."""
+
+import json
+from collections.abc import Iterator
+
+from shoal.agents.init.answers import FOUND, NEVER, Answers
+from shoal.agents.init.questions import finds_groups, has_group, has_value, is_each, is_hidden, tick, whose
+
+WIDTH = 33  # of what stands before a comment
+ESCAPED = {number: f"\\u{number:04x}" for number in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029)}
+OF_TICK = {"mean": "average", "sum": "sum", "count": "number", "users": "number of people"}
+
+
+def written(said: Answers, config: str, stem: str) -> str:
+    """The text of a configuration file of this name, whose key and audit log are called `stem`."""
+    parts = (_head(said, config), _shared(said, stem), ["[[metric]]", *_metric(said)])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def quoted(text: str) -> str:
+    r"""A text as TOML has it, in one line whatever is in it.
+
+    >>> print(quoted('a "b"'), quoted("größe"), quoted(chr(127)))
+    "a \"b\"" "größe" "\u007f"
+    """
+    return json.dumps(text, ensure_ascii=False).translate(ESCAPED)
+
+
+def _line(key: str, value: str, comment: str = "") -> str:
+    start = f"{key} = {value}"
+    return f"{start:{WIDTH - 1}} # {comment}" if comment else start
+
+
+def _head(said: Answers, config: str) -> Iterator[str]:
+    of = {"count": "How many records there are", "users": "How many people there are"}
+    what = of.get(said["statistic"]) or f"The {OF_TICK[said['statistic']]} of {quoted(said['value'])}"
+    group = f" for each {quoted(said['group'])}," if has_group(said) else ""
+    when = f"of each {tick(said)}" if is_each(said) else f"since the beginning, every {tick(said)}"
+    yield f"# {what},{group} {when}, with a guarantee about {whose(said)}."
+    yield "#"
+    yield f"#     shoal plan {config}{'' if not is_hidden(said) else ' --users ' + said['users']}"
+    yield f"#     shoal check {config}"
+    yield f"#     shoal run {config} --input FILE --output releases.jsonl"
+    yield "#"
+    yield "# All of it may be changed until the first run; what affects the guarantee then needs a new `version`."
+    yield "# Every key is explained in docs/reference/configuration.md."
+
+
+def _shared(said: Answers, stem: str) -> Iterator[str]:
+    yield "[audit]"
+    yield _line("url", quoted(f"sqlite:///{stem}.db"), "what was released, and what it cost")
+    yield ""
+    yield "[privacy]"
+    yield _line("key_file", quoted(f"{stem}.key"), "relative to this file; keep it secret, and a copy of it")
+    yield _line("epsilon", said["epsilon"], f"the budget, per {_unit(said)}; all metrics of this audit log share it")
+    if finds_groups(said):
+        yield _line("delta", said["delta"], "the budget's delta")
+
+
+def _unit(said: Answers) -> str:
+    return f"person and {tick(said)}" if is_each(said) else "person"
+
+
+def _metric(said: Answers) -> Iterator[str]:
+    yield _line("name", quoted(said["name"]), "of the statistic, in releases and in the ledger")
+    yield _line("topic", quoted(said["topic"]), "on Kafka, where the events are")
+    yield _line("user", quoted(said["user"]), "fields of an event: whose it is")
+    if has_value(said):
+        yield _line("value", quoted(said["value"]), "the number in it")
+    yield _line("time", quoted(said["time"]), "when it was")
+    if has_group(said):
+        yield _line("group", quoted(said["group"]), "a result for each")
+    yield from _groups(said)
+    yield from _relation(said)
+    yield from _statistic(said)
+    if has_value(said):
+        yield _line(
+            "range", f"[{', '.join(said['range'].split())}]", "public; values outside are moved to the nearest end"
+        )
+    yield from _privacy(said)
+
+
+def _groups(said: Answers) -> Iterator[str]:
+    if "groups" in said and said["groups"] != FOUND:
+        names = ", ".join(quoted(name) for name in json.loads(said["groups"]))
+        yield _line("groups", f"[{names}]", "public: these are released, empty or not, and no others")
+
+
+def _relation(said: Answers) -> Iterator[str]:
+    if is_hidden(said):
+        yield _line("relation", '"add-remove"', "hidden: whether a person is there at all, and all of their records")
+        yield _line("start", said["start"], "public; all before it does not count")
+        if said["end"] != NEVER:
+            yield _line("end", said["end"], "public; nor what is after it")
+    else:
+        yield _line("relation", '"values"', "hidden: the values; who contributes, when, in which group, is public")
+
+
+def _statistic(said: Answers) -> Iterator[str]:
+    statistic, every = said["statistic"], quoted(said["every"])
+    what, each = OF_TICK[statistic], f"of each {tick(said)} by itself; released once, at its end"
+    if statistic == "mean" and is_each(said):
+        yield _line("statistic", '"slot-mean"', f"the {what} {each}")
+        yield _line("slot", every, "in the events' own time, UTC")
+    elif statistic == "mean" and not is_hidden(said):
+        yield _line("statistic", '"mean"', f"the {what} since the beginning")
+        yield _line("every", every, "how often it is released, in the events' own time, UTC")
+    else:
+        yield _line("statistic", quoted(statistic), f"the {what} {each if is_each(said) else 'since the beginning'}")
+        yield _line("step", every, "how often it is released, in the events' own time, UTC")
+        if is_each(said):
+            yield _line("decay", f'{{ kind = "window", length = {every} }}', "each step counts by itself")
+            yield _line("unit", quoted(f"user-{_period(said)}"), "the guarantee is for a person in such a time")
+
+
+def _period(said: Answers) -> str:
+    name = tick(said)
+    return name if name in ("day", "hour", "week") else said["every"]
+
+
+def _privacy(said: Answers) -> Iterator[str]:
+    again = f"; the next {tick(said)} has as much again" if is_each(said) else ", for all releases together"
+    yield _line("epsilon", said["epsilon"], f"about {whose(said)}{again}")
+    if finds_groups(said):
+        yield _line("delta", said["delta"], "the chance that a group is published because of one person")
+    yield from _limits(said)
+    if not is_hidden(said):
+        yield _line("users", said["users"], "expected; for predictions and accuracy, never the guarantee")
+
+
+def _limits(said: Answers) -> Iterator[str]:
+    groups, of = said.get("max-groups", "1"), f"of a person{f' in a {tick(said)}' if is_each(said) else ''}"
+    if said["statistic"] == "users":
+        yield _line("max_contributions", groups, f"groups {of} that count")
+        if has_group(said) and not is_each(said):
+            yield _line("max_groups_per_user", groups)
+        return
+    is_mean = said["statistic"] == "mean" and not is_hidden(said)
+    where = " in each group" if is_mean and has_group(said) else ""
+    limit = said["max-contributions"]
+    yield _line("max_contributions", limit, f"records {of} that count{where}; further ones are left out")
+    if has_group(said) and is_mean:
+        key = "max_cells" if is_each(said) else "max_groups_per_user"
+        yield _line(key, groups, f"groups {of} that count; they share epsilon")
+    elif has_group(said) and not is_hidden(said):
+        yield _line("max_groups_per_user", limit, "a sum costs no more for them")
