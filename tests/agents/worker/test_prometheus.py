@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from docs.generate import alerts, grafana
 from shoal.agents.worker.health import KINDS
@@ -97,6 +98,24 @@ def event(who: str, seconds: int, **more: object) -> bytes:
     return orjson.dumps({"who": who, "at": seconds, "x": 1.5} | more)
 
 
+def undocumented(shown: str) -> list[str]:
+    """Metrics of a worker that docs/reference/metrics.md lacks, or has with another type or other labels."""
+    page = (ROOT / "docs/reference/metrics.md").read_text()
+    known = {
+        name: (kind, frozenset(filter(None, labels.strip("{}").split(","))))
+        for names, kind in re.findall(r"^\| (`shoal_[^|]*) \| (\w+) \|", page, re.MULTILINE)
+        for name, labels in re.findall(r"`(shoal_\w+)({[\w,]+})?`", names)
+    }
+    found = []
+    for family in text_string_to_metric_families(shown):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        kind, said = known.get(name, ("none", frozenset()))
+        if kind != family.type or (said and labels and said != labels):
+            found.append(f"{name} {family.type} {sorted(labels)}: {kind}")
+    return found
+
+
 def test_every_expression_has_an_answer(kafka: Kafka, tmp_path: Path) -> None:
     metrics = ({"name": "few", "max_contributions": 2, "users": 2},)
     with WithPort(kafka, tmp_path, *metrics, sources={"events": 2}, partitions=2, idle_after="10h") as shoals:
@@ -113,9 +132,11 @@ def test_every_expression_has_an_answer(kafka: Kafka, tmp_path: Path) -> None:
             shoals.produce([event("p", 0), event("q", HOUR), event("p", HOUR, x=None)], end=True)
             shoals.wait_releases(1)
             shoals.produce([event("p", 9 * HOUR)])
-            # then what they show is well-formed
+            # then what they show is well-formed, and the reference has each metric with its type and labels
             for port in ports:
-                assert promtool("check", "metrics", said=get(port, "/metrics")[1]) == ""
+                shown = get(port, "/metrics")[1]
+                assert promtool("check", "metrics", said=shown) == ""
+                assert undocumented(shown) == []
             # and every expression of the alerts and of the dashboard has an answer
             left = asked()
 
