@@ -20,7 +20,7 @@ MUTANTS: tuple[Mutant, ...] = (
         family="drafts",
         file="agents/init/sample.py",
         old="if file.header is not None and any(",
-        new="if file.header is None and any(",
+        new="if file.header == [] and any(",
         breach="values of one person are printed, and proposed for a public configuration",
         tests=(f"{SAMPLE}test_what_cannot_be_a_sample_says_why_and_shows_nothing_of_it",),
     ),
