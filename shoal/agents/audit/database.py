@@ -1,7 +1,7 @@
 """The database of the audit log, SQLite or PostgreSQL: its schema, and transactions that read or write.
 
-Whoever opens a SQLite file first makes and migrates it; PostgreSQL is migrated by `shoal migrate` alone. Either way all
-steps are one transaction behind a lock, so several processes may come at once.
+Whoever opens a SQLite file to write makes and migrates it; what only reads never does. PostgreSQL is migrated by `shoal
+migrate` alone. Either way all steps are one transaction behind a lock, so several processes may come at once.
 """
 
 import secrets
@@ -31,6 +31,10 @@ REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v001_first_tables.py makes revision 001
 
 class Unavailable(LedgerError):
     """The database does not answer; what was asked for may or may not have happened, and may be asked again."""
+
+
+class NotMigrated(LedgerError):
+    """The schema is that of an older version, and who asks does not migrate it."""
 
 
 def now() -> str:
@@ -144,10 +148,11 @@ def _reachable() -> Iterator[None]:
 def bring_to_head(database: Database, *, migrate: bool) -> str:
     """Bring the schema to the one this code knows, if `migrate`, and check that it is; return the log's id."""
     with database.read() as connection:
-        if _revision(connection) == revisions()[-1]:
+        found = _revision(connection)
+        if found == revisions()[-1]:
             return log_id(connection)
     if not migrate:
-        raise LedgerError("[audit] url: schema not migrated: run `shoal migrate CONFIG`")
+        raise _not_migrated(found)
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
@@ -159,6 +164,17 @@ def bring_to_head(database: Database, *, migrate: bool) -> str:
         if current is None:
             connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
         return log_id(connection)
+
+
+def _not_migrated(found: str | None) -> LedgerError:
+    """What only reads changes no schema, not even that of a SQLite file: workers of an older version may write it."""
+    remedy = "run `shoal migrate CONFIG`"
+    if found is None:
+        return LedgerError(f"[audit] url: schema not migrated: {remedy}")
+    return NotMigrated(
+        f"[audit] url: schema not migrated, it is of an older version of shoal ({found}, not {revisions()[-1]}); stop "
+        f"workers of that version, then {remedy}"
+    )
 
 
 def log_id(connection: Connection) -> str:

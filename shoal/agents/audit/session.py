@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.database import NotMigrated
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
@@ -159,13 +160,19 @@ def terms_of(ledger: Ledger, app: str) -> dict[tuple[str, int], Terms]:
 
 
 def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
-    """The same for a command that can do without a ledger: empty if there is none yet, or none that answers."""
+    """The same for a command that can do without a ledger: empty if there is none yet, or none that answers.
+
+    Raises:
+        NotMigrated: there is one, with terms that cannot be read.
+    """
     url = config.audit.url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         return {}
     try:
         with Ledger.open(url, migrate=False) as ledger:
             return terms_of(ledger, config.kafka.app)
+    except NotMigrated:
+        raise
     except LedgerError:
         return {}
 

@@ -1,0 +1,89 @@
+"""A SQLite log of an older version of shoal: what only reads changes nothing, and each says which command helps."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from typer.testing import CliRunner, Result
+
+from shoal.agents.audit.database import Database, NotMigrated, revisions
+from shoal.agents.audit.migration import upgrade
+from shoal.agents.cli.main import app
+from shoal.agents.dashboard.ledger import budget_of
+
+CONFIG = """
+[privacy]
+epsilon = 4
+[[metric]]
+name = "visits"
+topic = "visits"
+user = "who"
+time = "at"
+statistic = "count"
+epsilon = 1
+max_contributions = 4
+step = "1h"
+decay = { kind = "none" }
+"""
+OLD = revisions()[-2]
+REMEDY = (
+    f"[audit] url: schema not migrated, it is of an older version of shoal ({OLD}, not {revisions()[-1]}); stop "
+    "workers of that version, then run `shoal migrate CONFIG`"
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("shoal.toml").write_text(CONFIG)
+    Path("visits.jsonl").write_text('{"who": "ann", "at": "2026-01-01T00:00:00Z"}\n')
+    database = Database("sqlite:///shoal.db")
+    with database.write() as connection:
+        upgrade(connection, OLD)
+        connection.execute(text("INSERT INTO log VALUES (1, 'id', 'then')"))
+    database.close()
+    return tmp_path / "shoal.db"
+
+
+def revision(log: Path) -> str:
+    connection = sqlite3.connect(log)
+    (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    connection.close()
+    return str(found)
+
+
+def shoal(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("label", "shoal.toml"),
+        ("export", "shoal.toml"),
+        ("export", "--log", "sqlite:///shoal.db"),
+        ("window", "shoal.toml", "--metric", "visits", "--length", "2h"),
+        ("plan", "shoal.toml", "--values", "visits.jsonl"),
+    ],
+)
+def test_what_only_reads_says_that_migrate_helps_and_it_does(log: Path, command: tuple[str, ...]) -> None:
+    # given a log of an older version, when it is read, then what helps is said, and the log is as it was
+    refused = shoal(*command)
+    assert isinstance(refused.exception, NotMigrated), refused.output
+    assert str(refused.exception) == REMEDY
+    assert revision(log) == OLD
+    # and it helps
+    assert shoal("migrate", "shoal.toml").exit_code == 0
+    assert "schema not migrated" not in str(shoal(*command).exception)
+
+
+def test_the_dashboard_says_the_same(log: Path) -> None:
+    with pytest.raises(NotMigrated) as refused:
+        budget_of("sqlite:///shoal.db")
+    assert (str(refused.value), revision(log)) == (REMEDY, OLD)
+
+
+def test_what_may_write_migrates_by_itself(log: Path) -> None:
+    assert shoal("budget", "shoal.toml").exit_code == 0
+    assert revision(log) == revisions()[-1]
