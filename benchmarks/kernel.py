@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
 from shoal.models.config.file import load
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
-from shoal.stream.kernel import reader
 from shoal.stream.topic import TopicPlan, plan_topic
 
 METRIC = """
@@ -46,7 +46,7 @@ ROUNDS = 3
 
 def main(arguments: list[str]) -> None:
     """Print a table."""
-    os.environ[reader.SWITCH] = reader.ON
+    os.environ[KERNEL] = ON
     events, users = (100_000, 20_000) if "--quick" in arguments else (1_000_000, 200_000)
     records = list(_records(events, users))
     print(f"{events:,} events of {users:,} users; processor time of bound alone, microseconds an event")
@@ -78,7 +78,7 @@ def _plan(text: str) -> TopicPlan:
 
 def _time(plan: TopicPlan, records: list[Line], *, kernel: bool) -> float:
     """Seconds of processor time for all records, transactions included."""
-    bound = BoundPartition(plan, 0, kernel=kernel)
+    bound = BoundPartition(plan, 0, kernel=kernel_asked_for() if kernel else None)
     bound.start(0)
     if kernel and bound.read_by_kernel is None:
         raise SystemExit("the kernel is not used: make kernel")

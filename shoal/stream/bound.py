@@ -79,7 +79,7 @@ class BoundPartition:
         log_id: str = "",
         checks_partition: bool = True,
         durable: bool = True,
-        kernel: bool = True,
+        kernel: Any = None,
     ) -> None:
         self.plan = plan
         self.partition = partition
@@ -91,7 +91,9 @@ class BoundPartition:
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         self._outgoing, accounts = self._parts(None)
-        self._kernel = kernel_of(plan, partition, accounts, checks_partition=checks_partition) if kernel else None
+        self._kernel: Kernel | None = None
+        if kernel is not None:
+            self._kernel = kernel_of(kernel, plan, partition, accounts, checks_partition=checks_partition)
         if self._kernel is not None:
             self._outgoing, accounts = self._parts(self._kernel)
             self._kernel.begin(accounts)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -75,9 +75,9 @@ class Output:
 class FileRun:
     """One run over one file; iterate `outputs` to its end."""
 
-    def __init__(self, plan: TopicPlan) -> None:
+    def __init__(self, plan: TopicPlan, kernel: Any = None) -> None:
         self.plan = plan
-        self.bound = BoundPartition(plan, 0, checks_partition=False, durable=False)
+        self.bound = BoundPartition(plan, 0, checks_partition=False, durable=False, kernel=kernel)
         self.bound.start(0)
         self.release = ReleasePartition([plan], 0, idle_after=1, durable=False)
         self.release.start(0)

@@ -23,6 +23,7 @@ from shoal.agents.audit.replay.matching import (
     name_of,
 )
 from shoal.agents.cli.main import app
+from shoal.agents.process_settings import kernel_asked_for
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.models.config.decay import NEEDS
@@ -100,7 +101,7 @@ class FileOutcome:
 
 def run_file(case: Case) -> FileOutcome:
     """The events that a file can have, to their end."""
-    run = FileRun(plan_of(config_of(case), 1, 1))
+    run = FileRun(plan_of(config_of(case), 1, 1), kernel_asked_for())
     values = [event.value for event in events_of(case.stream) if event.in_files]
     outputs = list(run.outputs(Line(offset, value) for offset, value in enumerate(values)))
     return FileOutcome(
@@ -182,7 +183,7 @@ class Cluster:
     def _bound(self, index: int) -> BoundPartition:
         source = self.sources[index]
         if source.machine is None:
-            source.machine = BoundPartition(self.plan, index, log_id=LOG)
+            source.machine = BoundPartition(self.plan, index, log_id=LOG, kernel=kernel_asked_for())
             source.machine.restore(source.changelog)
             if source.machine.next_offset is None:
                 source.machine.start(0)

@@ -27,8 +27,10 @@ class IdleSaid(NamedTuple):
 class BoundMachine(BoundPartition):
     """The bound stage of one source partition."""
 
-    def __init__(self, settings: KafkaSettings, plan: TopicPlan, partition: int, *, log_id: str = "") -> None:
-        super().__init__(plan, partition, log_id=log_id)
+    def __init__(
+        self, settings: KafkaSettings, plan: TopicPlan, partition: int, *, log_id: str = "", kernel: Any = None
+    ) -> None:
+        super().__init__(plan, partition, log_id=log_id, kernel=kernel)
         self.idle_said: IdleSaid | None = None
         self.clock_wall: int | None = None  # when a clock of this partition last entered a new step
         self._steps: list[list[int] | None] = []

@@ -27,7 +27,6 @@ from shoal.agents.worker.app import ShoalApp, make_app
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.kernel.reader import installed
 from shoal.stream.machine import Domain
 
 log = structlog.get_logger("shoal.worker")
@@ -44,7 +43,6 @@ def run_worker(
     on_app: Callable[[ShoalApp], None] = lambda _: None,
 ) -> int:
     """Run until a signal, and return the exit status. ShoalErrors found before the first record are raised."""
-    installed()  # or say at once that it is not
     tune_garbage_collector()
     quiet_libraries()
     return asyncio.run(Worker(settings, domain).run(on_verified, on_app))

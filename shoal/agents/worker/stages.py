@@ -20,6 +20,7 @@ from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
+from shoal.agents.process_settings import kernel_asked_for
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
@@ -50,6 +51,7 @@ class Stages:
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
         self._session = session
         self._settings = settings
+        self._kernel = kernel_asked_for()
         self._heads: dict[Group, Head] = {}
         self._former: dict[str, int] = {}
         self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
@@ -98,7 +100,7 @@ class Stages:
         if partition.stage == BOUND:
             plan = self.plans[partition.topic]
             self._check_count(partition, plan.source_partitions)
-            machine = BoundMachine(self._settings, plan, partition.number, log_id=log_id)
+            machine = BoundMachine(self._settings, plan, partition.number, log_id=log_id, kernel=self._kernel)
         else:
             plan = next(iter(self.plans.values()))
             self._check_count(partition, plan.contributions_partitions)

@@ -1,9 +1,7 @@
 """Which partitions the kernel can read, and how it is told their rules."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from shoal.mechanisms.accounts import Accounts, Periods, RecordKind
@@ -14,42 +12,14 @@ from shoal.mechanisms.noise.keyed import pseudonym_key
 from shoal.mechanisms.statistic import OneByOne
 from shoal.mechanisms.stepped import accounts as stepped
 from shoal.mechanisms.two_sided import accounts as two_sided
-from shoal.models.errors import ConfigError
 from shoal.models.predicates import Predicate
 from shoal.stream.event_time import EventClock
 from shoal.stream.kernel.stores import KernelPeriods
 from shoal.stream.machine import Record
 from shoal.stream.topic import Metric, TopicPlan
 
-SWITCH, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; off unless it is set
-INTERFACE = 1  # of the kernel that this version of shoal speaks to
 MOST_IN_A_RUN = 64  # records that the twin reads before the kernel is asked again
 PARTITIONER = "murmur2"  # that the kernel knows
-
-
-def installed() -> Any:
-    """The kernel's module; None where nobody asks for it.
-
-    Raises:
-        ConfigError: it is asked for, and is not installed or speaks another interface.
-    """
-    asked = os.environ.get(SWITCH, OFF)
-    if asked == OFF:
-        return None
-    if asked != ON:
-        raise ConfigError(f"{SWITCH} is {asked}; it can be {ON} or {OFF}")
-    try:
-        module = import_module("shoal_kernel")
-    except ImportError:
-        raise ConfigError(
-            f"{SWITCH} is {ON}, and the kernel is not installed; build it with: pip install ./kernel (which needs Rust)"
-        ) from None
-    if module.INTERFACE != INTERFACE:
-        raise ConfigError(
-            f"the kernel has interface {module.INTERFACE}, and this version of shoal speaks {INTERFACE}; build it "
-            "anew: pip install ./kernel"
-        )
-    return module
 
 
 class Kernel:
@@ -127,11 +97,10 @@ class Kernel:
 
 
 def kernel_of(
-    plan: TopicPlan, partition: int, accounts: Sequence[Accounts], *, checks_partition: bool
+    module: Any, plan: TopicPlan, partition: int, accounts: Sequence[Accounts], *, checks_partition: bool
 ) -> Kernel | None:
-    """The kernel of a source partition, whose rules `accounts` show; None if nobody asks, or it lacks a rule."""
-    module = installed()
-    if module is None or not all(_is_known(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)):
+    """The kernel of a source partition, whose rules `accounts` show; None if it lacks one of them."""
+    if not all(_is_known(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)):
         return None
     if checks_partition and plan.partitioner != PARTITIONER:
         return None

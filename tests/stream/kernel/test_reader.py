@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.agents import process_settings
+from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
-from shoal.stream.kernel import reader
 from shoal.stream.topic import plan_topic
 from tests.stream.kernel.records import GROUPS, USERS, mutated, plain, records, unusual
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
@@ -76,7 +77,7 @@ class Lanes:
     @classmethod
     def of(cls, cfg: Config, sources: int = 1) -> "Lanes":
         plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=2)
-        lanes = cls(BoundPartition(plan, 0, kernel=False), BoundPartition(plan, 0), ({}, {}))
+        lanes = cls(BoundPartition(plan, 0), BoundPartition(plan, 0, kernel=kernel_asked_for()), ({}, {}))
         lanes.twin.start(0)
         lanes.kernel.start(0)
         return lanes
@@ -108,7 +109,7 @@ class Lanes:
         """Make both anew from their changelogs."""
         for name, log in zip(("twin", "kernel"), self.changelogs, strict=True):
             old: BoundPartition = getattr(self, name)
-            lane = BoundPartition(old.plan, 0, kernel=name == "kernel")
+            lane = BoundPartition(old.plan, 0, kernel=kernel_asked_for() if name == "kernel" else None)
             lane.restore(log)
             if lane.next_offset is None:
                 lane.start(0)
@@ -118,7 +119,7 @@ class Lanes:
 @pytest.fixture(autouse=True, scope="module")
 def asked_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(reader.SWITCH, reader.ON)
+        environment.setenv(KERNEL, ON)
         yield
 
 
@@ -141,7 +142,7 @@ def beats(offset: int, time: str) -> Line:
 
 
 def test_the_kernel_is_installed_and_knows_these_metrics() -> None:
-    assert reader.installed() is not None
+    assert kernel_asked_for() is not None
     for name, cfg in CONFIGS.items():
         assert Lanes.of(cfg).kernel.read_by_kernel == 0, name
 
@@ -177,7 +178,7 @@ def test_both_lanes_send_the_same(name: str, raws: list[bytes], cuts: list[int],
 @pytest.mark.slow
 def test_every_byte_of_the_golden_corpus_is_the_kernels_too() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.golden"], cwd=ROOT, env=os.environ | {reader.SWITCH: reader.ON}, text=True,
+        [sys.executable, "-m", "tests.golden"], cwd=ROOT, env=os.environ | {KERNEL: ON}, text=True,
         capture_output=True, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "every byte is as stored", done.stdout + done.stderr
@@ -206,27 +207,27 @@ def test_plain_records_are_all_the_kernels(raws: list[bytes]) -> None:
 
 
 def test_a_kernel_of_another_interface_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = reader.installed()
-    monkeypatch.setattr(reader, "INTERFACE", module.INTERFACE + 1)
+    module: Any = kernel_asked_for()
+    monkeypatch.setattr(process_settings, "INTERFACE", module.INTERFACE + 1)
     with pytest.raises(ConfigError, match="build it anew: pip install ./kernel"):
-        reader.installed()
+        kernel_asked_for()
 
 
 def test_a_kernel_that_is_asked_for_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shoal_kernel", None)
     with pytest.raises(ConfigError, match="which needs Rust"):
-        reader.installed()
+        kernel_asked_for()
 
 
 def test_a_word_that_is_neither_on_nor_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(reader.SWITCH, "yes")
+    monkeypatch.setenv(KERNEL, "yes")
     with pytest.raises(ConfigError, match="SHOAL_KERNEL is yes; it can be on or off"):
-        reader.installed()
+        kernel_asked_for()
 
 
 def test_nobody_who_does_not_ask_gets_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(reader.SWITCH)
-    assert reader.installed() is None
+    monkeypatch.delenv(KERNEL)
+    assert kernel_asked_for() is None
     assert Lanes.of(CONFIGS["naive"]).kernel.read_by_kernel is None
 
 

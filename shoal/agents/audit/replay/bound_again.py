@@ -47,7 +47,7 @@ class BoundAgain:
     def _begin(self) -> None:
         """Start the next metrics; clocks that they share with earlier ones have advanced already."""
         start, plan = self._later.pop()
-        bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False, kernel=False)
+        bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False)
         reached = self._reached()
         beats = [latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None]
         mark = {

@@ -21,7 +21,7 @@ from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, 
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
-from shoal.agents.process_settings import tune_garbage_collector
+from shoal.agents.process_settings import kernel_asked_for, tune_garbage_collector
 from shoal.mechanisms.noise.keyed import derive
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
@@ -143,7 +143,7 @@ def _publish(
         out = open_output(outputs, output)
         refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
         session.register(file_run=True, topic=plan.topic)
-        runner = FileRun(plan)
+        runner = FileRun(plan, kernel_asked_for())
         shown = file.path if not session.config.is_discreet else None
         releases = _run(runner, continuation, file, out, refused, shown, end=end)
         if end and not continuation.repeats_only:
