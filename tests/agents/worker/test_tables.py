@@ -16,7 +16,7 @@ from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = re.compile(r"^### Inside a worker$.*?^```python$(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAM = re.compile(r"^```python$(.*?)^```$", re.MULTILINE | re.DOTALL)
 METRICS: tuple[dict[str, Any], ...] = (
     {"name": "mean", "algorithm": "multi-tree", "prior": 50, "group": "city", "max_contributions": 4,
      "max_groups_per_user": 2},
