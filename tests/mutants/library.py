@@ -75,6 +75,14 @@ MUTANTS = (
         EQUAL + "[means of groups]",
     ),
     of(
+        "statistics",
+        "windows of ticks and of updates",
+        '("updates",) if self.stepped.of_updates else ()',
+        "()",
+        "windows of time and of updates have one noise, and their difference tells a value",
+        KEYS + "test_streams_of_other_parameters_share_no_noise_under_one_key",
+    ),
+    of(
         "presence",
         "users who count with every sample",
         "            once=self._once,\n",

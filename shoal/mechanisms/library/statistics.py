@@ -180,10 +180,11 @@ class DecayedStatistic:
         """A stream of samples under a key; `first` is the number of its first tick."""
         said = exactly(self.low, self.high, self.epsilon, self.delta)
         numbers = self.max_contributions, self.max_groups_per_user or 0, self.grid
+        steps = ("updates",) if self.stepped.of_updates else ()  # the same sums, over other steps
         rule = StepRule(self.max_contributions, self.max_groups_per_user or 1, None)
         return UserStream(
             self.stepped,
-            key._of_stream(("stepped", self.statistic, *said, *numbers, *self.stepped.chosen())),
+            key._of_stream(("stepped", self.statistic, *said, *numbers, *steps, *self.stepped.chosen())),
             lambda site, bounder: UnitAccounts(rule, bounder.add, site),
             first,
             grouped=self.max_groups_per_user is not None,

@@ -103,6 +103,7 @@ DIFFERENT: list[list[Any]] = [
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER),
         DecayedStatistic(statistic="mean", decay=Window(3), **NEITHER),
         DecayedStatistic(statistic="sum", decay=Window(4), **NEITHER),
+        DecayedStatistic(statistic="sum", decay=Window(3, of_updates=True), **NEITHER),
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER | {"low": -1}),
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER, max_groups_per_user=2),
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER, grid=4),
