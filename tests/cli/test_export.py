@@ -70,6 +70,7 @@ def test_parquet_has_the_table(file, tmp_path):
         (("--input", "a", "--log", "sqlite:///b"), "name one thing to read"),
         (("--input", "a", "--app", "shop"), "--log URL"),
         (("--input", "a", "--format", "xls"), "xls"),
+        (("--input", "a", "--output", "some.jsonl.gz"), "nothing is packed here"),
     ],
 )
 def test_a_slip_of_the_command_is_status_2(arguments, said):

@@ -38,6 +38,7 @@ WIDTH, HEIGHT = 660, 190  # of one panel alone
 SMALL_WIDTH, SMALL_HEIGHT = 320, 120
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 8, 22
 ACCENT = "#14838c"  # seen well on white and on black
+FIRST, LAST = -62_135_596_800, 253_402_300_799  # seconds since 1970 of the years 1 to 9999
 QUIET = "opacity:.75"
 EXACT = "exact"
 OF_MEANS = (None, "gaussian", "laplace")  # mechanisms that means without a decay have
@@ -146,10 +147,10 @@ def _panel(figure: Figure, series: Series, scale: tuple[float, float], times: tu
 
 def _coordinate(figure: Figure, name: str) -> str:
     """What a number is called: a coordinate by its field, where a configuration says it."""
-    if not name.isdigit():
+    if not name.isdecimal():
         return name
     fields = figure.section.values if figure.section is not None else ()
-    return fields[int(name) - 1] if int(name) <= len(fields) else f"coordinate {name}"
+    return fields[int(name) - 1] if 0 < int(name) <= len(fields) else f"coordinate {name}"
 
 
 def _told(figure: Figure, series: Series) -> list[str]:
@@ -310,4 +311,5 @@ def _firsts(begin: float, end: float, months: int) -> Iterator[datetime]:
 
 
 def _utc(time: float) -> datetime:
-    return EPOCH + timedelta(seconds=time)
+    """The time, or the first or last one that there is: a slot may begin before the year 1."""
+    return EPOCH + timedelta(seconds=min(max(time, FIRST), LAST))

@@ -14,7 +14,7 @@ from shoal.agents.reading.record import Release, iso_of
 from shoal.agents.reading.table import COLUMNS, Row, rows_of
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠", "'")
-QUOTED = frozenset(',"\r\n')
+QUOTED = frozenset(',;\t"\r\n')  # what some programs divide cells at, too: what follows would begin one
 AT_ONCE = 1_000  # rows that are written together
 
 

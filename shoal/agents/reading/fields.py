@@ -12,6 +12,7 @@ from shoal.models.records import CLIP, SHOWN
 from shoal.models.times import time_of_text
 
 LATE = 3  # further digits that a number keeps than its noise leaves meaning in
+MOST_WHOLE = (1 << 63) - 1  # that tables have room for
 Part = tuple[float | None, float | None, float | None]  # value, low, high
 
 
@@ -109,7 +110,7 @@ def number(value: Any) -> float | None:
 
 def is_count(value: Any) -> bool:
     """Whether it is a whole number from 1 on."""
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_WHOLE
 
 
 def _number_in(text: str) -> float:

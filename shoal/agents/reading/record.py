@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from shoal.agents.reading.digits import interval, when
-from shoal.agents.reading.fields import is_activation, is_release, number, object_of, part_of
+from shoal.agents.reading.fields import MOST_WHOLE, is_activation, is_release, number, object_of, part_of
 from shoal.models.times import MICROSECOND
 
 Value = float | int | tuple[float | int | None, ...] | Mapping[str, Any] | None
@@ -38,6 +38,9 @@ class Number(NamedTuple):
         named = "" if self.part == VALUE else self.part
         which = next((each for each in (self.coordinate, self.quantile, self.bin) if each is not None), "")
         return f"{named} {which}".strip()
+
+
+NO_NUMBER = Number(VALUE, None, None, None, None, None, None, None)  # of a value that is an empty list or object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class Release:
     @property
     def numbers(self) -> tuple[Number, ...]:
         """Every number in it, at least one: of several coordinates, or parts, one for each."""
-        return tuple(_numbers(self))
+        return tuple(_numbers(self)) or (NO_NUMBER,)
 
     def __str__(self) -> str:
         """One line for people, with as many digits as the noise leaves meaning in."""
@@ -212,7 +215,8 @@ def _number(found: Any) -> float | int | None:
 
 
 def _whole(found: Any) -> int | None:
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    """A whole number that a column of whole numbers can hold."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= MOST_WHOLE else None
 
 
 def _text(found: Any) -> str | None:

@@ -74,7 +74,7 @@ def _point(release: Release, number: Number, slot: float | None, is_mean: bool) 
     if number.value is None:
         return Point(begin, end, 0.0, 0.0, 0.0, NONE)
     value = float(number.value)
-    low, high = (value if side is None else float(side) for side in (number.low, number.high))
+    low, high = sorted(value if side is None else float(side) for side in (number.low, number.high))
     is_empty = is_mean and release.samples == 0
     return Point(begin, end, value, low, high, UNKNOWN if is_empty else "")
 

@@ -27,7 +27,7 @@ def events_schema(config: Config, topic: str | None = None) -> Schema:
     """What an event of a source topic must hold for every metric to take it; without a topic, of the only one.
 
     Raises:
-        ConfigError: no metric reads the topic, or there are several to choose from.
+        ConfigError: no metric reads the topic, there are several to choose from, or no event fits all metrics.
     """
     topics = config.topics
     if topic is None and len(topics) > 1:
@@ -39,6 +39,11 @@ def events_schema(config: Config, topic: str | None = None) -> Schema:
     for metric in config.metrics_of(chosen):
         for path, kind, role in _fields(metric):
             fields.setdefault(path, []).append((kind, role))
+    for outer, inner in ((outer, inner) for outer in fields for inner in fields if inner.startswith(f"{outer}.")):
+        raise ConfigError(
+            f"topic {chosen!r}: metrics read field {outer!r}, and {inner!r} inside it; no event has both: correct the "
+            "name of one"
+        )
     root = _table()
     for path, uses in fields.items():
         _put(root, path.split("."), uses)

@@ -245,3 +245,21 @@ def test_a_notebook_asks_for_html(tmp_path):
     (tmp_path / "r.jsonl").write_text(json.dumps(release("a", 1, 5.0)) + "\n")
     found = shoal.read(tmp_path / "r.jsonl")
     assert found._repr_html_() == found.to_html() == html_of(list(found), {})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"low": 9.0, "high": 1.0},  # ends that are swapped
+        {"value": {"0": 3, "\u00b2": 1, "7": 2}},
+        {"value": []},
+        {"at": "0001-01-01", "users": 3},
+        {"at": "9999-12-31T23:59:59Z"},
+    ],
+)
+def test_odd_releases_are_drawn(odd):
+    some = [
+        record_of(json.dumps(release("a", 1, 5.0) | odd).encode()),
+        record_of(json.dumps(release("a", 2, 5.0)).encode()),
+    ]
+    assert "<svg" in html_of([each for each in some if isinstance(each, Release)], {})

@@ -141,6 +141,11 @@ def test_no_text_begins_a_formula(text):
     assert unguard(guard(text)) == text
 
 
+@pytest.mark.parametrize("text", ["a;=1+1", "a\t=1+1"])
+def test_what_divides_cells_elsewhere_is_between_quotes(text):
+    assert csv_line((text, 1)) == f'"{text}",1'
+
+
 def test_columns_of_numbers_are_not_guarded():
     found = record_of(json.dumps(release("a", 1, -5.5, group="-5")).encode())
     assert isinstance(found, Release)
@@ -171,6 +176,22 @@ def test_odd_fields_are_left_out_and_not_believed():
     assert isinstance(found, Release)
     assert (found.epsilon, found.users, found.unit, found.withheld_samples, found.nodes) == (None,) * 5
     assert [each.value for each in found.numbers] == [1, None, None]
+
+
+@pytest.mark.parametrize("value", [[], {}, {"quantiles": {}}, {"histogram": []}])
+def test_an_empty_value_is_one_number_that_is_missing(value):
+    found = record_of(json.dumps(release("a", 1, 5.0) | {"value": value, "low": None}).encode())
+    assert isinstance(found, Release)
+    assert [each.value for each in found.numbers] == [None]
+    assert str(found).endswith("no release")
+    assert len(list(rows_of(found))) == 1
+
+
+def test_whole_numbers_that_no_table_holds_are_left_out():
+    found = record_of(json.dumps(release("a", 1, 5.0) | {"users": 1 << 63, "dropped": (1 << 63) - 1}).encode())
+    assert isinstance(found, Release)
+    assert (found.users, found.dropped) == (None, (1 << 63) - 1)
+    assert record_of(json.dumps(release("a", 1, 5.0) | {"seq": 1 << 63}).encode()) is None
 
 
 def test_a_release_is_one_line_for_people():

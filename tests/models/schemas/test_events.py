@@ -98,3 +98,10 @@ def test_the_topic_is_one_that_metrics_read() -> None:
         events_schema(both)
     with pytest.raises(ConfigError, match="no metric reads topic 'v'; its metrics read t, u"):
         events_schema(both, "v")
+
+
+@pytest.mark.parametrize("values", [("x", "x.y"), ("x.y", "x")])
+def test_a_field_inside_a_number_is_a_slip(values: tuple[str, str]) -> None:
+    both = config(*({"value": value} for value in values))
+    with pytest.raises(ConfigError, match="metrics read field 'x', and 'x.y' inside it; no event has both"):
+        events_schema(both)

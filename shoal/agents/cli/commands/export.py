@@ -55,6 +55,8 @@ def export(
         raise typer.BadParameter("name one thing to read: CONFIG, --input FILE or --log URL")
     if app is not None and log is None:
         raise typer.BadParameter("it is for a log with several apps: --log URL", param_hint="--app")
+    if output.lower().endswith(".gz"):
+        raise typer.BadParameter("nothing is packed here; write it plain, and run gzip FILE", param_hint="--output")
     chosen = form or _named(output)
     ready(chosen)
     wanted = selection(metric, group, since, until)
