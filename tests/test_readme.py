@@ -170,9 +170,13 @@ def test_the_table_of_the_first_example_is_what_a_run_gives(checkout: Path) -> N
         (release["at"], release["group"]): release for release in releases((checkout / "spending.jsonl").read_text())
     }
     assert len(found) == 2 * len(TABLE) == 14
-    # then counts, truth and the noise intervals are those of the table, and the values are about as far from the truth
+    # then counts, which its head says are purchases, truth and the noise intervals are those of the table, and the
+    # values are about as far from the truth
     events = releases((ROOT / "examples" / "visits.jsonl").read_text("ascii"))
     outside = 0
+    assert (
+        "\n| day | purchases by new customers | truth | released | by returning ones | truth | released |\n" in README
+    )
     for day, row in TABLE:
         end = (date.fromisoformat(day) + timedelta(days=1)).isoformat()
         cells = [cell.strip() for cell in row.split("|")]

@@ -103,7 +103,7 @@ def test_sigterm_leaves_what_was_there(file, tmp_path):
         wait_until(lambda: len(list(tmp_path.iterdir())) == 3, 60, lambda: "no file is begun")
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, b"")
+    assert (process.returncode, said) == (130, b"shoal: stopped\n")
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "releases.jsonl"]
 

@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 from typer.testing import CliRunner
 
-from shoal.agents.cli.lazy import Command, Group, Table
+from shoal.agents.cli.lazy import Command, Group, Table, group_of
 from shoal.agents.cli.main import COMMANDS, app
 from shoal.models.extras import MODULES
 
@@ -123,3 +123,16 @@ def test_the_script_of_a_shell_is_printed():
     command = [sys.executable, "-c", "from shoal.agents.cli.main import app; app(prog_name='shoal')"]
     ran = subprocess.run([*command, "--show-completion", "bash"], capture_output=True, text=True, env=environment)
     assert "_SHOAL_COMPLETE=complete_bash" in ran.stdout
+
+
+def interrupted() -> None:
+    """A command that Ctrl-C ends."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("command", [("stopping",), ("audit", "stopping")])
+def test_a_command_that_is_stopped_says_so_in_one_line(command: tuple[str, ...]) -> None:
+    stopping = {"stopping": Command(f"{__name__}:interrupted", "Be stopped.")}
+    table: Table = {**stopping, "audit": Group("More of them.", stopping), "other": stopping["stopping"]}
+    ended = CliRunner().invoke(group_of(table, "Commands."), command)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (130, "", "shoal: stopped\n")

@@ -1,6 +1,7 @@
 """Commands that are imported when they are called or asked for help, so that no command waits for what others need."""
 
 import gc
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -8,6 +9,8 @@ from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
+
+STOPPED = "shoal: stopped"
 
 
 class Command(NamedTuple):
@@ -79,6 +82,14 @@ def group_of(table: Table, words: str, name: str | None = None) -> typer.Typer:
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands: Any = Loaded(table)
+
+        def invoke(self, ctx: Any) -> Any:
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # which Typer turns into status 130, without a word
+                if ctx.parent is None:
+                    print(STOPPED, file=sys.stderr, flush=True)
+                raise
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             with formatter.section("Commands"):

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from shoal import __version__
-from shoal.agents.cli.lazy import Command, Group, Table, group_of
+from shoal.agents.cli.lazy import STOPPED, Command, Group, Table, group_of
 from shoal.models.errors import ShoalError
 
 HERE = "shoal.agents.cli.commands"
@@ -73,7 +73,7 @@ def main() -> None:
         print(f"shoal: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("shoal: stopped", file=sys.stderr)
+        print(STOPPED, file=sys.stderr)  # it came before there was a command
         sys.exit(130)
     except BrokenPipeError:  # the reader of our stdout has gone: nothing left to say, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

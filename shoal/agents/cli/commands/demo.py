@@ -1,5 +1,6 @@
 """`shoal demo`: a real Kafka, a worker and 69,659 real purchases or simulated buses, the truth beside the estimates."""
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,7 @@ def demo(
             shown = run_demo(PlacesScene.open if geo else ShopScene.open, folder, view)
         except KeyboardInterrupt:
             view.say("stopped before the end, and with it everything that was started")
-            raise
+            raise typer.Exit(128 + signal.SIGINT) from None
     result(shown.fields, as_json=as_json, text=lambda: shown.text)
     if not shown.audited.ok:
         raise AuditError(
