@@ -11,8 +11,10 @@
 
 mod clock;
 mod json;
+mod numbers;
 mod python;
 mod queue;
 mod rules;
+mod spec;
 mod store;
 mod times;

@@ -6,9 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::clock::{Clock, Times};
-use crate::json::{double, Field, Paths};
+use crate::json::{Field, Paths};
+use crate::numbers::double;
 use crate::queue::{self, Block};
-use crate::rules::{Bounder, Home, Once, Rule, Sample, TwoSided, Why};
+use crate::rules::{Home, Rule, Sample, Why};
+use crate::spec::Spec;
 use crate::store::{self, Change, Kind};
 use crate::times::time_of;
 
@@ -27,7 +29,7 @@ fn records<'py>(py: Python<'py>, changes: Vec<Change>) -> Vec<(Bound<'py, PyByte
 
 /// The stores of one metric's accounts, by period.
 #[pyclass(module = "shoal_kernel")]
-struct Stores(store::Stores);
+pub struct Stores(store::Stores);
 
 #[pymethods]
 impl Stores {
@@ -97,9 +99,12 @@ impl Stores {
     }
 }
 
+/// Group, start of a tick, and its sums.
+type GroupSums<'py> = (Option<String>, i64, Bound<'py, PyList>);
+
 /// What one metric has to send.
 #[pyclass(module = "shoal_kernel")]
-struct Queue(queue::Queue);
+pub struct Queue(queue::Queue);
 
 #[pymethods]
 impl Queue {
@@ -122,8 +127,7 @@ impl Queue {
         for (group, rows) in self.0.take_rows() {
             let list = PyList::empty(py);
             for row in rows {
-                let name =
-                    PyString::new(py, std::str::from_utf8(&hexadecimal(&row.pseudonym)).expect("digits are ASCII"));
+                let name = PyString::new(py, std::str::from_utf8(&row.hexadecimal()).expect("digits are ASCII"));
                 list.append((row.effective, name, row.number, row.level, row.samples, row.total))?;
             }
             taken.push((self.0.group(group).map(str::to_owned), list));
@@ -132,7 +136,7 @@ impl Queue {
     }
 
     /// [(group, start of the tick, [cell, samples, total, ...])], in the order of their first samples; likewise.
-    fn take_partials<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Option<String>, i64, Bound<'py, PyList>)>> {
+    fn take_partials<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<GroupSums<'py>>> {
         let mut taken = vec![];
         for partial in self.0.take_partials() {
             let flat = PyList::empty(py);
@@ -145,10 +149,6 @@ impl Queue {
         }
         Ok(taken)
     }
-}
-
-fn hexadecimal(bytes: &[u8; 16]) -> [u8; 32] {
-    std::array::from_fn(|at| b"0123456789abcdef"[usize::from(bytes[at / 2] >> (4 * (1 - at % 2)) & 15)])
 }
 
 /// Where a metric's value comes from.
@@ -166,77 +166,6 @@ struct Metric {
     stores: Vec<Py<Stores>>,
     queue: Py<Queue>,
     is_active: bool,
-}
-
-/// The keys of a metric as Python says them.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Spec {
-    clock: usize,
-    user: String,
-    group: Option<String>,
-    value: Option<(String, f64, f64, u64)>, // path, low end, steps per unit, steps
-    rule: RuleSpec,
-    stores: Vec<Py<Stores>>,
-    queue: Py<Queue>,
-}
-
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct RuleSpec {
-    kind: String,
-    cap: u64,
-    groups: u64,
-    alone: bool,
-    sharp: Option<(u64, u64, u32, Vec<u64>, Vec<(u64, u32, u64)>, u32)>,
-    start: i64,
-    end: Option<i64>,
-    declared: Option<Vec<String>>,
-    weights: Vec<u64>,
-    once: Option<String>,
-    remembered: u64,
-}
-
-impl RuleSpec {
-    fn rule(self) -> PyResult<Rule> {
-        let RuleSpec { cap, groups, alone, .. } = self;
-        let bounder = match (self.kind.as_str(), self.sharp) {
-            ("mean-sharp", Some((singles, alone, bits, inner, ends, first_level))) => {
-                Bounder::Sharp { singles, alone, bits, inner, ends, first_level }
-            }
-            ("mean-full", None) => Bounder::Doubling,
-            _ => Bounder::OneByOne,
-        };
-        Ok(match self.kind.as_str() {
-            "mean" | "mean-sharp" | "mean-full" => Rule::Mean { cap, groups, bounder },
-            "unit" => Rule::Unit { cap, groups, alone },
-            "event" => Rule::Event,
-            kind @ ("two-sided" | "two-sided-event") => {
-                let once = match self.once.as_deref() {
-                    None => None,
-                    Some("key") => Some(Once::Key),
-                    Some("step") => Some(Once::Step),
-                    Some(other) => return Err(PyValueError::new_err(format!("once per {other}"))),
-                };
-                let declared = self.declared.map(|keys| {
-                    let mut keys: Vec<Vec<u8>> = keys.into_iter().map(String::into_bytes).collect();
-                    keys.sort_unstable();
-                    keys
-                });
-                Rule::TwoSided(TwoSided {
-                    cap,
-                    start: self.start,
-                    end: self.end,
-                    declared,
-                    weights: self.weights,
-                    once,
-                    is_event: kind == "two-sided-event",
-                    remembered: self.remembered,
-                })
-            }
-            kind => return Err(PyValueError::new_err(format!("no rule is called {kind}"))),
-        })
-    }
 }
 
 /// A clock as Python says it: path, lateness, most ahead, whether late records are dropped, whether it goes by beats.

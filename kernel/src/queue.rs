@@ -36,6 +36,13 @@ pub struct Row {
     pub total: i128,
 }
 
+impl Row {
+    /// The digits of the pseudonym.
+    pub fn hexadecimal(&self) -> [u8; 32] {
+        std::array::from_fn(|at| b"0123456789abcdef"[usize::from(self.pseudonym[at / 2] >> (4 * (1 - at % 2)) & 15)])
+    }
+}
+
 pub struct Cell {
     pub cell: u32,
     pub samples: u64,

@@ -8,7 +8,7 @@ const COUNT_MASK: u128 = (1 << COUNT_BITS) - 1;
 const ONE_MEMBER: u128 = 1 << COUNT_BITS; // of an account that counts groups beside samples
 const NEWCOMERS: u8 = 1; // the part of a unit that comes to a key (`two_sided/came.py`); a test compares
 
-/// Why a sample does not count; of the first four the reason is counted, of the others the record is a dead letter.
+/// Why a sample does not count; of the first three the reason is counted, of the others the record is a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     OverCap,

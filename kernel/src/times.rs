@@ -1,6 +1,7 @@
 //! Event times of the plain forms: microseconds since the Unix epoch.
 
-use crate::json::{small_integer, Field};
+use crate::json::Field;
+use crate::numbers::small_integer;
 
 const SECOND: i64 = 1_000_000;
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
