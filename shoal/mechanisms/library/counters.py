@@ -160,6 +160,8 @@ class DecayedCounter:
     width: int = 1
 
     def __post_init__(self) -> None:
+        if getattr(self.decay, "of_updates", False):
+            raise ValueError("a counter adds at every step; a window of updates is for DecayedStatistic")
         refuse_idle(self.delta, self.sums.mechanism)
 
     @cached_property

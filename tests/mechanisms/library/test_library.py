@@ -268,3 +268,8 @@ def test_what_is_no_stable_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = shoal.mechanisms.nothing
     assert set(shoal.mechanisms.__all__) < set(dir(shoal.mechanisms))
+
+
+def test_a_counter_has_no_window_of_updates() -> None:
+    with pytest.raises(ValueError, match="a window of updates is for DecayedStatistic"):
+        DecayedCounter(decay=Window(3, of_updates=True), epsilon=1)
