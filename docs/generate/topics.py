@@ -45,7 +45,7 @@ TOPICS = (
           "internal: nobody but workers", "The record key is `TOPIC|PARTITION` of the source. "
           "Exact sums, without noise, under pseudonyms. `n` leaves out no number."),
     Topic("APP.dead-letters", "dead-letters", "topic and partition of the source", "`partitions`", FOR_EVER,
-          "internal: who may read the events", "The record key is `TOPIC|PARTITION` of the source. "
+          "internal: those who may read the events", "The record key is `TOPIC|PARTITION` of the source. "
           "Each holds an event as it came. "
           "[Dead letters](../guides/dead-letters.md) says how to repair them, and lists the reasons."),
     Topic("APP.bound.TOPIC.changelog", "bound-changelog", "binary", "those of TOPIC", COMPACTED,
@@ -81,7 +81,7 @@ def page() -> str:
         f"| [`{one.name}`](#{_anchor(one.name)}) | {one.key} | {one.partitions} | {one.kept} | {one.readers} |\n"
         for one in TOPICS
     )
-    sources = "| [source topics](#source-topics) | the user | yours | yours | who may read the events |\n"
+    sources = "| [source topics](#source-topics) | the user | yours | yours | those who may read the events |\n"
     text = TEMPLATE.read_text("utf-8").replace("<!-- topics -->\n", sources + table)
     text = re.sub(r"<!-- schema (\S+) -->\n", lambda mark: _whole(mark[1]), text)
     return text.replace("<!-- sections -->\n", "\n".join(map(_section, TOPICS)))
