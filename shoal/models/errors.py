@@ -28,6 +28,10 @@ class KeyFileError(ShoalError):
     """The secret key cannot be used."""
 
 
+class MissingKey(KeyFileError):
+    """There is no key file of this name."""
+
+
 class LedgerError(ShoalError):
     """The ledger refuses: budget, parameters, schema or partition counts."""
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import orjson
 
-from shoal.models.errors import KeyFileError
+from shoal.models.errors import KeyFileError, MissingKey
 
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
@@ -207,7 +207,7 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise KeyFileError(f"{path} does not exist; make it with: shoal key new {path}") from None
+        raise MissingKey(f"{path} does not exist; make it with: shoal key new {path}") from None
     except OSError as error:
         raise KeyFileError(f"{path} cannot be read ({error.strerror}); make it readable for this user") from None
     try:

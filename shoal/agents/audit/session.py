@@ -17,7 +17,7 @@ from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.terms import Terms
 from shoal.models.digests import parameters_digest
-from shoal.models.errors import ConfigError, LedgerError
+from shoal.models.errors import ConfigError, KeyFileError, LedgerError, MissingKey
 from shoal.stream.parameters import parameters_of
 
 
@@ -136,7 +136,7 @@ def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
     """Open all three, `config` being that of `path` where it is loaded already; the ledger is closed afterwards."""
     if config is None:
         config = load_config(path)
-    key = key_file.read(config.privacy.key_file)
+    key = read_key(config)
     with Ledger.open(config.audit.url) as ledger:
         yield Session(path, config.under(terms_of(ledger, config.kafka.app)), key, ledger)
 
@@ -175,6 +175,39 @@ def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
         raise
     except LedgerError:
         return {}
+
+
+def read_key(config: Config) -> Key:
+    """The key of a configuration.
+
+    Raises:
+        KeyFileError: it cannot be used. Where there is none, the log is asked whether it was another one that is lost:
+            what is registered goes on with its own key alone.
+    """
+    path = config.privacy.key_file
+    try:
+        return key_file.read(path)
+    except MissingKey:
+        lost = _registered_keys(config)
+        if not lost:
+            raise
+    raise KeyFileError(
+        f"{path} does not exist; put the key {', '.join(lost)} back, with which metrics of this configuration are "
+        "registered, and its .used: a new key cannot go on with them (docs/guides/lose-a-key.md)"
+    )
+
+
+def _registered_keys(config: Config) -> list[str]:
+    """The fingerprints with which metric versions of the configuration are registered, as far as there is a log."""
+    url, named = config.audit.url, {(metric.name, metric.version) for metric in config.metric}
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return []
+    try:
+        with Ledger.open(url, migrate=False) as ledger:
+            rows = ledger.versions(config.kafka.app)
+    except LedgerError:  # which is said where the log is looked at
+        return []
+    return sorted({row.key_fingerprint for row in rows if (row.metric, row.version) in named})
 
 
 def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:

@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from shoal.agents.audit import key_file
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement
-from shoal.agents.audit.session import Session, load_config, refuse_absent, terms_of
+from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
@@ -93,7 +92,7 @@ class Inspection:
     def _key(self, config: Config) -> Key | None:
         path = config.privacy.key_file
         with self.findings.looking_at("key") as found:
-            key = key_file.read(path)
+            key = read_key(config)
             found.ok(f"{path}: fingerprint {key.fingerprint}")
             return key
         return None

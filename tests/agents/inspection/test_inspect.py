@@ -11,7 +11,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.cli.main import app
 from shoal.agents.inspection.findings import Findings, Line
 from shoal.models.errors import ConfigError, InputError, KafkaError, KeyFileError, LedgerError
-from tests.support.desk import CONFIG
+from tests.support.desk import CONFIG, EVENTS, OPTIONS, Desk, lines
 
 KAFKA = '[kafka]\nbrokers = "127.0.0.1:1"\n'
 
@@ -106,3 +106,25 @@ def test_what_is_behind_the_first_semicolon_is_what_to_do():
     line = Line.of("failed", "it is broken; mend it; then go on")
     assert (line.text, line.remedy) == ("it is broken", "mend it; then go on")
     assert Line.of("failed", "it is broken").fields() == {"state": "failed", "text": "it is broken"}
+
+
+def test_a_key_that_is_lost_is_asked_for_and_not_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given metrics that are registered, and then no key
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(tmp_path)
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    held = key_file.read(desk.folder / "shoal.key").fingerprint
+    Path("shoal.key").unlink()
+    # then it is that key that is asked for
+    sections, shown, refused = checked()
+    (line,) = (one["lines"][0] for one in shown["sections"] if one["name"] == "key")
+    assert sections["key"] == {"failed": f"{desk.folder}/shoal.key does not exist"}
+    assert line["remedy"].startswith(
+        f"put the key {held} back, with which metrics of this configuration are registered"
+    )
+    assert isinstance(refused, KeyFileError)
+    assert held in str(desk.call("--input", "in.jsonl", *OPTIONS).exception)
+    # and of versions that have not begun, a new one may be made
+    Path("shoal.toml").write_text(CONFIG + "version = 2\n")
+    assert "make it with: shoal key new" in str(checked()[2])
