@@ -25,7 +25,7 @@ from tests.support.kafka import Kafka, Record
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
 PAGE, SQL = ((REFERENCE / name).read_text("utf-8") for name in ("releases.md", "sql.md"))
 QUERIES = [query for query in re.findall(r"^```sql\n(.*?)^```$", SQL, re.M | re.S) if query.startswith("SELECT")]
-(PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+(PROGRAM,) = re.findall(r"^```python\n(import asyncio\n.*?)^```$", PAGE, re.M | re.S)
 
 CONFIG = """
 [audit]

@@ -227,7 +227,7 @@ def test_a_configuration_adds_what_was_promised(browser: Browser, tmp_path: Path
     with browser.tab() as tab:
         tab.open((tmp_path / "page.html").as_uri())
         said = tab.text("#privacy")
-        assert "by at most a factor of 12.2 (per person). Who took" in said
+        assert "by at most a factor of 12.2 (per person). Someone who thought something" in said
         assert "ε 2.5 of ε 4" in said
         assert "amount, wait" in said
         assert "customer, at" in said

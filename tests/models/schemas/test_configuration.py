@@ -35,7 +35,11 @@ BLOCKS = [
     for page in PAGES
     for number, block in enumerate(re.findall(r"^```toml\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S))
 ]
-FILES = [(str(file.relative_to(ROOT)), file.read_text("utf-8")) for file in sorted(ROOT.glob("*/*.toml"))]
+FILES = [
+    (str(file.relative_to(ROOT)), file.read_text("utf-8"))
+    for file in sorted(ROOT.glob("*/*.toml"))
+    if file.parent.name != "kernel"
+]
 
 
 def as_json(said: Any) -> Any:
