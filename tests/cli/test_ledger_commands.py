@@ -140,8 +140,8 @@ def test_raising_says_what_it_means_to_those_in_it(config: Path, database_url: s
     write(config, database_url, "7", "0.000001")
     done = shoal("budget", config, "--raise", "--json")
     assert (done.exit_code, done.stderr, json.loads(done.stdout)["epsilon"]) == (0, MEANS, 7)
-    # and the same once more weakens nothing
-    assert shoal("budget", config, "--raise").stderr == ""
+    # and the same once more weakens nothing, and says so
+    assert "nothing to raise" in shoal("budget", config, "--raise").stderr
 
 
 # A terminal's session: `shoal budget --raise` until it is told yes, and then once with --yes.

@@ -177,7 +177,7 @@ def test_a_release_per_contribution_comes_in_order_of_time(folder):
         ("absent.jsonl", None, "cannot be read"),
         ("bad.jsonl.gz", b"no gzip", "cannot be read"),
         ("cut.jsonl.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-12], "cannot be read"),
-        ("twice.csv", b"who,who\n1,2\n", "names a column twice"),
+        ("twice.csv", b"who,at,who\n1,2,3\n", "names a column twice (columns [1, 3])"),
         ("nul.csv", b'who,amount\n"a' + b"x" * (1 << 25), "not CSV"),
     ],
 )

@@ -174,7 +174,11 @@ class _Closed:
     def refuse(self, group: Group) -> None:
         """Raise if nothing new of this group may be written."""
         if group[:2] in self.ended:
-            raise StreamEnded(f"{group}: the stream ended and this input goes on; raise its version", group)
+            raise StreamEnded(
+                f"{group}: the stream ended and this input goes on; raise its version, which is charged again "
+                "(runs that are to go on need --open from the first one on)",
+                group,
+            )
         if (reason := self.of_others.get(group[:2])) is not None:
             raise NotOwner(f"{group}: {reason}; nothing new is written", group)
 

@@ -4,6 +4,7 @@ A form is what a type is, or the way in which a time is written. Two samples who
 are the same here, whatever numbers and texts are in them: nothing that is made of a sample can tell them apart.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Form(Enum):
     BOOLEAN = "true or false"
     TIME = "times (ISO 8601)"
     DIGITS = "numbers between quotes"
+    EPOCH = "whole numbers, as long as those of seconds or milliseconds since 1970"
     SLASHED = "dates with slashes or points, which cannot be read; write 2024-01-31T18:30:00Z"
     LOGGED = "dates with the name of a month, which cannot be read; write 2024-01-31T18:30:00Z"
     ZONED = "times with the name of a zone, which cannot be read; write its offset, as in 2024-01-31T18:30:00+01:00"
@@ -42,10 +44,11 @@ OF_TEXTS = (
     (COMMA, Form.COMMA), (MONEY, Form.MONEY),
 )  # fmt: skip
 UNREADABLE = tuple(form for _, form in OF_TEXTS)
-IDS = (Form.NUMBER, Form.TEXT, Form.DIGITS)
+IDS = (Form.NUMBER, Form.EPOCH, Form.TEXT, Form.DIGITS)
 GROUPS = (*IDS, Form.BOOLEAN)
-TIMES = (Form.TIME, Form.NUMBER, Form.DIGITS)
-NUMBERS = (Form.NUMBER,)
+TIMES = (Form.TIME, Form.EPOCH, Form.NUMBER, Form.DIGITS)
+NUMBERS = (Form.NUMBER, Form.EPOCH)
+EPOCH = re.compile(r"1\d{9}(?:\d{3}){0,3}")  # of seconds from 2001 to 2033, or of milli-, micro- or nanoseconds
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,16 @@ def form_of(value: Any, *, is_table: bool) -> Form | None:
             return Form.LIST
         case str():
             return _form_of_text(value, is_table=is_table)
-    return Form.NUMBER
+    return _form_of_number(str(value))
+
+
+def _form_of_number(digits: str) -> Form:
+    return Form.EPOCH if EPOCH.fullmatch(digits) else Form.NUMBER
 
 
 def _form_of_text(text: str, *, is_table: bool) -> Form:
     if json_number(text) is not None:
-        return Form.NUMBER if is_table else Form.DIGITS
+        return _form_of_number(text) if is_table else Form.DIGITS
     if time_of_field_text(text) is not None:
         return Form.TIME
     return next((form for pattern, form in OF_TEXTS if pattern.fullmatch(text)), Form.TEXT)

@@ -24,7 +24,8 @@ VALUES = (
     "preis wert montant prix importe precio valor"
 ).split()
 TIME_WORDS = (
-    "at time timestamp ts datetime date when occurred created started day zeit datum heure fecha hora updated ended"
+    "at time timestamp ts datetime date when occurred created started day zeit zeitpunkt uhrzeit datum heure fecha "
+    "hora updated ended"
 ).split()
 GROUP_WORDS = (
     "kind type category country region state city district zone area shop store branch site station line route "
@@ -119,7 +120,7 @@ def _user(field: Field) -> int:
 def _time(field: Field) -> int:
     own = _own(field)
     rank = _rank(own[-1:], TIME_WORDS) or _rank(own, TIME_WORDS)
-    is_time = field.form is Form.TIME
+    is_time = field.form in (Form.TIME, Form.EPOCH)
     if not rank or field.form not in TIMES or (not is_time and _says(own, VALUES)):
         return 0
     return rank + len(TIME_WORDS) * is_time
@@ -134,7 +135,11 @@ def _value(field: Field) -> int:
 
 def _is_other_number(field: Field) -> bool:
     own = _own(field)
-    return can_be_value(field) and not _says(own, IDENTIFIERS, PLACES, PERSONS, THINGS, GROUP_WORDS, TIME_WORDS)
+    return (
+        can_be_value(field)
+        and field.form is not Form.EPOCH
+        and not _says(own, IDENTIFIERS, PLACES, PERSONS, THINGS, GROUP_WORDS, TIME_WORDS)
+    )
 
 
 def _group(field: Field) -> int:
@@ -146,7 +151,7 @@ def _group(field: Field) -> int:
 
 ROLES: Mapping[str, tuple[Score, Callable[[Field], bool], str]] = {
     "user": (_user, lambda field: False, ""),
-    "time": (_time, lambda field: field.form is Form.TIME, "times"),
+    "time": (_time, lambda field: field.form in (Form.TIME, Form.EPOCH), "times"),
     "value": (_value, _is_other_number, "numbers that are nothing else"),
     "group": (_group, lambda field: False, ""),
 }

@@ -101,13 +101,13 @@ def _statistic(said: Answers) -> Iterator[str]:
     what, each = OF_TICK[statistic], f"of each {tick(said)} by itself; released once, at its end"
     if statistic == "mean" and is_each(said):
         yield _line("statistic", '"slot-mean"', f"the {what} {each}")
-        yield _line("slot", every, "in the events' own time, UTC")
+        yield _line("slot", every, "by the times of events, in UTC")
     elif statistic == "mean" and not is_hidden(said):
         yield _line("statistic", '"mean"', f"the {what} since the beginning")
-        yield _line("every", every, "how often it is released, in the events' own time, UTC")
+        yield _line("every", every, "how often it is released, by the times of events, in UTC")
     else:
         yield _line("statistic", quoted(statistic), f"the {what} {each if is_each(said) else 'since the beginning'}")
-        yield _line("step", every, "how often it is released, in the events' own time, UTC")
+        yield _line("step", every, "how often it is released, by the times of events, in UTC")
         if is_each(said):
             yield _line("decay", f'{{ kind = "window", length = {every} }}', "each step counts by itself")
             yield _line("unit", quoted(f"user-{_period(said)}"), "the guarantee is for a person in such a time")

@@ -179,7 +179,8 @@ class EventFile:
         try:
             header = self.header = [_replaced(name) for name in next(rows, [])]
             if len(set(header)) != len(header):
-                raise InputError(f"{self.path}: the header names a column twice; rename one")
+                places = [place for place, name in enumerate(header, 1) if header.count(name) > 1]
+                raise InputError(f"{self.path}: the header names a column twice (columns {places}); rename one")
             faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
             self.fault = None if None in faults else next(iter(faults), None)
             names = [(b"%s:" % orjson.dumps(name), name in self._numeric, name in used) for name in header]

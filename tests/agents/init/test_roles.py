@@ -64,3 +64,8 @@ def test_two_fields_that_fit_equally_well_are_left_to_the_person() -> None:
 def test_names_in_other_scripts_are_words_too() -> None:
     assert words_of("größe-der_bestellung") == ["größe", "der", "bestellung"]
     assert words_of("金額") == ["金額"]
+
+
+def test_a_number_as_long_as_a_time_is_proposed_as_time_and_not_as_value() -> None:
+    fields = [Field("Mitglied Nr", N, 1), Field("Zeitpunkt", Form.EPOCH, 1), Field("Gebühr", Form.COMMA, 1)]
+    assert {role: proposal.path for role, proposal in propose(fields).items()} == {"time": "Zeitpunkt"}

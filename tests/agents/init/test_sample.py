@@ -19,7 +19,8 @@ TABLE = "who,at,paid,shop\n7,2024-01-01T10:00:00Z,3.5,north\n8,2024-01-01T11:00:
     ("value", "form"),
     [
         (5, Form.NUMBER), (5.5, Form.NUMBER), (True, Form.BOOLEAN), ("anna", Form.TEXT), ([1], Form.LIST),
-        ("2024-01-31", Form.TIME), ("2024-01-31 18:30:00+01:00", Form.TIME), ("1704067200000", Form.DIGITS),
+        ("2024-01-31", Form.TIME), (1704067200000, Form.EPOCH), (1704067200, Form.EPOCH),
+        ("2024-01-31 18:30:00+01:00", Form.TIME), ("1704067200000", Form.DIGITS),
         ("5", Form.DIGITS), ("31.1.2024", Form.SLASHED), ("1/31/2024 18:30", Form.SLASHED),
         ("31/Jan/2024:18:30:00", Form.LOGGED), ("2024-01-31T18:30:00 CET", Form.ZONED), ("1,234.50", Form.THOUSANDS),
         ("12,50", Form.COMMA), ("$12.50", Form.MONEY), ("12 EUR", Form.MONEY), (None, None), ("", None),

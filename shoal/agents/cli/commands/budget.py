@@ -59,6 +59,8 @@ def _raised(ledger: Ledger, loaded: Config, *, yes: bool) -> BudgetReport:
         say(f"shoal: {weakened(parse_unit(book.unit), Loss(book.epsilon, book.delta), Loss(*wanted), book.relation)}")
         if not yes and sys.stdin.isatty():
             typer.confirm("Raise it? It is logged, and never lowered again", abort=True, err=True)
+    if book is not None and wanted == (book.epsilon, book.delta):
+        say("shoal: nothing to raise: the ledger has the epsilon and delta of [privacy]; write larger ones there first")
     return ledger.raise_budget(*wanted)
 
 

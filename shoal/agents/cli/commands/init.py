@@ -97,7 +97,7 @@ def init(
         raise typer.BadParameter(error.why, param_hint=f"--{error.name}") from None
     except KeyboardInterrupt:
         say("\nshoal: stopped; nothing was written")
-        raise
+        raise typer.Exit(130) from None
     _write(config, made.text)
     secret = config.with_name(f"{stem_of(config)}.key")
     has_key = _make_key(secret, wanted=key, asks=not yes)
