@@ -175,7 +175,7 @@ def test_both_lanes_send_the_same(name: str, raws: list[bytes], cuts: list[int],
     lanes.take()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_byte_of_the_golden_corpus_is_the_kernels_too() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.golden"], cwd=ROOT, env=os.environ | {KERNEL: ON}, text=True,
