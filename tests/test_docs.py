@@ -79,7 +79,7 @@ def test_the_tables_of_choosing_epsilon_are_what_plan_says() -> None:
 @pytest.mark.slow
 def test_the_tables_of_caps_and_cadences_are_what_plan_says() -> None:
     page = contributions_table.PAGE.read_text()
-    written = page.partition(contributions_table.BEGIN)[2].partition(contributions_table.END)[0]
+    written = page.partition(epsilon_table.BEGIN)[2].partition(epsilon_table.END)[0]
     assert written == contributions_table.tables(), "run: make reference"
 
 

@@ -6,14 +6,13 @@ public; what a plan of events draws comes from one key here, so that the tables 
 
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs.generate.epsilon_table import table
+from docs.generate.epsilon_table import publish, table
 from shoal.agents.demo.shop.purchases import rows
 from shoal.agents.plan.observed import observed
 from shoal.agents.plan.planners import PLANNERS
@@ -25,7 +24,6 @@ from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 
 PAGE = Path(__file__).parents[1] / "guides/contributions-and-cadence.md"
-BEGIN, END = "<!-- tables: make reference -->\n", "<!-- end of tables -->\n"
 
 KEY = bytes(range(32))  # of the tables alone
 CAPS = (1, 2, 4, 8, 16, 32, 64)
@@ -153,14 +151,5 @@ def tables() -> str:
 """
 
 
-def main() -> None:
-    """Print the tables, or write them into the page."""
-    if sys.argv[1:] == ["--write"]:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + tables() + END + rest.partition(END)[2])
-    else:
-        print(tables().strip())
-
-
 if __name__ == "__main__":
-    main()
+    publish(PAGE, tables())

@@ -133,14 +133,14 @@ epsilon of 1:
 """
 
 
-def main() -> None:
-    """Print the tables, or write them into the page."""
+def publish(page: Path, made: str) -> None:
+    """Print the tables of a page, or with `--write` put them between its marks."""
     if sys.argv[1:] == ["--write"]:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + tables() + END + rest.partition(END)[2])
+        before, _, rest = page.read_text().partition(BEGIN)
+        page.write_text(before + BEGIN + made + END + rest.partition(END)[2])
     else:
-        print(tables().strip())
+        print(made.strip())
 
 
 if __name__ == "__main__":
-    main()
+    publish(PAGE, tables())

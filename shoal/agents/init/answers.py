@@ -45,7 +45,7 @@ def number(text: str) -> str:
 
 
 def positive(text: str) -> str:
-    """A number above 0."""
+    """The answer as a decimal number; ValueError unless it is above 0."""
     written = number(text)
     if Fraction(written) <= 0:
         raise ValueError("write a number above 0")
@@ -76,7 +76,7 @@ def instant(text: str) -> str:
 
 
 def instant_or_never(text: str) -> str:
-    """A time, or `never`."""
+    """The answer as an ISO 8601 time in UTC, or `never` for a metric without end."""
     return NEVER if text.lower() == NEVER else instant(text)
 
 
@@ -148,7 +148,7 @@ def field_of(fields: Sequence[Field], role: str, forms: tuple[Form, ...]) -> Rea
 
 
 def field_or_none(read: Reader) -> Reader:
-    """The same, or `none`."""
+    """A reader of fields that also takes `none`: the configuration then names no field for this role."""
     return lambda text: NONE if text.strip().lower() == NONE else read(text)
 
 

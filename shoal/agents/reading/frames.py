@@ -25,7 +25,7 @@ def arrow_table(releases: Iterable[Release]) -> "pyarrow.Table":
 
 
 def polars_frame(releases: Iterable[Release]) -> "polars.DataFrame":
-    """The table in polars."""
+    """A row for each number of the releases, as a polars DataFrame; times have microseconds and are UTC."""
     require("to_polars", "polars")
     import polars
 

@@ -45,7 +45,7 @@ class Releases(Sequence[Release]):
     @overload
     def __getitem__(self, index: slice) -> "Releases": ...
     def __getitem__(self, index: int | slice) -> "Release | Releases":
-        """One of them, or some."""
+        """The release at a place, or those of a slice, in the order of time."""
         if isinstance(index, slice):
             return Releases(self._releases[index], self._sections)
         return self._releases[index]
@@ -58,7 +58,7 @@ class Releases(Sequence[Release]):
 
     @property
     def metrics(self) -> list[str]:
-        """Their names."""
+        """The names of the metrics that these releases belong to, sorted."""
         return sorted({release.metric for release in self._releases})
 
     @property

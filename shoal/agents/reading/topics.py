@@ -24,7 +24,7 @@ Put = Callable[[list[Found]], None]
 
 
 class _Left(Exception):
-    """Nobody asks any more."""
+    """Ends the reading thread: whoever took releases from the iterator has closed it."""
 
 
 def past(settings: KafkaSettings, topic: str) -> Generator[Found, None, None]:

@@ -115,7 +115,7 @@ class Transcript:
         self._at = 0  # releases so far
 
     def note(self, *parts: bytes | str | int) -> None:
-        """Something was given."""
+        """Add an input to the digest by which a later stream under the same key is compared with this one."""
         self._given.update(encode(*parts))
 
     def release(self) -> None:

@@ -169,7 +169,7 @@ def _make_key(secret: Path, *, wanted: bool | None, asks: bool) -> bool:
 
 
 def _next(config: Path, secret: Path, sample: Sample | None, made: Draft, *, has_key: bool) -> Iterator[str]:
-    """What to type next."""
+    """The last lines: which command runs the new configuration, on the sample or else on a file of events."""
     events = "EVENTS.jsonl" if sample is None else shlex.quote(sample.path)
     yield "\nnext:"
     if not has_key:
