@@ -1,155 +1,25 @@
-//! What Python sees: stores, queues, and the reader that fills them.
+//! The reader of one source partition's records.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList};
 
+use super::{Queue, Stores};
 use crate::clock::{Clock, Times};
 use crate::json::{Field, Paths};
 use crate::numbers::double;
-use crate::queue::{self, Block};
+use crate::queue;
 use crate::rules::{Home, Rule, Sample, Why};
 use crate::spec::Spec;
-use crate::store::{self, Change, Kind};
+use crate::store;
 use crate::times::time_of;
 
-/// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
-const INTERFACE: u32 = 1;
 const MAX_NAME_BYTES: usize = 256;
 /// Of one topic; with more, the twin takes all.
 const MAX_FIELDS: usize = 24;
 const MAX_METRICS: usize = 16;
 const NO_TIMES: Times = Times { own: 0, effective: 0, latest: None };
-
-fn records<'py>(py: Python<'py>, changes: Vec<Change>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-    let bytes = |raw: Vec<u8>| PyBytes::new(py, &raw);
-    changes.into_iter().map(|(key, value)| (bytes(key), value.map(bytes))).collect()
-}
-
-/// The stores of one metric's accounts, by period.
-#[pyclass(module = "shoal_kernel")]
-pub struct Stores(store::Stores);
-
-#[pymethods]
-impl Stores {
-    #[new]
-    fn new(length: Option<i64>, kinds: Vec<(Vec<u8>, usize)>, durable: bool) -> PyResult<Self> {
-        if kinds.iter().any(|&(_, width)| width > 16) || length.is_some_and(|length| length < 1) {
-            return Err(PyValueError::new_err("a number has at most 16 bytes, and a period a length"));
-        }
-        let kinds = kinds.into_iter().map(|(tag, width)| Kind { tag, width }).collect();
-        Ok(Stores(store::Stores::new(length, kinds, durable)))
-    }
-
-    /// Make the stores of a period, if there are none.
-    fn open(&mut self, period: i64) {
-        self.0.of(period);
-    }
-
-    fn get(&self, kind: usize, period: i64, name: &[u8]) -> Option<u128> {
-        let store = self.0.look(period, kind)?;
-        store.find(name).map(|place| store.number(place))
-    }
-
-    fn put(&mut self, kind: usize, period: i64, name: &[u8], number: u128) {
-        let store = &mut self.0.of(period)[kind];
-        let place = store.place(name);
-        store.put(place, number);
-    }
-
-    /// The names in the order in which they came.
-    fn names<'py>(&self, py: Python<'py>, kind: usize, period: i64) -> Vec<Bound<'py, PyBytes>> {
-        let Some(store) = self.0.look(period, kind) else { return vec![] };
-        (0..store.len() as u32).map(|place| PyBytes::new(py, store.name(place))).collect()
-    }
-
-    fn size(&self, kind: usize, period: i64) -> usize {
-        self.0.look(period, kind).map_or(0, store::Store::len)
-    }
-
-    fn sizes(&self) -> Vec<usize> {
-        self.0.sizes()
-    }
-
-    fn periods(&self) -> Vec<i64> {
-        self.0.periods()
-    }
-
-    fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> PyResult<()> {
-        self.0.restore(kind, key, value).ok_or_else(|| PyValueError::new_err("no key or number of an account"))
-    }
-
-    /// Complete the restoration: all records were taken.
-    fn restored(&mut self) {
-        self.0.restored();
-    }
-
-    fn changes<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-        records(py, self.0.changes())
-    }
-
-    fn close<'py>(
-        &mut self,
-        py: Python<'py>,
-        promise: Option<i64>,
-        most: usize,
-    ) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-        records(py, self.0.close(promise, most))
-    }
-}
-
-/// Group, start of a tick, and its sums.
-type GroupSums<'py> = (Option<String>, i64, Bound<'py, PyList>);
-
-/// What one metric has to send.
-#[pyclass(module = "shoal_kernel")]
-pub struct Queue(queue::Queue);
-
-#[pymethods]
-impl Queue {
-    #[new]
-    fn new(key: &[u8], every: Option<i64>, merges: bool) -> PyResult<Self> {
-        if key.len() > 64 || every.is_some_and(|every| every < 1) {
-            return Err(PyValueError::new_err("a key has at most 64 bytes, and a tick a length"));
-        }
-        Ok(Queue(queue::Queue::new(key, every, merges)))
-    }
-
-    fn send(&mut self, group: Option<&str>, effective: i64, user: &[u8], block: (u64, u32, u64, i128, Option<u8>)) {
-        let (number, level, samples, total, part) = block;
-        self.0.send(group.map(str::as_bytes), effective, user, Block { number, level, samples, total, part });
-    }
-
-    /// [(group, rows)], in the order of their first rows; the queue has none of them any more.
-    fn take_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Option<String>, Bound<'py, PyList>)>> {
-        let mut taken = vec![];
-        for (group, rows) in self.0.take_rows() {
-            let list = PyList::empty(py);
-            for row in rows {
-                let name = PyString::new(py, std::str::from_utf8(&row.hexadecimal()).expect("digits are ASCII"));
-                list.append((row.effective, name, row.number, row.level, row.samples, row.total))?;
-            }
-            taken.push((self.0.group(group).map(str::to_owned), list));
-        }
-        Ok(taken)
-    }
-
-    /// [(group, start of the tick, [cell, samples, total, ...])], in the order of their first samples; likewise.
-    fn take_partials<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<GroupSums<'py>>> {
-        let mut taken = vec![];
-        for partial in self.0.take_partials() {
-            let flat = PyList::empty(py);
-            for sums in &partial.cells {
-                flat.append(sums.cell)?;
-                flat.append(sums.samples)?;
-                flat.append(sums.total)?;
-            }
-            taken.push((self.0.group(partial.group).map(str::to_owned), partial.tick * self.0.every(), flat));
-        }
-        Ok(taken)
-    }
-}
 
 /// Where a metric's value comes from.
 enum Value {
@@ -179,7 +49,7 @@ struct Found<'a> {
 
 /// Reads the records of one source partition, and counts their samples.
 #[pyclass(module = "shoal_kernel")]
-struct Reader {
+pub struct Reader {
     paths: Paths,
     clocks: Vec<Clock>,
     metrics: Vec<Metric>,
@@ -387,14 +257,4 @@ fn group_of(field: Field<'_>) -> Option<&[u8]> {
         Field::False => Some(b"false"),
         other => user_of(other),
     }
-}
-
-/// The hot path of shoal's bound stage; without it shoal's own Python does the same.
-#[pymodule]
-mod shoal_kernel {
-    #[pymodule_export]
-    use super::{Queue, Reader, Stores};
-
-    #[pymodule_export]
-    const INTERFACE: u32 = super::INTERFACE;
 }
