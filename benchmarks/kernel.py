@@ -1,4 +1,4 @@
-"""Bound without a broker, in both lanes: processor time of an event, and bytes of a user.
+"""Bound without a broker, in both lanes: processor time of an event, from its record to the bytes of messages.
 
 python -m benchmarks.kernel [--quick]
 
@@ -37,11 +37,13 @@ max_contributions = 64
 MEAN = 'statistic = "mean"\nusers = {users}\nevery = "1h"\nalgorithm = "{name}"\n'
 STATISTICS = {
     **{name: MEAN.format(name=name, users="{users}") for name in ("naive", "sharp", "full")},
+    "groups": MEAN.format(name="full", users="{users}") + 'group = "group"\nmax_groups_per_user = 4\n',
     "sum": 'statistic = "sum"\nstep = "1h"\ndecay = {{ kind = "window", length = "7d" }}\n',
     "add-remove": 'statistic = "mean"\nrelation = "add-remove"\nstep = "1h"\nstart = "2023-01-01"\nhorizon = "365d"\n',
 }
 SLICE, TRANSACTION = 2_000, 20_000  # records
 ROUNDS = 3
+GROUPS = 5_000  # of the metric that has groups
 
 
 def main(arguments: list[str]) -> None:
@@ -65,7 +67,8 @@ def _records(events: int, users: int) -> Iterator[Line]:
     values = random.gamma(2.0, 10.0, events).round(2)
     for number in range(events):
         at = 1_700_000_000_000 + number * 864
-        raw = b'{"user":"user-%d","value":%s,"at":%d}' % (who[number], str(values[number]).encode(), at)
+        fields = who[number], str(values[number]).encode(), number * 7919 % GROUPS, at
+        raw = b'{"user":"user-%d","value":%s,"group":"group-%d","at":%d}' % fields
         yield Line(number, raw, timestamp=at)
 
 
@@ -87,7 +90,9 @@ def _time(plan: TopicPlan, records: list[Line], *, kernel: bool) -> float:
         for at in range(first, min(first + TRANSACTION, len(records)), SLICE):
             part = records[at : at + SLICE]
             bound.process(part, part[-1].offset + 1)
-        bound.take(0)
+        taken = bound.take(0)
+        for _, message in taken.messages if taken else ():
+            message.encode()
     return time.process_time() - began
 
 

@@ -10,8 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod groups;
 mod json;
+mod messages;
 mod numbers;
+mod partitioning;
 mod python;
 mod queue;
 mod rules;

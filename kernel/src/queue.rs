@@ -2,13 +2,19 @@
 //!
 //! The twin is `Queue` in `shoal/stream/contributions.py`. Order is that of the first block, everywhere.
 
-use std::hash::BuildHasher;
-
-use blake2b_simd::{Params, State};
+use blake2b_simd::many::{hash_many, HashManyJob};
+use blake2b_simd::Params;
 use foldhash::quality::RandomState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
-const PART_BITS: u32 = 8;
+use crate::groups::Groups;
+
+pub const PART_BITS: u32 = 8;
+const NOWHERE: u32 = u32::MAX;
+const SCANNED: usize = 8; // cells of a partial that are looked through; of more, there is a table
+const AT_ONCE: usize = 64; // pseudonyms that are computed together
+
+pub type Pseudonym = [u8; 16];
 
 /// A closed block of one unit's samples.
 #[derive(Clone, Copy, Debug)]
@@ -27,20 +33,15 @@ impl Block {
     }
 }
 
+/// A block as it waits to be sent; its user's name stands in the queue.
 pub struct Row {
     pub effective: i64,
-    pub pseudonym: [u8; 16],
     pub number: u64,
-    pub level: u32,
     pub samples: u64,
     pub total: i128,
-}
-
-impl Row {
-    /// The digits of the pseudonym.
-    pub fn hexadecimal(&self) -> [u8; 32] {
-        std::array::from_fn(|at| b"0123456789abcdef"[usize::from(self.pseudonym[at / 2] >> (4 * (1 - at % 2)) & 15)])
-    }
+    pub level: u32,
+    place: u32, // of its group, among the groups that have rows
+    user_end: usize,
 }
 
 pub struct Cell {
@@ -53,59 +54,73 @@ pub struct Cell {
 #[derive(Default)]
 pub struct Partial {
     pub group: u32,
-    pub tick: i64,
+    pub start: i64, // of the tick
     pub cells: Vec<Cell>,
-    places: HashMap<u32, u32, RandomState>,
+    places: HashMap<u32, u32, RandomState>, // of the cells, if there are many
 }
 
-/// Names of groups, each with a number; number 0 is that of no group.
-#[derive(Default)]
-struct Groups {
-    table: HashTable<u32>,
-    state: RandomState,
-    names: Vec<Box<[u8]>>,
-}
-
-impl Groups {
+impl Partial {
     #[inline(always)]
-    fn number(&mut self, name: Option<&[u8]>) -> u32 {
-        let Some(name) = name else { return 0 };
-        let Groups { table, state, names } = self;
-        let hash = state.hash_one(name);
-        if let Some(&found) = table.find(hash, |&number| *names[number as usize - 1] == *name) {
-            return found;
-        }
-        names.push(name.into());
-        let number = names.len() as u32;
-        table.insert_unique(hash, number, |&other| state.hash_one(&*names[other as usize - 1]));
-        number
+    fn cell(&mut self, cell: u32) -> &mut Cell {
+        let Partial { cells, places, .. } = self;
+        let found = if cells.len() <= SCANNED {
+            cells.iter().position(|known| known.cell == cell)
+        } else {
+            places.get(&cell).map(|&place| place as usize)
+        };
+        let place = found.unwrap_or_else(|| {
+            cells.push(Cell { cell, samples: 0, total: 0 });
+            if cells.len() > SCANNED {
+                let first = if places.is_empty() { 0 } else { cells.len() - 1 };
+                places.extend((first..cells.len()).map(|place| (cells[place].cell, place as u32)));
+            }
+            cells.len() - 1
+        });
+        &mut cells[place]
     }
+}
+
+pub type SentRow<'a> = (&'a Row, &'a Pseudonym);
+
+/// What a group has to send: its rows, each with its user's pseudonym, and its partials.
+pub struct Sent<'a> {
+    pub group: u32,
+    pub rows: &'a [SentRow<'a>],
+    pub partials: &'a [Partial],
 }
 
 pub struct Queue {
     merges: bool,
     every: i64,
-    pseudonyms: State,
-    groups: Groups,
-    rows: Vec<(u32, Vec<Row>)>,
-    row_places: HashMap<u32, usize, RandomState>,
+    pub parts: u64, // of a level, at most
+    pseudonyms: Params,
+    pub groups: Groups,
+    row_groups: Vec<u32>, // in the order of their first rows
+    row_places: Vec<u32>, // of groups in it, by number
+    rows: Vec<Row>,
+    users: Vec<u8>,
     partials: Vec<Partial>,
-    partial_places: HashMap<(u32, i64), usize, RandomState>,
-    newest: usize, // the partial that was added to last
+    partial_places: HashMap<(u32, i64), u32, RandomState>,
+    newest: Vec<u32>, // the partial that was added to last, by number of the group
 }
 
 impl Queue {
-    pub fn new(key: &[u8], every: Option<i64>, merges: bool) -> Self {
+    pub fn new(groups: Groups, key: &[u8], every: Option<i64>, merges: bool, parts: u64) -> Self {
+        let mut pseudonyms = Params::new();
+        pseudonyms.hash_length(size_of::<Pseudonym>()).key(key);
         Queue {
             merges: merges && every.is_some(),
             every: every.unwrap_or(1),
-            pseudonyms: Params::new().hash_length(16).key(key).to_state(),
-            groups: Groups::default(),
+            parts,
+            pseudonyms,
+            groups,
+            row_groups: vec![],
+            row_places: vec![],
             rows: vec![],
-            row_places: HashMap::default(),
+            users: vec![],
             partials: vec![],
             partial_places: HashMap::default(),
-            newest: 0,
+            newest: vec![],
         }
     }
 
@@ -120,63 +135,166 @@ impl Queue {
     }
 
     fn append(&mut self, group: u32, effective: i64, user: &[u8], block: &Block) {
-        let digest = self.pseudonyms.clone().update(user).finalize();
-        let row = Row {
+        let place = place_of(&mut self.row_places, group);
+        if *place == NOWHERE {
+            *place = self.row_groups.len() as u32;
+            self.row_groups.push(group);
+        }
+        self.users.extend_from_slice(user);
+        self.rows.push(Row {
             effective,
-            pseudonym: digest.as_bytes().try_into().expect("16 bytes were asked for"),
             number: block.number,
-            level: block.level,
             samples: block.samples,
             total: block.total,
-        };
-        let rows = &mut self.rows;
-        let place = *self.row_places.entry(group).or_insert_with(|| {
-            rows.push((group, vec![]));
-            rows.len() - 1
+            level: block.level,
+            place: *place,
+            user_end: self.users.len(),
         });
-        rows[place].1.push(row);
     }
 
     #[inline(always)]
     fn merge(&mut self, group: u32, effective: i64, part: u8, block: &Block) {
-        let tick = effective.div_euclid(self.every);
-        let is_newest = self.partials.get(self.newest).is_some_and(|last| last.tick == tick && last.group == group);
+        let start = effective.div_euclid(self.every) * self.every;
+        let newest = place_of(&mut self.newest, group);
+        let is_newest = self.partials.get(*newest as usize).is_some_and(|last| last.start == start);
         if !is_newest {
             let partials = &mut self.partials;
-            self.newest = *self.partial_places.entry((group, tick)).or_insert_with(|| {
-                partials.push(Partial { group, tick, ..Partial::default() });
-                partials.len() - 1
+            *newest = *self.partial_places.entry((group, start)).or_insert_with(|| {
+                partials.push(Partial { group, start, ..Partial::default() });
+                partials.len() as u32 - 1
             });
         }
-        let Partial { cells, places, .. } = &mut self.partials[self.newest];
-        let cell = block.level << PART_BITS | u32::from(part);
-        let place = *places.entry(cell).or_insert_with(|| {
-            cells.push(Cell { cell, samples: 0, total: 0 });
-            cells.len() as u32 - 1
-        });
-        let sums = &mut cells[place as usize];
+        let sums = self.partials[*newest as usize].cell(block.level << PART_BITS | u32::from(part));
         sums.samples += block.samples;
         sums.total += block.total;
     }
 
-    /// A group's name; `None` for that of no group.
-    pub fn group(&self, number: u32) -> Option<&str> {
-        let name = self.groups.names.get((number as usize).checked_sub(1)?)?;
-        Some(std::str::from_utf8(name).expect("names are UTF-8"))
-    }
-
-    pub fn every(&self) -> i64 {
-        self.every
-    }
-
-    pub fn take_rows(&mut self) -> Vec<(u32, Vec<Row>)> {
-        self.row_places.clear();
-        std::mem::take(&mut self.rows)
-    }
-
-    pub fn take_partials(&mut self) -> Vec<Partial> {
+    /// Hand out what each group has to send: those with rows in the order of their first rows, then those with partials
+    /// alone in the order of their first samples. The queue is empty after it.
+    pub fn take<E>(&mut self, mut send: impl FnMut(&Queue, Sent) -> Result<(), E>) -> Result<(), E> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut partials = std::mem::take(&mut self.partials);
         self.partial_places.clear();
-        self.newest = 0;
-        std::mem::take(&mut self.partials)
+        self.newest.clear();
+        let mut order = std::mem::take(&mut self.row_groups);
+        for partial in &partials {
+            let place = place_of(&mut self.row_places, partial.group);
+            if *place == NOWHERE {
+                *place = order.len() as u32;
+                order.push(partial.group);
+            }
+        }
+        partials.sort_by_key(|partial| self.row_places[partial.group as usize]);
+        let pseudonyms = self.pseudonyms_of(&rows);
+        let mut rows: Vec<SentRow> = rows.iter().zip(&pseudonyms).collect();
+        rows.sort_by_key(|(row, _)| row.place);
+        let mut of_groups = rows.chunk_by(|(one, _), (other, _)| one.place == other.place);
+        let mut partials = &partials[..];
+        self.users.clear();
+        for &group in &order {
+            self.row_places[group as usize] = NOWHERE;
+        }
+        for group in order {
+            let own = partials.iter().take_while(|partial| partial.group == group).count();
+            let rows = of_groups.next().unwrap_or_default(); // groups with rows come first
+            send(self, Sent { group, rows, partials: &partials[..own] })?;
+            partials = &partials[own..];
+        }
+        Ok(())
+    }
+
+    fn pseudonyms_of(&self, rows: &[Row]) -> Vec<Pseudonym> {
+        let mut pseudonyms = Vec::with_capacity(rows.len());
+        let mut begin = 0;
+        for rows in rows.chunks(AT_ONCE) {
+            let user_of = |row: &Row| &self.users[std::mem::replace(&mut begin, row.user_end)..row.user_end];
+            let users = rows.iter().map(user_of);
+            let mut jobs: Vec<HashManyJob> = users.map(|user| HashManyJob::new(&self.pseudonyms, user)).collect();
+            hash_many(&mut jobs);
+            pseudonyms.extend(
+                jobs.iter()
+                    .map(|job| -> Pseudonym { job.to_hash().as_bytes().try_into().expect("16 bytes were asked for") }),
+            );
+        }
+        pseudonyms
+    }
+}
+
+#[inline(always)]
+fn place_of(places: &mut Vec<u32>, group: u32) -> &mut u32 {
+    let group = group as usize;
+    if group >= places.len() {
+        places.resize(group + 1, NOWHERE);
+    }
+    &mut places[group]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(merges: bool) -> Queue {
+        Queue::new(Groups::new("m", "m/1", 2), b"key", Some(10), merges, 4)
+    }
+
+    type Summary = (u32, Vec<u64>, Vec<(i64, Vec<(u32, u64, i128)>)>);
+
+    /// Group, numbers of rows, and partials.
+    fn taken(queue: &mut Queue) -> Vec<Summary> {
+        let mut all = vec![];
+        let cells_of = |partial: &Partial| partial.cells.iter().map(|one| (one.cell, one.samples, one.total)).collect();
+        let Ok(()) = queue.take(|_, sent| {
+            let numbers = sent.rows.iter().map(|(row, _)| row.number).collect();
+            all.push((sent.group, numbers, sent.partials.iter().map(|one| (one.start, cells_of(one))).collect()));
+            Ok::<(), std::convert::Infallible>(())
+        });
+        all
+    }
+
+    #[test]
+    fn groups_with_rows_come_first_and_each_in_the_order_of_its_first_block() {
+        let mut queue = queue(true);
+        let whole = |number| Block { part: None, ..Block::single(number, 0, 5, 0) };
+        queue.send(Some(b"sums"), -1, b"u", Block::single(1, 0, 5, 3));
+        queue.send(Some(b"both"), 10, b"u", Block::single(1, 0, 5, 3));
+        queue.send(Some(b"rows"), 10, b"u", whole(7));
+        queue.send(Some(b"both"), 10, b"u", whole(8));
+        queue.send(Some(b"rows"), 10, b"u", whole(9));
+        queue.send(Some(b"both"), 0, b"u", Block::single(1, 1, 6, 2));
+        queue.send(Some(b"both"), 19, b"u", Block::single(1, 0, 7, 3));
+        let both = vec![(10, vec![(3, 2, 12)]), (0, vec![(258, 1, 6)])];
+        let due = vec![(3, vec![7, 9], vec![]), (2, vec![8], both), (1, vec![], vec![(-10, vec![(3, 1, 5)])])];
+        assert_eq!(taken(&mut queue), due);
+        assert_eq!(taken(&mut queue), vec![]);
+    }
+
+    #[test]
+    fn a_partial_finds_its_cells_again_however_many_there_are() {
+        let mut queue = queue(true);
+        for part in (0..200).chain(0..200) {
+            queue.send(None, 0, b"u", Block::single(1, 0, 1, part));
+        }
+        let due = (0..200).map(|part| (part, 2, 2)).collect();
+        assert_eq!(taken(&mut queue), vec![(0, vec![], vec![(0, due)])]);
+    }
+
+    #[test]
+    fn every_row_has_the_pseudonym_of_its_user() {
+        let mut queue = queue(false);
+        for number in 0..150 {
+            queue.send(
+                Some(&[b'a' + (number % 3) as u8]),
+                0,
+                format!("user-{number}").as_bytes(),
+                Block::single(number, 0, 1, 0),
+            );
+        }
+        let Ok(()) = queue.take(|_, sent| {
+            for (row, pseudonym) in sent.rows {
+                let digest = Params::new().hash_length(16).key(b"key").hash(format!("user-{}", row.number).as_bytes());
+                assert_eq!(digest.as_bytes(), *pseudonym);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! Whose samples count: the rules of `shoal/mechanisms/*/accounts.py` that the kernel knows, over the same stores.
 
+use crate::partitioning::partition_of;
 use crate::queue::{Block, Queue};
 use crate::store::Stores;
 
@@ -177,7 +178,7 @@ impl Home {
     fn has(&self, user: &[u8]) -> bool {
         match *self {
             Home::Everyone => true,
-            Home::Murmur2 { partition, partitions } => (murmur2(user) & 0x7fff_ffff) % partitions == partition,
+            Home::Murmur2 { partition, partitions } => partition_of(user, partitions) == partition,
         }
     }
 }
@@ -348,33 +349,9 @@ impl TwoSided {
     }
 }
 
-/// MurmurHash2 of 32 bits with Kafka's seed.
-fn murmur2(data: &[u8]) -> u32 {
-    const M: u32 = 0x5bd1_e995;
-    let mut hash: u32 = 0x9747_b28c ^ data.len() as u32;
-    let mut words = data.chunks_exact(4);
-    for word in &mut words {
-        let mut word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]).wrapping_mul(M);
-        word ^= word >> 24;
-        hash = hash.wrapping_mul(M) ^ word.wrapping_mul(M);
-    }
-    let rest = words.remainder();
-    if !rest.is_empty() {
-        let last = rest.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
-        hash = (hash ^ last).wrapping_mul(M);
-    }
-    hash = (hash ^ hash >> 13).wrapping_mul(M);
-    hash ^ hash >> 15
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn users_are_hashed_as_kafka_does() {
-        assert_eq!(murmur2(b"21"), 3_321_034_988);
-    }
 
     #[test]
     fn samples_have_levels_by_powers_of_two() {

@@ -9,8 +9,9 @@ A release's bytes are part of the contract and of the hash chain: field order an
 """
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,6 +27,40 @@ BEAT_HEADER = "shoal-beat"  # likewise; and nothing else moves the clocks of met
 Row = tuple[int, str, int, int, int, Any]
 # [start of the tick, [cell, samples, total, cell, samples, total, ...]]: what was merged over users in a tick.
 Partial = tuple[int, list[Any]]
+Of = TypeVar("Of")
+
+
+class Written(Mapping[str, list[Of]]):
+    """Rows or partials by key as the kernel wrote them, in JSON; read only where somebody asks what is in them.
+
+    >>> rows = Written(b'{"basket/1|GB":[[0,"f00d",1,0,1,7]]}')
+    >>> rows == {"basket/1|GB": [[0, "f00d", 1, 0, 1, 7]]}, bool(Written(b"{}"))
+    (True, False)
+    """
+
+    __slots__ = ("_read", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self._read: dict[str, list[Of]] | None = None
+
+    def _all(self) -> dict[str, list[Of]]:
+        if self._read is None:
+            self._read = orjson.loads(self.raw)
+        return self._read
+
+    def __getitem__(self, key: str) -> list[Of]:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _as_written(written: Any) -> orjson.Fragment:
+    return orjson.Fragment(written.raw)
 
 
 @dataclass(slots=True)
@@ -43,8 +78,8 @@ class Message:
     wall: int  # wall time of writing, milliseconds
     watermarks: dict[str, int | None] | None = None  # by clock label; None: nothing moved
     idle: bool = False  # at `wall`, the source partition had nothing more
-    contributions: dict[str, list[Row]] = field(default_factory=dict)  # by `name/version|group`
-    partials: dict[str, list[Partial]] = field(default_factory=dict)  # by the same; one for each tick
+    contributions: Mapping[str, list[Row]] = field(default_factory=dict)  # by `name/version|group`
+    partials: Mapping[str, list[Partial]] = field(default_factory=dict)  # by the same; one for each tick
 
     def encode(self) -> bytes:
         """JSON with one-letter keys, since contributions are the bulk of what shoal writes."""
@@ -52,7 +87,8 @@ class Message:
             {
                 "t": self.topic, "p": self.partition, "n": self.number, "o": self.offset, "w": self.wall,
                 "m": self.watermarks, "i": self.idle, "c": self.contributions, "s": self.partials,
-            }
+            },
+            _as_written,
         )  # fmt: skip
 
     @classmethod

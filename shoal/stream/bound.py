@@ -18,7 +18,7 @@ from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
-from shoal.stream.contributions import Outgoing
+from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.event_time import BEAT_AHEAD, EventClock
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
@@ -106,13 +106,13 @@ class BoundPartition:
 
     def _parts(self, kernel: Kernel | None) -> tuple[Outgoing, list[Accounts]]:
         """What goes out, and the accounts of each metric; in the kernel, if there is one."""
-        outgoing = Outgoing(self.plan, self.partition, kernel.queues if kernel is not None else ())
+        waiting: Waiting = Outlets(self.plan) if kernel is None else kernel.queues
         accounts = []
-        for metric, outlet in zip(self.plan.metrics, outgoing.outlets, strict=True):
+        for metric, send in zip(self.plan.metrics, waiting.sends, strict=True):
             stores = None if kernel is None else kernel.stores_of(metric)
-            site = Site(metric.label, outlet.queue.send, self._is_home, self._durable, stores)
+            site = Site(metric.label, send, self._is_home, self._durable, stores)
             accounts.append(metric.section.kind.accounts(metric.section, metric.bounder, site))
-        return outgoing, accounts
+        return Outgoing(self.plan, self.partition, waiting), accounts
 
     def _is_home(self, user: bytes) -> bool:
         """Whether a user belongs to this partition; in a file, which has no others, all do."""

@@ -8,7 +8,7 @@ be decided by it: merged samples are reckoned with the most cells that so many o
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
@@ -27,6 +27,8 @@ TOTAL_BYTES = 21  # more, for each of several coordinates
 
 Send = Callable[[str | None, int, bytes, Block], None]
 Sums = list[int]  # [cell, samples, total, ...] of a tick
+Part = tuple[Mapping[str, list[Row]], Mapping[str, list[Partial]]]  # what one message has
+NOTHING: list[Part] = [({}, {})]
 
 
 class Queue:
@@ -79,10 +81,10 @@ def _flat(cells: dict[int, int]) -> Sums:
 class Outlet:
     """What one metric sends, and where to."""
 
-    def __init__(self, plan: TopicPlan, metric: Metric, queue: Queue | None = None) -> None:
+    def __init__(self, plan: TopicPlan, metric: Metric) -> None:
         self._plan, self._metric = plan, metric
         self._homes: dict[str | None, tuple[str, int]] = {}
-        self.queue = queue or Queue(metric)
+        self.queue = Queue(metric)
 
     def take(self) -> Iterator[tuple[int, str, list[Row], list[tuple[Partial, int]]]]:
         """(contributions partition, key in the message, rows, partials and their cost) of every group that has some."""
@@ -123,13 +125,40 @@ class Outlet:
         return home
 
 
+class Waiting(Protocol):
+    """What all metrics have to send: `Outlets`, or the kernel's queues."""
+
+    @property
+    def sends(self) -> list[Send]: ...  # by metric: what queues a block of a user's, closed at an effective time
+
+    def take(self) -> list[list[Part]]: ...  # by home, in parts of bounded size; it does not wait any more
+
+
+class Outlets:
+    """What the metrics of a topic have to send, by home."""
+
+    def __init__(self, plan: TopicPlan) -> None:
+        self.each = [Outlet(plan, metric) for metric in plan.metrics]
+        self._homes = plan.contributions_partitions
+
+    @property
+    def sends(self) -> list[Send]:
+        return [outlet.queue.send for outlet in self.each]
+
+    def take(self) -> list[list[Part]]:
+        by_home = [Parts() for _ in range(self._homes)]
+        for outlet in self.each:
+            for home, key, rows, partials in outlet.take():
+                by_home[home].add(key, rows, partials)
+        return [list[Part](parts.parts) for parts in by_home]
+
+
 class Outgoing:
     """The messages that one source partition has still to send, and how many it sent to each home so far."""
 
-    def __init__(self, plan: TopicPlan, partition: int, queues: Sequence[Queue | None] = ()) -> None:
+    def __init__(self, plan: TopicPlan, partition: int, waiting: Waiting) -> None:
         self.numbers = [0] * plan.contributions_partitions
-        each = queues or [None] * len(plan.metrics)
-        self.outlets = [Outlet(plan, metric, queue) for metric, queue in zip(plan.metrics, each, strict=True)]
+        self._waiting = waiting
         self._plan = plan
         self._partition = partition
         self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
@@ -138,16 +167,12 @@ class Outgoing:
         self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
     ) -> list[tuple[int, Message]]:
         """(home, message) pairs for everything queued; every home hears of a clock that entered a new step."""
-        by_home = [Parts() for _ in self.numbers]
-        for outlet in self.outlets:
-            for home, key, rows, partials in outlet.take():
-                by_home[home].add(key, rows, partials)
         speaks = self._entered_step(watermarks) or idle
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
-        for home, found in enumerate(by_home):
+        for home, found in enumerate(self._waiting.take()):
             if found or speaks:
-                parts = [self._message(home, next_offset, wall, *part) for part in found.parts]
+                parts = [self._message(home, next_offset, wall, part) for part in found or NOTHING]
                 # The clock stands in the last one: it covers the whole transaction.
                 parts[-1].watermarks, parts[-1].idle = clock, idle
                 messages += [(home, part) for part in parts]
@@ -168,9 +193,8 @@ class Outgoing:
                 entered = True
         return entered and self._plan.has_ticks
 
-    def _message(
-        self, home: int, next_offset: int, wall: int, rows: dict[str, list[Row]], partials: dict[str, list[Partial]]
-    ) -> Message:
+    def _message(self, home: int, next_offset: int, wall: int, part: Part) -> Message:
+        rows, partials = part
         self.numbers[home] += 1
         return Message(
             self._plan.topic, self._partition, self.numbers[home], next_offset, wall,
@@ -179,14 +203,11 @@ class Outgoing:
 
 
 class Parts:
-    """Rows and partials for one home, in parts of bounded size; one empty part if there are none."""
+    """Rows and partials for one home, in parts of bounded size; none if there is nothing."""
 
     def __init__(self) -> None:
-        self.parts: list[tuple[dict[str, list[Row]], dict[str, list[Partial]]]] = [({}, {})]
+        self.parts: list[tuple[dict[str, list[Row]], dict[str, list[Partial]]]] = []
         self._size = 0
-
-    def __bool__(self) -> bool:
-        return any(self.parts[0])
 
     def add(self, key: str, rows: list[Row], partials: list[tuple[Partial, int]]) -> None:
         """A group's."""
@@ -204,7 +225,7 @@ class Parts:
 
     def _open(self, cost: int) -> tuple[dict[str, list[Row]], dict[str, list[Partial]]]:
         """The part that has room for so much."""
-        if self and self._size + cost > MESSAGE_BYTES:
+        if not self.parts or self._size + cost > MESSAGE_BYTES:
             self.parts.append(({}, {}))
             self._size = 0
         self._size += cost

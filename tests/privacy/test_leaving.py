@@ -18,7 +18,7 @@ from shoal.models.config.file import Config
 from shoal.models.records import Message
 from shoal.stream import contributions, pieces, release
 from shoal.stream.bound import BoundPartition
-from shoal.stream.contributions import MESSAGE_BYTES, Outgoing
+from shoal.stream.contributions import MESSAGE_BYTES, Outgoing, Outlets
 from shoal.stream.file_run import Line
 from tests.privacy.hosted import Hosted, compiled
 from tests.privacy.observing import CONFIGS, ONE_SAMPLE, SHARP, Row, neighbours, without_totals
@@ -192,8 +192,9 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
     prior = None if merges else ("0.5",) * coordinates if coordinates > 1 else "0.5"
     cfg = config({"algorithm": "naive" if merges else "single-tree", "prior": prior} | several)
     metric = compiled(cfg).metrics[0]
-    out = Outgoing(compiled(cfg), 0)
-    outlet, far = out.outlets[0], 253402300799999999  # the last second of the year 9999
+    outlets = Outlets(compiled(cfg))
+    out = Outgoing(compiled(cfg), 0, outlets)
+    outlet, far = outlets.each[0], 253402300799999999  # the last second of the year 9999
     total = [(1 << 64) - 1] * coordinates
     largest = total if coordinates > 1 else total[0]
     cells = [1 << 8 | 7, (1 << 32) - 1, largest]
@@ -211,7 +212,7 @@ def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbe
 
 def test_the_cost_of_merged_samples_is_that_of_the_most_cells_that_they_can_fill():
     """So a group's tick costs the same whatever the values in it are, up to all parts of all levels."""
-    outlet = Outgoing(compiled(SPREAD), 0).outlets[0]
+    outlet = Outlets(compiled(SPREAD)).each[0]
     alike, apart = [5, 3, 15], [5, 1, 4, 6, 1, 5, 7, 1, 6]
     assert outlet._partial_cost(alike) == outlet._partial_cost(apart)
     assert (

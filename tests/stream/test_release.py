@@ -149,7 +149,8 @@ def test_what_wakes_late_is_counted_by_samples_as_the_number_of_parts_depends_on
     machine = release(config({"algorithm": "sharp"}), sources=2)
     closed(machine, message(1, at=100, clock=300, wall=1_000), message(1, partition=1, idle=True, wall=30_000))
     late = message(2, partition=1, clock=120, wall=31_000)
-    late.partials["m0/1|"] = [(120 * SECOND, [cell for part, samples in parts for cell in (part, samples, samples)])]
+    flat = [cell for part, samples in parts for cell in (part, samples, samples)]
+    late.partials = {"m0/1|": [(120 * SECOND, flat)]}
     closed(machine, late)
     assert machine.counters["woke_late"] == 3
 

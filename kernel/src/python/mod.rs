@@ -6,18 +6,18 @@ mod stores;
 
 use pyo3::prelude::*;
 
-pub use queue::Queue;
+pub use queue::{take, Queue};
 pub use reader::Reader;
 pub use stores::Stores;
 
 /// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 /// The hot path of shoal's bound stage; without it shoal's own Python does the same.
 #[pymodule]
 mod shoal_kernel {
     #[pymodule_export]
-    use super::{Queue, Reader, Stores};
+    use super::{take, Queue, Reader, Stores};
 
     #[pymodule_export]
     const INTERFACE: u32 = super::INTERFACE;

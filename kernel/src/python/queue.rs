@@ -1,13 +1,12 @@
 //! What metrics have to send, as Python sees it.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyBytes;
 
+use crate::groups::Groups;
+use crate::messages;
 use crate::queue::{self, Block};
-
-/// Group, start of a tick, and its sums.
-type GroupSums<'py> = (Option<String>, i64, Bound<'py, PyList>);
 
 /// What one metric has to send.
 #[pyclass(module = "shoal_kernel")]
@@ -15,45 +14,44 @@ pub struct Queue(pub(super) queue::Queue);
 
 #[pymethods]
 impl Queue {
+    /// Of a metric with this name and label, for so many contributions partitions.
     #[new]
-    fn new(key: &[u8], every: Option<i64>, merges: bool) -> PyResult<Self> {
-        if key.len() > 64 || every.is_some_and(|every| every < 1) {
-            return Err(PyValueError::new_err("a key has at most 64 bytes, and a tick a length"));
+    fn new(
+        metric: &str,
+        label: &str,
+        homes: u32,
+        key: &[u8],
+        every: Option<i64>,
+        merges: bool,
+        parts: u64,
+    ) -> PyResult<Self> {
+        if key.len() > 64 || homes == 0 || every.is_some_and(|every| every < 1) {
+            return Err(PyValueError::new_err("a key has at most 64 bytes, a tick a length, and a topic partitions"));
         }
-        Ok(Queue(queue::Queue::new(key, every, merges)))
+        Ok(Queue(queue::Queue::new(Groups::new(metric, label, homes), key, every, merges, parts)))
     }
 
     fn send(&mut self, group: Option<&str>, effective: i64, user: &[u8], block: (u64, u32, u64, i128, Option<u8>)) {
         let (number, level, samples, total, part) = block;
         self.0.send(group.map(str::as_bytes), effective, user, Block { number, level, samples, total, part });
     }
+}
 
-    /// [(group, rows)], in the order of their first rows; the queue has none of them any more.
-    fn take_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Option<String>, Bound<'py, PyList>)>> {
-        let mut taken = vec![];
-        for (group, rows) in self.0.take_rows() {
-            let list = PyList::empty(py);
-            for row in rows {
-                let name = PyString::new(py, std::str::from_utf8(&row.hexadecimal()).expect("digits are ASCII"));
-                list.append((row.effective, name, row.number, row.level, row.samples, row.total))?;
-            }
-            taken.push((self.0.group(group).map(str::to_owned), list));
-        }
-        Ok(taken)
-    }
+/// Rows and partials of a message, each as JSON.
+type Part<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-    /// [(group, start of the tick, [cell, samples, total, ...])], in the order of their first samples; likewise.
-    fn take_partials<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<GroupSums<'py>>> {
-        let mut taken = vec![];
-        for partial in self.0.take_partials() {
-            let flat = PyList::empty(py);
-            for sums in &partial.cells {
-                flat.append(sums.cell)?;
-                flat.append(sums.samples)?;
-                flat.append(sums.total)?;
-            }
-            taken.push((self.0.group(partial.group).map(str::to_owned), partial.tick * self.0.every(), flat));
-        }
-        Ok(taken)
+/// Take what queues have to send, in parts of bounded size by contributions partition.
+#[pyfunction]
+pub fn take<'py>(py: Python<'py>, queues: Vec<Py<Queue>>, homes: usize) -> PyResult<Vec<Vec<Part<'py>>>> {
+    let mut queues: Vec<PyRefMut<Queue>> = queues.iter().map(|queue| queue.borrow_mut(py)).collect();
+    let mut queues: Vec<&mut queue::Queue> = queues.iter_mut().map(|queue| &mut queue.0).collect();
+    if queues.iter().any(|queue| queue.groups.partitions() as usize != homes) {
+        return Err(PyValueError::new_err("queues are for other contributions partitions"));
     }
+    let taken = py.detach(|| messages::take(&mut queues, homes));
+    let taken = taken.map_err(|_| PyTypeError::new_err("Integer exceeds 64-bit range"))?; // as orjson says it
+    let bytes = |raw: &[u8]| PyBytes::new(py, raw);
+    let parts =
+        |parts: Vec<messages::Part>| parts.iter().map(|part| (bytes(&part.rows), bytes(&part.partials))).collect();
+    Ok(taken.into_iter().map(parts).collect())
 }

@@ -8,12 +8,12 @@ from shoal.mechanisms.accounts import Accounts, Periods, RecordKind
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts
 from shoal.mechanisms.continual_mean.blocks import BlockBounder
 from shoal.mechanisms.continual_mean.sharp.bounder import SharpBounder
-from shoal.mechanisms.noise.keyed import pseudonym_key
 from shoal.mechanisms.statistic import OneByOne
 from shoal.mechanisms.stepped import accounts as stepped
 from shoal.mechanisms.two_sided import accounts as two_sided
 from shoal.models.predicates import Predicate
 from shoal.stream.event_time import EventClock
+from shoal.stream.kernel.queues import Queues
 from shoal.stream.kernel.stores import KernelPeriods
 from shoal.stream.machine import Record
 from shoal.stream.topic import Metric, TopicPlan
@@ -28,9 +28,7 @@ class Kernel:
     def __init__(self, module: Any, plan: TopicPlan, home: tuple[int, int] | None) -> None:
         self._module, self._plan, self._home = module, plan, home
         self._stores: list[list[Any]] = [[] for _ in plan.metrics]
-        self.queues: list[Any] = [
-            module.Queue(pseudonym_key(metric.key), metric.every, metric.bounder.merges) for metric in plan.metrics
-        ]
+        self.queues = Queues(module, plan)
         self._reader: Any = None
         self.taken = 0  # records
 
@@ -51,7 +49,7 @@ class Kernel:
             {
                 "clock": metric.clock, "user": metric.section.user, "group": metric.section.group,
                 "value": _value_of(metric), "rule": _rule_of(metric, one), "stores": self._stores[metric.index],
-                "queue": self.queues[metric.index],
+                "queue": self.queues.each[metric.index],
             }
             for metric, one in zip(self._plan.metrics, accounts, strict=True)
         ]  # fmt: skip

@@ -176,7 +176,7 @@ class SentRows:
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
-        for key in message.contributions | message.partials:
+        for key in dict.fromkeys((*message.contributions, *message.partials)):
             label = key.partition("|")[0]
             if label not in self._retired:
                 group = self.groups.setdefault(key, GroupSent())
