@@ -69,8 +69,8 @@ class Stopwatch:
         self._note(self._events)
         self.result |= self.result["windows"][-1]
         self.result["transactions"] = sum(part.transactions for part in self._host.partitions.values())
-        self.result["accounts"] = sum(part.machine.state.users for part in self._of(BOUND))  # type: ignore[attr-defined]
-        self.result["releases"] = sum(part.machine.state.published_count for part in self._of(RELEASE))  # type: ignore[attr-defined]
+        self.result["accounts"] = sum(part.machine.users for part in self._of(BOUND))  # type: ignore[attr-defined]
+        self.result["releases"] = sum(part.machine.published_count for part in self._of(RELEASE))  # type: ignore[attr-defined]
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def _released(self) -> None:

@@ -110,6 +110,10 @@ class Toy:
         """Whether bound's and release's marks are at the ends of what they read."""
         return not self.differences(states_only=True)
 
+    def behind(self) -> list[str]:
+        """Source partitions whose state is not at the end."""
+        return [where for where in self.differences(states_only=True) if "state of release" not in where]
+
     def wait_drained(self, limit: float = 60.0) -> None:
         end = time.monotonic() + limit
         while not self.drained():

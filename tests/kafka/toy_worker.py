@@ -19,11 +19,11 @@ from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.process import run_worker
 from shoal.models.errors import ShoalError
-from tests.kafka.toy_machine import ToyBound, ToyDomain
+from tests.kafka.toy_machine import ToyBound, ToyDomain, ToyRelease
 
 
 def main() -> int:
-    """{"settings": KafkaSettings, "sources": [...], "folder": ..., "drop": share, "freeze": file, "no_sql": file}."""
+    """{"settings": KafkaSettings, "sources": [...], "folder": ..., "drop": share, and files that make it misbehave}."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer()],
@@ -37,6 +37,8 @@ def main() -> int:
         lose_batches(options["drop"])
     if options.get("freeze"):
         freeze_before_commit(Path(options["freeze"]))
+    if options.get("stalled"):
+        withhold(Path(options["stalled"]))
     if options.get("start_limit"):
         vars(topics)["START_LIMIT"] = options["start_limit"]
     if options.get("no_sql"):
@@ -66,6 +68,24 @@ def lose_batches(share: float) -> None:
             print("lost", flush=True)
 
     Host.accept = lossy  # type: ignore[method-assign,assignment]
+
+
+def withhold(flag: Path) -> None:
+    """Have release commit nothing for as long as the file is there, and say how much its worker held at most."""
+    outbox, accept, most = ToyRelease.outbox, Host.accept, [0]
+
+    def withheld(machine: ToyRelease) -> Any:
+        return None if flag.exists() else outbox(machine)
+
+    def watched(host: Host, message: Any) -> None:
+        accept(host, message)
+        held = sum(inbox.held for inbox in host.inboxes)
+        if held > most[0]:
+            most[0] = held
+            print("held", held, flush=True)
+
+    ToyRelease.outbox = withheld  # type: ignore[method-assign,assignment]
+    Host.accept = watched  # type: ignore[method-assign,assignment]
 
 
 def freeze_before_commit(flag: Path) -> None:

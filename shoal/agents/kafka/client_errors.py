@@ -21,7 +21,8 @@ from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.models.errors import KafkaError
+from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.state_mark import REMEDY
 
 LIMIT_MS = 5_000
 # What the other side has against our certificate, as OpenSSL writes it: SSLV3_ALERT_CERTIFICATE_UNKNOWN, or in words.
@@ -186,3 +187,12 @@ async def _speaks_tls(host: str, port: int) -> bool | None:
             writer.close()
             return encrypted is not None
     return None
+
+
+def lost_records(error: errors.OffsetOutOfRangeError) -> FailStop:
+    """Why a running worker cannot read on."""
+    lost = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
+    return FailStop(
+        f"{lost}: the records to read next are not in the topic; retention deleted them, the topic was made anew, or "
+        f"an unclean leader election lost them: {REMEDY}"
+    )

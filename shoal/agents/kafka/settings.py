@@ -50,7 +50,9 @@ class KafkaSettings:
     session_timeout: float = 10.0
     rebalance_timeout: float = 60.0
     fetch_wait: float = 0.03  # aiokafka fetches from a node once at a time: this delays a partition that just arrived
-    fetch_bytes: int = 1 << 20
+    fetch_bytes: int = 1 << 20  # of one partition
+    fetch_most: int = 16 << 20  # of all partitions of a broker
+    inbox_bytes: int = 48 << 20  # of memory, for what a worker has read and not processed
     poll_records: int = 20_000
 
     @property

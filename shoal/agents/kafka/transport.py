@@ -30,6 +30,7 @@ from mode.utils.futures import notify
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.assignor import Assignor, GroupMember
+from shoal.agents.kafka.client_errors import lost_records
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.idleness import Idleness
 from shoal.agents.kafka.reachability import may_pass
@@ -37,7 +38,6 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import stop_quietly
 from shoal.models.errors import FailStop
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import REMEDY
 
 OFFSETS_LIMIT = 5.0  # seconds for the group's offsets
 LEAVE_LIMIT = 1.0  # second
@@ -50,6 +50,7 @@ class Batch(NamedTuple):
     start: int | None  # position before it; None if unknown
     end: int  # position after it, past control records and holes of compaction
     records: list[Record]
+    memory: int = 0  # bytes that the records take
 
 
 class Positions(Protocol):
@@ -133,6 +134,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             max_poll_records=s.poll_records,
             max_poll_interval_ms=3_600_000,
             max_partition_fetch_bytes=s.fetch_bytes,
+            fetch_max_bytes=s.fetch_most,
             fetch_max_wait_ms=int(s.fetch_wait * 1000),
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
@@ -186,7 +188,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         batches = {}
         for tp, records in fetched.items():  # nothing was awaited since the fetch: the position is that of its end
             end = await consumer.position(tp)
-            batches[tp] = [Batch(self.chain.get(tp), end, records)]
+            batches[tp] = [Batch(self.chain.get(tp), end, records, fast_records.memory_of(records))]
             self.chain[tp] = end
         return batches
 
@@ -228,6 +230,14 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         except (ClientError, TimeoutError):
             return False
         return True
+
+    def limit_fetches(self, size: int) -> None:
+        """Have a fetch bring so many bytes of a partition at most; a batch that is larger comes whole."""
+        fast_records.limit_fetches(self._ensure_consumer(), size)
+
+    def look_again(self) -> None:
+        """Have a fetch that waits look at what was held back: aiokafka may have its records already."""
+        self.thread_loop.call_soon_threadsafe(fast_records.look_again, self._ensure_consumer())
 
     def rejoin(self) -> None:
         """Have the group say again who owns what; from any thread."""
@@ -309,16 +319,6 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         """The host has its own watchdog."""
 
 
-def lost_records(error: OffsetOutOfRangeError) -> FailStop:
-    """Why a running worker cannot read on."""
-    lost = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
-    text = (
-        f"{lost}: the records to read next are not in the topic; retention deleted them, the topic was made anew, or "
-        f"an unclean leader election lost them: {REMEDY}"
-    )
-    return FailStop(text)
-
-
 class BatchConsumer(faust_kafka.Consumer):
     """Faust's consumer, with positions from the host and without acknowledgements."""
 
@@ -358,6 +358,7 @@ class BatchConsumer(faust_kafka.Consumer):
     def resume_partitions(self, tps: Any) -> None:
         """Resume all but those that the host holds back."""
         super().resume_partitions(set(tps) - self.host.held())
+        self._thread.look_again()
 
     def on_buffer_drop(self, tp: TP) -> None:
         """Faust's queue has room again; that alone does not resume a partition that is held back."""

@@ -6,7 +6,6 @@ others go on. Any other error of the sink is fail-stop.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -15,12 +14,12 @@ from faust.types.tuples import TP
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.transport import Batch
+from shoal.agents.worker.inbox import Inbox
 from shoal.agents.worker.threads import in_thread
 from shoal.stream.machine import Record
 
 log = structlog.get_logger("shoal.audit")
 
-KEPT = 4  # batches per partition that wait for the sink
 FIRST_DELAY, LAST_DELAY = 0.5, 15.0
 HOLD = "audit"
 
@@ -33,7 +32,7 @@ class Feed:
     def __init__(self, position: int) -> None:
         self.done = position  # up to where the sink has it
         self.expected = position  # where the next batch must begin
-        self.waiting: deque[Batch] = deque()
+        self.inbox = Inbox()
 
 
 class Sink:
@@ -66,13 +65,13 @@ class Sink:
         self.feeds = {}
 
     def accept(self, tp: TP, batch: Batch) -> bool:
-        """Queue a batch; False if it does not follow the last one, or too many wait already."""
+        """Queue a batch; False if it does not follow the last one."""
         feed = self.feeds.get(tp)
-        if feed is None or batch.start != feed.expected or len(feed.waiting) > KEPT:
+        if feed is None or batch.start != feed.expected:
             return False
-        feed.waiting.append(batch)
+        feed.inbox.add(batch)
         feed.expected = batch.end
-        if len(feed.waiting) >= KEPT:
+        if feed.inbox.full:
             self._hold(tp, HOLD)
         self._arrived.set()
         return True
@@ -83,7 +82,7 @@ class Sink:
                 self._arrived.clear()
                 for tp, feed in list(self.feeds.items()):
                     await self._deliver(tp, feed)
-                if not any(feed.waiting for feed in self.feeds.values()):
+                if not any(feed.inbox for feed in self.feeds.values()):
                     await self._arrived.wait()
         except Exception as error:
             fail_stop(error, "audit")
@@ -91,8 +90,8 @@ class Sink:
     async def _deliver(self, tp: TP, feed: Feed) -> None:
         """Give the sink what waits of one partition, unless the partition is taken away meanwhile."""
         delay = FIRST_DELAY
-        while feed.waiting and self.feeds.get(tp) is feed:
-            batch = feed.waiting[0]
+        while feed.inbox and self.feeds.get(tp) is feed:
+            batch = feed.inbox.first
             try:
                 await in_thread(self._call, tp.topic, tp.partition, batch.records)
             except Unavailable as error:
@@ -102,10 +101,11 @@ class Sink:
                 continue
             self._tell(away=False)
             delay = FIRST_DELAY
-            feed.waiting.popleft()
+            feed.inbox.take()
+            feed.inbox.done()
             feed.done = batch.end
             self.on_delivered()
-            if len(feed.waiting) < KEPT and self.feeds.get(tp) is feed:
+            if feed.inbox.low and self.feeds.get(tp) is feed:
                 self._let_go(tp, HOLD)
 
     def _tell(self, *, away: bool, reason: str = "") -> None:

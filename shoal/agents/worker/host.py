@@ -21,6 +21,7 @@ from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.audit_feed import Sink
 from shoal.agents.worker.idle_records import Idling
+from shoal.agents.worker.inbox import Inbox, fetch_bytes, share_out
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import Overtaken, Takeover
 from shoal.agents.worker.timings import Timings
@@ -128,7 +129,7 @@ class Host:
             self._out_of_turn(tp, batch, part.expected)
         else:
             part.accept(batch)
-            if part.full:
+            if part.inbox.full:
                 self.hold(tp, INBOX)
 
     def _accept_audit(self, tp: TP, batch: Batch) -> None:
@@ -213,6 +214,7 @@ class Host:
         # 3
         self.sink.assign(taken.audit)
         self._adopt(taken.partitions)
+        self._share_memory()
         if new:
             self.timings.restores.add(time.monotonic() - began)
         for part in self.partitions.values():
@@ -238,6 +240,16 @@ class Host:
             part.on_lost = partial(self._lose, part)
             part.on_committed = partial(self.timings.committed, partition)
             self.partitions[partition] = part
+
+    @property
+    def inboxes(self) -> list[Inbox]:
+        """What waits, of every partition: together they take no more than `inbox_bytes`, and a batch each."""
+        return [part.inbox for part in self.partitions.values()] + [feed.inbox for feed in self.sink.feeds.values()]
+
+    def _share_memory(self) -> None:
+        inboxes = self.inboxes
+        share_out(self.settings.inbox_bytes, inboxes)
+        self.app.consumer._thread.limit_fetches(fetch_bytes(self.settings.fetch_bytes, len(inboxes)))
 
     def _lose(self, part: Partition, reason: str) -> None:
         """A partition's transaction was given up, and its state is ahead of the log: take it over anew.

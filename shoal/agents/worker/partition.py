@@ -8,7 +8,6 @@ the worker.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 
 from aiokafka.errors import ProducerFenced
@@ -17,11 +16,11 @@ from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
 from shoal.agents.kafka.transport import Batch
+from shoal.agents.worker.inbox import Inbox
 from shoal.stream.machine import Machine, Outbox, StagePartition
 
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
 WORK_SECONDS = 0.01  # between two breaths, too
-INBOX_FULL, INBOX_LOW = 4, 1  # batches; one fetch is a batch
 DUTY = 4  # a new flush starts at the earliest after 4 times the last one's duration: little waiting, few transactions
 
 
@@ -40,7 +39,7 @@ class Partition:
         self.on_lost: Callable[[str], None] = lambda reason: None  # it must be taken over anew
         self.on_committed: Callable[[Outbox, float], None] = lambda outbox, seconds: None
         self.lost = False
-        self._inbox: deque[Batch] = deque()
+        self.inbox = Inbox()
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -74,7 +73,7 @@ class Partition:
             fail_stop(error, f"{self.partition} at offset {self.position}")
         if not self.lost:
             self.lost = self._closing = True
-            self._inbox.clear()
+            self.inbox.clear()
             self._wake()
             self._parting = asyncio.create_task(self.writer.give_up())
             self.on_lost(f"{self.partition}: fenced at its first transaction" if is_first else str(error))
@@ -88,20 +87,15 @@ class Partition:
     @property
     def expected(self) -> int:
         """The offset at which the next batch must begin."""
-        return self._inbox[-1].end if self._inbox else self.position
-
-    @property
-    def full(self) -> bool:
-        """Whether reading should pause."""
-        return len(self._inbox) >= INBOX_FULL
+        return self.inbox.last.end if self.inbox else self.position
 
     @property
     def quiet(self) -> bool:
         """Whether all that arrived is processed."""
-        return not self._inbox and not self.machine.pending()
+        return not self.inbox and not self.machine.pending()
 
     def accept(self, batch: Batch) -> None:
-        self._inbox.append(batch)
+        self.inbox.add(batch)
         self._arrived.set()
 
     def idle(self, wall_ms: int) -> None:
@@ -118,8 +112,8 @@ class Partition:
         while not self._closing:
             if self.machine.pending():
                 await self._work()
-            elif self._inbox:
-                await self._digest(self._inbox[0])
+            elif self.inbox:
+                await self._digest(self.inbox.first)
             else:
                 self._arrived.clear()
                 await self._arrived.wait()
@@ -132,14 +126,15 @@ class Partition:
             last = first + SLICE >= len(records)
             end = batch.end if last else part[-1].offset + 1
             if last:
-                self._inbox.popleft()
+                self.inbox.take()
             process(part, end)
             self.position = end
             await self._breathe()
             await self._work()
             if self._closing:
                 break
-        if len(self._inbox) <= INBOX_LOW:
+        self.inbox.done()
+        if self.inbox.low:
             self.on_low()
 
     async def _work(self) -> None:
@@ -207,7 +202,7 @@ class Partition:
         for task in self._tasks:
             await task
         self._tasks = []
-        self._inbox.clear()
+        self.inbox.clear()
         if not self.lost:
             await self._guard(self._commit_all)
 

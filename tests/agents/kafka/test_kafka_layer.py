@@ -13,12 +13,12 @@ from faust.types.tuples import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.agents.kafka.client_errors import lost_records
 from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.idleness import Idleness
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.transactions import Writer
-from shoal.agents.kafka.transport import lost_records
 from shoal.agents.worker.app import make_app
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.partition import Partition

@@ -1,0 +1,77 @@
+"""Batches that wait for their turn, bounded by the memory that they take, however far a stage is behind.
+
+A worker has so many bytes for all that it has read and not processed, and each of its partitions an equal share
+(`share_out`). A partition whose share is taken is not read until half of it is free again: what comes meanwhile waits
+in Kafka. One batch always has room, else a share below the size of a batch would stop a partition for ever.
+"""
+
+from collections import deque
+from collections.abc import Collection
+
+from shoal.agents.kafka.transport import Batch
+
+LEAST_FETCH = 64 << 10  # bytes of a partition in one fetch: below, a fetch costs more than what it brings
+
+
+class Inbox:
+    """The batches of one partition, oldest first, and the one that is being processed."""
+
+    def __init__(self) -> None:
+        self.share = 0  # bytes; none: one batch at a time
+        self.held = 0  # bytes that its batches take, with that of the batch in hand
+        self._waiting: deque[Batch] = deque()
+        self._in_hand = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether reading should pause."""
+        return self.held > 0 and self.held >= self.share
+
+    @property
+    def low(self) -> bool:
+        """Whether reading may go on."""
+        return 2 * self.held <= self.share or not self.held
+
+    @property
+    def first(self) -> Batch:
+        return self._waiting[0]
+
+    @property
+    def last(self) -> Batch:
+        return self._waiting[-1]
+
+    def add(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+        self.held += batch.memory
+
+    def take(self) -> None:
+        """Let go of the first batch: it waits no more, and counts until it is `done`."""
+        self._in_hand += self._waiting.popleft().memory
+
+    def done(self) -> None:
+        """What was taken is processed, and its records are gone."""
+        self.held -= self._in_hand
+        self._in_hand = 0
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        self._waiting.clear()
+        self.held = self._in_hand
+
+
+def share_out(most: int, inboxes: Collection[Inbox]) -> None:
+    """Give each of a worker's inboxes its share of so many bytes."""
+    for inbox in inboxes:
+        inbox.share = most // len(inboxes)
+
+
+def fetch_bytes(most: int, partitions: int) -> int:
+    """What one fetch may bring of each of so many partitions: `most` with few of them, less with many.
+
+    >>> fetch_bytes(1 << 20, partitions=28), fetch_bytes(1 << 20, partitions=100), fetch_bytes(1 << 20, partitions=5000)
+    (1048576, 335544, 65536)
+    """
+    return min(most, max(LEAST_FETCH, 32 * most // max(1, partitions)))
