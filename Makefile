@@ -28,7 +28,7 @@ help:
 	@echo 'make pictures  draw the pictures of docs/explanation/algorithms again'
 	@echo 'make reference write the pages of the docs that programs make, the alert rules and the dashboard'
 	@echo 'make docs      the site of the documents, into site/ (ARGS=serve: show it on http://127.0.0.1:8000 while you write)'
-	@echo 'make bench     throughput, scaling, latency (a quarter of an hour; ARGS=--quick: some minutes, less exact)'
+	@echo 'make bench     shoal beside Kafka Streams, Quix Streams, Bytewax and Faust (some ten minutes; ARGS=--quick: two)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-decay'
@@ -192,9 +192,9 @@ pictures: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict
 
-bench: install
-	@for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \
-		$(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+# Other systems are installed into .bench, which `make clean` removes.
+bench: kernel
+	$(BIN)/python -m benchmarks.speed $(ARGS)
 
 bench-accuracy: install
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -248,4 +248,4 @@ wheel: install
 	sha256sum dist/shoal-*.whl
 
 clean:
-	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long
+	rm -rf .venv .bench build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,7 +58,12 @@ def lock_file(version: str = VERSION) -> Path:
 
 def locked(version: str = VERSION) -> list[Jar]:
     """The jars of a version, in class path order."""
-    lines = lock_file(version).read_text("ascii").splitlines()
+    return read_lock(lock_file(version))
+
+
+def read_lock(path: Path) -> list[Jar]:
+    """The jars that a lock file names, in class path order."""
+    lines = path.read_text("ascii").splitlines()
     return [_parse(line) for line in lines if line and not line.startswith("#")]
 
 
@@ -71,18 +77,25 @@ def class_path(version: str = VERSION) -> str:
 
 def install(version: str = VERSION) -> bool:
     """Download what is missing and check every byte; False when all of it was there already."""
-    target = home(version)
-    if target.is_dir() and all(_matches(target / jar.filename, jar.sha256) for jar in locked(version)):
+    return place(locked(version), home(version), before=lambda: remembered(version).unlink(missing_ok=True))
+
+
+def place(jars: Sequence[Jar], target: Path, *, before: Callable[[], None] = lambda: None) -> bool:
+    """Download jars into a folder, and check every byte; False when all of them were there already.
+
+    `before` is called when they are complete and the folder is about to be replaced.
+    """
+    if target.is_dir() and all(_matches(target / jar.filename, jar.sha256) for jar in jars):
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     # In a folder of its own until complete: a broken installation never looks like a whole one.
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         libs = Path(scratch) / "libs"
         libs.mkdir()
-        for jar in locked(version):
+        for jar in jars:
             _fetch(jar, Path(scratch), libs / jar.filename)
         shutil.rmtree(target, ignore_errors=True)
-        remembered(version).unlink(missing_ok=True)  # it is of those jars
+        before()  # what is remembered is of other jars
         libs.rename(target)
     return True
 

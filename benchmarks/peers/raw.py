@@ -1,20 +1,21 @@
-"""The reference: a loop that reads, parses and adds up, and writes nothing; prints JSON.
+"""The reference: a loop that reads, parses and adds up, and writes nothing.
 
-python -m benchmarks.raw BROKERS TOPIC PARTITIONS EVENTS
+python -m benchmarks.peers.raw BROKERS TOPIC PARTITIONS EVENTS FOLDER
 """
 
 import asyncio
 import gc
-import json
 import sys
-import time
 
 import orjson
-from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from benchmarks.peers.tally import Tally
 
 
 async def main(brokers: str, topic: str, partitions: int, events: int) -> None:
-    """Read all events once; print time as JSON."""
+    """Read so many events once."""
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+
     gc.set_threshold(100_000, 50, 1000)  # as workers do
     consumer = AIOKafkaConsumer(
         bootstrap_servers=brokers,
@@ -25,23 +26,19 @@ async def main(brokers: str, topic: str, partitions: int, events: int) -> None:
     await consumer.start()
     consumer.assign([TopicPartition(topic, partition) for partition in range(partitions)])
     await consumer.seek_to_beginning()
-    loads, seen = orjson.loads, 0
-    state: dict[bytes, list[float]] = {}
-    wall, cpu = time.perf_counter(), time.process_time()
-    while seen < events:
+    loads, tally = orjson.loads, Tally(events)
+    state: dict[str, tuple[int, float]] = {}
+    nothing = (0, 0.0)
+    while not tally.is_done:
         for records in (await consumer.getmany(timeout_ms=1000, max_records=20_000)).values():
             for record in records:
                 event = loads(record.value)
-                found = state.get(record.key)
-                if found is None:
-                    state[record.key] = [1, event["value"]]
-                else:
-                    found[0] += 1
-                    found[1] += event["value"]
-            seen += len(records)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                user = event["user"]
+                changed = tally.add(*state.get(user, nothing), event["value"])
+                if changed is not None:
+                    state[user] = changed
+    tally.done(users=len(state))
     await consumer.stop()
-    print(json.dumps({"events": seen, "seconds": wall, "cpu": cpu}))
 
 
 if __name__ == "__main__":

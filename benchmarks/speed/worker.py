@@ -1,10 +1,11 @@
-"""`shoal worker` with a stopwatch: the same host, domain and audit log, until all events are through; prints JSON.
+"""`shoal worker` with a stopwatch: the same host, domain and audit log, until all events are through.
 
-    python -m benchmarks.worker CONFIG EVENTS [--only-bound | --audited] [--every N]
+    python -m benchmarks.speed.worker CONFIG EVENTS [--only-bound | --audited] [--every N]
 
 Time runs from the moment the worker owns its partitions, before its first fetch, until the last transaction is
 committed; with --audited, until the last release is in the SQL log too. With --only-bound the contributions are written
-and never read.
+and never read. If the topic has more events, reading stops when so many are committed, and the clock when what was
+fetched is through. It prints the lines of JSON that `watching.py` reads.
 """
 
 import argparse
@@ -12,7 +13,9 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +39,17 @@ class Stopwatch:
 
     def __init__(self, app: ShoalApp, options: argparse.Namespace) -> None:
         self._host: Host = app.host
-        self._events, self._every = options.events, options.every
+        self._events, self._every = options.events, options.every or options.events // 4
         self._only_bound, self._audited = options.only_bound, options.audited
         self._began = asyncio.Event()
-        self.result: dict[str, Any] = {"windows": []}
         self._host.on_owned.append(self._owned)
-        self._task = asyncio.create_task(self._watch())
+        self._task = asyncio.create_task(self._guarded())
 
     def _owned(self) -> None:
         if self._only_bound:
             for part in self._of(RELEASE):
                 self._host.hold(TP(part.partition.topic, part.partition.number), "benchmark")
-        self._wall, self._cpu, self._first = time.perf_counter(), time.process_time(), self._committed()
+        self._say()
         self._began.set()
 
     def _of(self, stage: str) -> list[Partition]:
@@ -56,21 +58,36 @@ class Stopwatch:
     def _committed(self) -> int:
         return sum(part.events for part in self._of(BOUND))
 
+    async def _guarded(self) -> None:
+        try:
+            await self._watch()
+        except Exception:
+            traceback.print_exc()
+            os._exit(1)
+
     async def _watch(self) -> None:
         await self._began.wait()
-        done = 0
+        due = self._every
         while (committed := self._committed()) < self._events:
-            if committed >= done + self._every:
-                self._note(committed)
-                done = committed
+            if committed >= due:
+                self._say()
+                due = committed + self._every
+            await asyncio.sleep(LOOK)
+        self._say()
+        for part in self._of(BOUND):
+            self._host.hold(TP(part.partition.topic, part.partition.number), "benchmark")
+        while not all(self._covers(part, -1) for part in self._of(BOUND)):
             await asyncio.sleep(LOOK)
         if not self._only_bound:
             await self._released()
-        self._note(self._events)
-        self.result |= self.result["windows"][-1]
-        self.result["transactions"] = sum(part.transactions for part in self._host.partitions.values())
-        self.result["accounts"] = sum(part.machine.users for part in self._of(BOUND))  # type: ignore[attr-defined]
-        self.result["releases"] = sum(part.machine.published_count for part in self._of(RELEASE))  # type: ignore[attr-defined]
+        machines: list[Any] = [part.machine for part in self._of(BOUND)]
+        self._say(
+            done=True,
+            kernel=all(machine.read_by_kernel is not None for machine in machines),
+            users=sum(machine.users for machine in machines),
+            releases=sum(part.machine.published_count for part in self._of(RELEASE)),  # type: ignore[attr-defined]
+            transactions=sum(part.transactions for part in self._host.partitions.values()),
+        )
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def _released(self) -> None:
@@ -95,14 +112,9 @@ class Stopwatch:
     def _covers(self, part: Partition, offset: int) -> bool:
         return part.quiet and part.committed == part.position > offset
 
-    def _note(self, events: int) -> None:
-        seconds, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        self.result["windows"].append({"events": events, "seconds": seconds, "cpu": cpu, "mb": resident_mb()})
-
-
-def resident_mb() -> float:
-    """Memory of this process at present."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    def _say(self, **more: Any) -> None:
+        said = {"events": self._committed(), "seconds": time.perf_counter(), "cpu": time.process_time()} | more
+        print(json.dumps(said), flush=True)
 
 
 def main() -> None:
@@ -112,16 +124,10 @@ def main() -> None:
     parser.add_argument("events", type=int)
     parser.add_argument("--only-bound", action="store_true")
     parser.add_argument("--audited", action="store_true")
-    parser.add_argument("--every", type=int, default=1 << 62, help="note time and memory after so many events, too")
+    parser.add_argument("--every", type=int, default=0, help="say how far it is after so many events, too")
     options = parser.parse_args()
     watches: list[Stopwatch] = []
-    owns: dict[str, Any] = {}
-
-    def keep(_logger: object, _name: str, line: Any) -> Any:
-        owns.update(line if line["event"] == "owns" else {})
-        raise structlog.DropEvent
-
-    structlog.configure(processors=[keep])
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with open_session(options.config) as session:
         settings = settings_of(session.config)
         domain = Stages(session, settings, Health())
@@ -131,7 +137,6 @@ def main() -> None:
             on_verified=domain.agree,
             on_app=lambda app: watches.append(Stopwatch(app, options)),
         )
-    print(json.dumps(watches[0].result | {"takeover": owns["seconds"]}))
 
 
 if __name__ == "__main__":

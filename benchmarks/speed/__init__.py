@@ -1,0 +1,1 @@
+"""How fast shoal is, beside a raw loop and other systems, in one run on one broker (`make bench`)."""
