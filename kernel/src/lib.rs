@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod batches;
 mod clock;
 mod groups;
 mod json;

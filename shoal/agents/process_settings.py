@@ -13,7 +13,7 @@ from typing import Any
 from shoal.models.errors import ConfigError
 
 KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; off unless it is set
-INTERFACE = 2  # of the kernel that this version of shoal speaks to
+INTERFACE = 3  # of the kernel that this version of shoal speaks to
 
 
 def tune_garbage_collector() -> None:

@@ -6,7 +6,7 @@ watermarks and the message numbers. Everything it does between two calls of `tak
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter
 from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.event_time import BEAT_AHEAD, EventClock
+from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks, lost
@@ -241,16 +242,17 @@ class BoundPartition:
 
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
-        batch = records if isinstance(records, list) else list(records)
+        batch = records if isinstance(records, list | Batches) else list(records)
         if self._kernel is None:
             self._read(batch)
         else:
-            self._kernel.read(batch, self._event_clocks, self.counters, twin=self._read, refuse=self._refuse_one)
+            for part in batch.parts if isinstance(batch, Batches) else (batch,):
+                self._kernel.read(part, self._event_clocks, self.counters, twin=self._read, refuse=self._refuse_one)
         self._events += len(batch)
         self._idle_wall = None
         self.next_offset = end
 
-    def _read(self, records: list[Record]) -> None:
+    def _read(self, records: Sequence[Record]) -> None:
         everyone = self._readers()
         oldest = min(event_clock.clock.reading for event_clock in self._event_clocks)
         for record in records:

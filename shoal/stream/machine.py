@@ -118,6 +118,9 @@ class Domain(Protocol):
     sources: Sequence[str]
     """The events' topics."""
 
+    batches: Mapping[str, Any]
+    """Topics whose machines take whole batches, each with the kernel's class for them; known before the first fetch."""
+
     def machine(self, partition: StagePartition) -> Machine:
         """Make the machine of a partition."""
 

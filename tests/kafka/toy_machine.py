@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from shoal.models.errors import FailStop
 from shoal.stream.machine import Outbox, OutRecord, Record, StagePartition
@@ -145,6 +146,7 @@ class ToyDomain:
 
     def __init__(self, sources: Sequence[str], app: str, partitions: int, folder: Path | None = None) -> None:
         self.sources = sources
+        self.batches: Mapping[str, Any] = {}
         self.app, self.partitions, self.folder = app, partitions, folder
         self.bounds: list[ToyBound] = []
 

@@ -1,23 +1,25 @@
 //! What Python sees: stores, queues, and the reader that fills them.
 
+mod batch;
 mod queue;
 mod reader;
 mod stores;
 
 use pyo3::prelude::*;
 
+pub use batch::{Record, RecordBatch};
 pub use queue::{take, Queue};
 pub use reader::Reader;
 pub use stores::Stores;
 
 /// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 /// The hot path of shoal's bound stage; without it shoal's own Python does the same.
 #[pymodule]
 mod shoal_kernel {
     #[pymodule_export]
-    use super::{take, Queue, Reader, Stores};
+    use super::{take, Queue, Reader, Record, RecordBatch, Stores};
 
     #[pymodule_export]
     const INTERFACE: u32 = super::INTERFACE;

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::{Queue, Stores};
+use super::{Queue, RecordBatch, Stores};
 use crate::clock::{Clock, Times};
 use crate::json::{Field, Paths};
 use crate::numbers::double;
@@ -124,43 +124,38 @@ impl Reader {
     }
 
     /// Take in records from number `first` on, up to one that is not plain; return its number, or their count.
-    fn feed(&mut self, py: Python<'_>, records: &Bound<'_, PyList>, first: usize) -> PyResult<usize> {
+    ///
+    /// A batch is read without the interpreter's lock, so that fetches and transactions go on meanwhile.
+    fn feed(&mut self, py: Python<'_>, records: &Bound<'_, PyAny>, first: usize) -> PyResult<usize> {
         let Reader { paths, clocks, metrics, order, home, counts, refusals } = self;
         let mut stores: Vec<Vec<PyRefMut<Stores>>> =
             metrics.iter().map(|metric| metric.stores.iter().map(|one| one.borrow_mut(py)).collect()).collect();
         let mut queues: Vec<PyRefMut<Queue>> = metrics.iter().map(|metric| metric.queue.borrow_mut(py)).collect();
-        let mut sinks: Vec<(Vec<&mut store::Stores>, &mut queue::Queue)> = stores
+        let sinks = stores
             .iter_mut()
             .zip(&mut queues)
             .map(|(stores, queue)| (stores.iter_mut().map(|one| &mut one.0).collect(), &mut queue.0))
             .collect();
-        let mut name = vec![];
+        let mut lane = Lane { paths, clocks, metrics, order, home, counts, refusals, sinks, name: vec![] };
+        if let Ok(batch) = records.cast::<RecordBatch>() {
+            let batch = batch.get();
+            return Ok(py.detach(|| {
+                (first..batch.len())
+                    .find(|&number| match batch.look(number) {
+                        Some((Some(raw), stamp)) => !lane.take(number, raw, stamp),
+                        _ => true, // a clock record has no value
+                    })
+                    .unwrap_or(batch.len().max(first))
+            }));
+        }
+        let records = records.cast::<PyList>()?;
         for number in first..records.len() {
             let record = records.get_item(number)?;
             let raw = record.getattr(intern!(py, "value"))?;
             let Ok(raw) = raw.cast::<PyBytes>() else { return Ok(number) }; // a clock record has no value
             let stamp: i64 = record.getattr(intern!(py, "timestamp"))?.extract()?;
-            let mut fields = [Field::Missing; MAX_FIELDS];
-            let Some(samples) = read(paths, metrics, order, raw.as_bytes(), &mut fields) else { return Ok(number) };
-            let mut times = [NO_TIMES; MAX_METRICS];
-            if !tell(clocks, &fields, stamp, &mut times) {
+            if !lane.take(number, raw.as_bytes(), stamp) {
                 return Ok(number);
-            }
-            for (clock, times) in clocks.iter_mut().zip(&times) {
-                clock.latest = times.latest;
-            }
-            for (found, &metric) in samples.iter().zip(order.iter()) {
-                let Some(found) = found else { continue };
-                let (stores, queue) = &mut sinks[metric];
-                let Times { own, effective, .. } = times[metrics[metric].clock];
-                let sample = Sample { user: found.user, group: found.group, value: found.value, time: own, effective };
-                if let Err(why) = metrics[metric].rule.add(&sample, stores, queue, home, &mut name) {
-                    if why.is_counted() {
-                        counts[why as usize] += 1;
-                    } else {
-                        refusals.push((metric, number, why.name()));
-                    }
-                }
             }
         }
         Ok(records.len())
@@ -175,6 +170,50 @@ impl Reader {
     /// (number of the metric, number of the record, reason) of the samples refused since the last call.
     fn take_refusals(&mut self) -> Vec<(usize, usize, &'static str)> {
         std::mem::take(&mut self.refusals)
+    }
+}
+
+/// A reader while it reads.
+struct Lane<'a> {
+    paths: &'a Paths,
+    clocks: &'a mut [Clock],
+    metrics: &'a [Metric],
+    order: &'a [usize],
+    home: &'a Home,
+    counts: &'a mut [u64; Why::ALL.len()],
+    refusals: &'a mut Vec<(usize, usize, &'static str)>,
+    sinks: Vec<(Vec<&'a mut store::Stores>, &'a mut queue::Queue)>,
+    name: Vec<u8>,
+}
+
+impl Lane<'_> {
+    /// Take in one record; false leaves it to the twin, and nothing was touched.
+    #[inline(always)]
+    fn take(&mut self, number: usize, raw: &[u8], stamp: i64) -> bool {
+        let Lane { paths, clocks, metrics, order, home, counts, refusals, sinks, name } = self;
+        let mut fields = [Field::Missing; MAX_FIELDS];
+        let Some(samples) = read(paths, metrics, order, raw, &mut fields) else { return false };
+        let mut times = [NO_TIMES; MAX_METRICS];
+        if !tell(clocks, &fields, stamp, &mut times) {
+            return false;
+        }
+        for (clock, times) in clocks.iter_mut().zip(&times) {
+            clock.latest = times.latest;
+        }
+        for (found, &metric) in samples.iter().zip(order.iter()) {
+            let Some(found) = found else { continue };
+            let (stores, queue) = &mut sinks[metric];
+            let Times { own, effective, .. } = times[metrics[metric].clock];
+            let sample = Sample { user: found.user, group: found.group, value: found.value, time: own, effective };
+            if let Err(why) = metrics[metric].rule.add(&sample, stores, queue, home, name) {
+                if why.is_counted() {
+                    counts[why as usize] += 1;
+                } else {
+                    refusals.push((metric, number, why.name()));
+                }
+            }
+        }
+        true
     }
 }
 

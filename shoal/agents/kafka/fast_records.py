@@ -1,33 +1,39 @@
 """All code that reaches into aiokafka's internals, behind a check of versions and names.
 
 It makes the same records and batches about 1.6 times as fast: records stay the C objects that the parser made, instead
-of becoming dataclasses, and batches are filled through the C builder directly. Any other version than the pinned one,
-with which this was checked, is refused at start.
+of becoming dataclasses, and batches are filled through the C builder directly. Of topics that the kernel reads, records
+are not made at all: their batches go on as they came. Any other version than the pinned one, with which this was
+checked, is refused at start.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
+from weakref import ref
 
 import aiokafka.consumer.fetcher as fetcher
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, codec
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.producer.transaction_manager import TransactionManager
+from aiokafka.record.default_records import DefaultRecordBatch
 from faust.tables.manager import TableManager
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ConsumerThread, ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 
 from shoal.models.errors import FailStop, KafkaError
+from shoal.stream.kernel.batches import gathered
 from shoal.stream.machine import Headers
 
 AnyRecord = tuple[bytes | None, bytes | None, Headers]  # tombstones too
 
 VERSIONS = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0"}
 RECORD_MEMORY = 256  # bytes of memory that a record takes beside its value; 240 to 250 were measured
+LOG_OVERHEAD, HEADER = 12, 61  # bytes of a batch: offset and length, and all that stands before the records
+UNPACK = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 RECORD_OVERHEAD = 128  # bytes of one record and its batch beside key, value and headers; generous
 
 # Names of Faust and aiokafka that we override or call and that no public name replaces.
@@ -54,19 +60,26 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (fetcher.Fetcher, "_notify"),
     (fetcher.PartitionRecords, "_consumer_record"),
     (fetcher.PartitionRecords, "_unpack_records"),
+    (fetcher.MemoryRecords, "next_batch"),
+    (fetcher.FetchResult, "_update_position"),
     (BatchBuilder, "append"),
     (BatchBuilder, "close"),
 )
 
 
 class _Raw:
-    """A key deserializer that asks to leave this consumer's records as the parser made them."""
+    """A key deserializer that asks to leave this consumer's records as the parser made them.
+
+    `batches`: topics whose batches are not parsed, each with the kernel's class that reads them.
+    """
+
+    def __init__(self, batches: Mapping[str, Any]) -> None:
+        self.batches = batches
 
     def __call__(self, value: bytes | None) -> bytes | None:
         return value
 
 
-RAW = _Raw()
 _VALUE = attrgetter("value")
 
 
@@ -74,13 +87,98 @@ def _same(_tp: object, record: Any) -> Any:
     return record
 
 
-class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafka has no types
-    """Hands out C records to consumers that ask for them, and converts those of all others."""
+class _MemoryRecords(fetcher.MemoryRecords):  # type: ignore[misc]  # aiokafka has no types
+    """Batches that know where they lie."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self._key_deserializer is RAW:
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(raw)
+        self.raw, self.begin, self.end = raw, 0, 0
+
+    def next_batch(self) -> Any:
+        batch = super().next_batch()
+        if batch is not None:
+            self.begin = self.end
+            self.end += LOG_OVERHEAD + int.from_bytes(self.raw[self.begin + 8 : self.begin + LOG_OVERHEAD])
+        return batch
+
+
+class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
+    """Hands out C records to consumers that ask for them, or whole batches, and converts the records of all others."""
+
+    def __init__(self, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tp, records, *args, **kwargs)
+        self.kind: Any = None
+        if isinstance(self._key_deserializer, _Raw):
             self._consumer_record = _same
+            self.kind = self._key_deserializer.batches.get(tp.topic)
+        if self.kind is not None:
+            self._records = _WholeBatches(records, self)
+
+
+class _WholeBatches:
+    """Stands for the batches of a fetch: what aiokafka would go through record by record is one record to it."""
+
+    def __init__(self, records: _MemoryRecords, owner: _PartitionRecords) -> None:
+        self.has_next = records.has_next
+        self._records = records
+        self._owner = ref(owner)  # a circle would keep the bytes until it is collected
+
+    def next_batch(self) -> Any:
+        batch = self._records.next_batch()
+        return _WholeBatch(batch, self._records, self._owner) if isinstance(batch, DefaultRecordBatch) else batch
+
+
+class _WholeBatch:
+    """One batch; aiokafka still decides whether it is intact, committed and not a control batch."""
+
+    def __init__(self, batch: Any, records: _MemoryRecords, owner: "ref[_PartitionRecords]") -> None:
+        self._batch, self._owner = batch, owner
+        self._place = records.raw, records.begin, records.end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[Any]:
+        owner: Any = self._owner()  # which is there: it asks for these records
+        whole = owner.kind.read(*self._place, self._unpacked(), owner.next_fetch_offset)
+        if whole is None:
+            yield from self._batch  # which raises, if it is broken
+        elif len(whole):
+            yield whole
+
+    def _unpacked(self) -> bytes | None:
+        """The records of a compressed batch; None if it is not compressed, or aiokafka has to say what is wrong."""
+        unpack = UNPACK.get(self._batch.compression_type)
+        raw, begin, end = self._place
+        try:
+            return None if unpack is None else bytes(unpack(raw[begin + HEADER : end]))
+        except Exception:
+            return None
+
+
+class _FetchResult(fetcher.FetchResult):  # type: ignore[misc]
+    """What was fetched of one partition; where batches go on whole, their records are counted."""
+
+    def getall(self, max_records: int | None = None) -> list[Any]:
+        records: Any = self._partition_records
+        if records is None or records.kind is None:
+            found: list[Any] = super().getall(max_records)
+            return found
+        found, count = [], 0
+        if not self.check_assignment(self._topic_partition):
+            return found
+        for one in records:
+            found.append(one)
+            count += len(one) if isinstance(one, records.kind) else 1
+            if max_records is not None and count >= max_records:
+                self._update_position()
+                return found
+        self._update_position()
+        self._partition_records: Any = None
+        return found
 
 
 def installed() -> dict[str, str]:
@@ -99,10 +197,25 @@ def verify() -> None:
         raise KafkaError(f"{here} are not the versions that shoal was checked with; install {pinned}")
 
 
-def consumer_arguments() -> dict[str, Any]:
-    """Arguments that make an AIOKafkaConsumer hand out C records."""
-    fetcher.PartitionRecords = _PartitionRecords
-    return {"key_deserializer": RAW}
+def consumer_arguments(batches: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Arguments that make an AIOKafkaConsumer hand out C records.
+
+    batches: topics that are read in whole batches, each with the kernel's class for them.
+    """
+    fetcher.PartitionRecords, fetcher.MemoryRecords, fetcher.FetchResult = (
+        _PartitionRecords,
+        _MemoryRecords,
+        _FetchResult,
+    )
+    return {"key_deserializer": _Raw(batches or {})}
+
+
+def records_of(found: list[Any], kind: Any) -> tuple[Sequence[Any], int]:
+    """What a fetch brought of one partition, whose topic is read in batches of this kind or none, and its memory."""
+    if kind is None:
+        return found, memory_of(found)
+    batches = gathered(found, kind)
+    return batches, batches.nbytes
 
 
 def limit_fetches(consumer: Any, size: int) -> None:

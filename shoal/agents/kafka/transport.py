@@ -8,7 +8,7 @@ used twice, missing authorisation, workers of another version: all fail-stop. Br
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import aiokafka
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
 
     start: int | None  # position before it; None if unknown
     end: int  # position after it, past control records and holes of compaction
-    records: list[Record]
+    records: Sequence[Record]
     memory: int = 0  # bytes that the records take
 
 
@@ -57,6 +57,7 @@ class Positions(Protocol):
     """The host, which knows where partitions are read."""
 
     settings: KafkaSettings
+    batches: Mapping[str, Any]  # topics that are read in whole batches, each with the kernel's class for them
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
         """Offsets from which hosted partitions are read on."""
@@ -139,7 +140,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
             rebalance_timeout_ms=int(s.rebalance_timeout * 1000),
-            **fast_records.consumer_arguments(),
+            **fast_records.consumer_arguments(self.consumer.host.batches),
         )
 
     async def on_start(self) -> None:
@@ -188,7 +189,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         batches = {}
         for tp, records in fetched.items():  # nothing was awaited since the fetch: the position is that of its end
             end = await consumer.position(tp)
-            batches[tp] = [Batch(self.chain.get(tp), end, records, fast_records.memory_of(records))]
+            found, memory = fast_records.records_of(records, self.consumer.host.batches.get(tp.topic))
+            batches[tp] = [Batch(self.chain.get(tp), end, found, memory)]
             self.chain[tp] = end
         return batches
 

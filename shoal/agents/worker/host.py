@@ -41,6 +41,7 @@ class Host:
 
     def __init__(self, settings: KafkaSettings, domain: Domain) -> None:
         self.settings, self.domain = settings, domain
+        self.batches = domain.batches
         self.partitions: dict[StagePartition, Partition] = {}
         self.reach = Reach(settings)
         self.timings = Timings(settings)

@@ -6,7 +6,8 @@ that ever committed is missing, or if it disagrees with what was published.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -27,6 +28,7 @@ from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.tables import RETIRED
+from shoal.stream.bound import BoundPartition
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
@@ -46,6 +48,7 @@ class Stages:
         self.health = health
         self.discreet = session.config.is_discreet  # shows nothing that tells how many events there are
         self.plans: dict[str, TopicPlan] = {}
+        self.batches: Mapping[str, Any] = {}  # topics that the kernel reads
         self.budget: BudgetReport | None = None  # as the ledger had it when it was last asked
         # Weak: a partition that is given up takes its state with it.
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
@@ -89,6 +92,7 @@ class Stages:
             )
             for topic in self.sources
         }
+        self.batches = self._batches()
         self._homes = heads_by_home(self._heads, self.plans.values())
         # Of file runs: the log of workers may have an activation before its release.
         by_runs = [(group, level) for group, level in standing.activated if group[:2] in self._made_again.open]
@@ -121,6 +125,14 @@ class Stages:
             )
         self.machines[partition] = machine
         return machine
+
+    def _batches(self) -> dict[str, Any]:
+        if self._kernel is None:
+            return {}
+        known = (
+            BoundPartition(plan, 0, kernel=self._kernel).read_by_kernel is not None for plan in self.plans.values()
+        )
+        return {topic: self._kernel.RecordBatch for topic, is_known in zip(self.plans, known, strict=True) if is_known}
 
     def _check_count(self, partition: StagePartition, partitions: int) -> None:
         if partition.number >= partitions:

@@ -61,15 +61,16 @@ class Kernel:
 
     def read(
         self,
-        records: list[Record],
+        records: Sequence[Record],
         clocks: Sequence[EventClock],
         counters: Counter[str],
         *,
-        twin: Callable[[list[Record]], None],
+        twin: Callable[[Sequence[Record]], None],
         refuse: Callable[[int, str, Record], None],
     ) -> None:
         """Read records: what is plain in the kernel, all others in the twin; the more at once, the more of them follow.
 
+        They are a list, or of the kernel's `RecordBatch`.
         What does not count is told to `counters`, or becomes a dead letter of the metric with this number by `refuse`.
         """
         first, run = 0, 1
@@ -84,7 +85,7 @@ class Kernel:
             if left < first:
                 twin(records[left:first])
 
-    def _feed(self, records: list[Record], first: int, clocks: Sequence[EventClock]) -> int:
+    def _feed(self, records: Sequence[Record], first: int, clocks: Sequence[EventClock]) -> int:
         """Let the kernel take records from number `first` on; the number of the first that it leaves."""
         self._reader.latest = [clock.latest for clock in clocks]
         left: int = self._reader.feed(records, first)

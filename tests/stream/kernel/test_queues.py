@@ -15,7 +15,8 @@ from shoal.stream.contributions import MESSAGE_BYTES, ROWS, Outgoing, Outlets
 from shoal.stream.file_run import FileRun
 from shoal.stream.kernel.queues import Queues
 from shoal.stream.topic import TopicPlan, plan_topic
-from tests.stream.kernel.test_reader import CONFIGS, lines
+from tests.stream.kernel.lanes import CONFIGS
+from tests.stream.kernel.test_reader import lines
 from tests.stream.simulation import SECRET, config, event
 from tests.support.effort import examples
 

@@ -1,0 +1,192 @@
+//! Kafka's record batches (format v2), as aiokafka's `DefaultRecordBatch` reads them.
+//!
+//! A batch is taken only if all of it is certain: every length lies within it, every varint ends, every name of a
+//! header is UTF-8, nothing is left over. Any other is aiokafka's, which says what is wrong. So what was taken once can
+//! be read again, record by record, and a batch that comes from a broken disk costs an error, never more.
+
+pub const HEADER: usize = 61;
+const MAGIC: u8 = 2;
+const CODECS: i16 = 0x07;
+const LOG_APPEND_TIME: i16 = 0x08;
+
+/// What stands before the records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Header {
+    pub base_offset: i64,
+    first_timestamp: i64,
+    /// The time of all records, where the broker stamped them.
+    appended: Option<i64>,
+    count: i32,
+    pub is_compressed: bool,
+}
+
+fn array<const N: usize>(raw: &[u8], at: usize) -> Option<[u8; N]> {
+    raw.get(at..at + N)?.try_into().ok()
+}
+
+impl Header {
+    pub fn read(raw: &[u8]) -> Option<Header> {
+        if raw.len() < HEADER || raw[16] != MAGIC {
+            return None;
+        }
+        let attributes = i16::from_be_bytes(array(raw, 21)?);
+        let max_timestamp = i64::from_be_bytes(array(raw, 35)?);
+        Some(Header {
+            base_offset: i64::from_be_bytes(array(raw, 0)?),
+            first_timestamp: i64::from_be_bytes(array(raw, 27)?),
+            appended: (attributes & LOG_APPEND_TIME != 0).then_some(max_timestamp),
+            count: i32::from_be_bytes(array(raw, 57)?),
+            is_compressed: attributes & CODECS != 0,
+        })
+    }
+}
+
+/// A record, where it lies.
+#[derive(Debug, PartialEq)]
+pub struct Record<'a> {
+    pub offset: i64,
+    pub timestamp: i64,
+    pub key: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+    headers: i64, // how many, in what follows
+    rest: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Names and values, in order.
+    pub fn headers(&self) -> Option<Vec<(&'a str, Option<&'a [u8]>)>> {
+        let (mut rest, mut found) = (self.rest, vec![]);
+        for _ in 0..self.headers {
+            let name = bytes(&mut rest)??;
+            found.push((std::str::from_utf8(name).ok()?, bytes(&mut rest)?));
+        }
+        rest.is_empty().then_some(found)
+    }
+}
+
+/// A number of 64 bits, in zigzag; what is more than ten bytes long is none.
+#[inline(always)]
+fn varint(raw: &mut &[u8]) -> Option<i64> {
+    let mut number = 0u64;
+    for (place, &byte) in raw.iter().take(10).enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * place);
+        if byte < 0x80 {
+            *raw = &raw[place + 1..];
+            return Some((number >> 1) as i64 ^ -((number & 1) as i64));
+        }
+    }
+    None
+}
+
+/// Bytes after their length; a negative one says that there are none.
+#[inline(always)]
+fn bytes<'a>(raw: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let length = varint(raw)?;
+    if length < 0 {
+        return Some(None);
+    }
+    let (found, rest) = raw.split_at_checked(usize::try_from(length).ok()?)?;
+    *raw = rest;
+    Some(Some(found))
+}
+
+/// The record at the beginning of these bytes, which go on after it.
+#[inline(always)]
+pub fn record<'a>(header: &Header, raw: &mut &'a [u8]) -> Option<Record<'a>> {
+    let length = usize::try_from(varint(raw)?).ok()?;
+    let (mut inside, rest) = raw.split_at_checked(length)?;
+    *raw = rest;
+    varint(&mut inside)?; // attributes, of which there are none
+    let later = varint(&mut inside)?;
+    let timestamp = match header.appended {
+        Some(time) => time,
+        None => header.first_timestamp.checked_add(later)?,
+    };
+    let offset = header.base_offset.checked_add(varint(&mut inside)?)?;
+    let key = bytes(&mut inside)?;
+    let value = bytes(&mut inside)?;
+    let headers = varint(&mut inside)?;
+    Some(Record { offset, timestamp, key, value, headers, rest: inside })
+}
+
+/// Where the records begin that follow `since`, and each other; `None` if any record of the batch is not certain.
+pub fn walk(header: &Header, records: &[u8], since: i64) -> Option<Vec<u32>> {
+    u32::try_from(records.len()).ok()?;
+    let (mut rest, mut next) = (records, since);
+    let mut places = Vec::with_capacity((header.count.max(0) as usize).min(records.len() / 7));
+    for _ in 0..header.count {
+        let place = (records.len() - rest.len()) as u32;
+        let record = record(header, &mut rest)?;
+        if record.headers == 0 {
+            record.rest.is_empty().then_some(())?;
+        } else {
+            (record.headers > 0).then_some(())?;
+            record.headers()?;
+        }
+        if record.offset >= next {
+            next = record.offset.checked_add(1)?;
+            places.push(place);
+        }
+    }
+    rest.is_empty().then_some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(count: i32) -> Header {
+        Header { base_offset: 100, first_timestamp: 1000, appended: None, count, is_compressed: false }
+    }
+
+    /// Three records: a plain one, one that compaction left two offsets later, a tombstone with a header.
+    fn batch() -> Vec<u8> {
+        let mut raw = vec![];
+        raw.extend_from_slice(&[18, 0, 0, 0, 1, 6, b'a', b'b', b'c', 0]);
+        raw.extend_from_slice(&[16, 0, 4, 6, 2, b'k', 2, b'v', 0]);
+        raw.extend_from_slice(&[22, 0, 1, 8, 1, 1, 2, 2, b'h', 2, b'x']);
+        raw.extend_from_slice(&[0]);
+        raw[0] = 18;
+        raw
+    }
+
+    #[test]
+    fn records_are_read_where_they_lie() {
+        let raw = &batch()[..30][..];
+        let raw = &raw[..raw.len() - 1];
+        // lengths above are in zigzag: 9, 8 and 11 less one byte of the last header's
+        let mut rest = raw;
+        let first = record(&header(3), &mut rest).unwrap();
+        assert_eq!((first.offset, first.timestamp, first.key, first.value), (100, 1000, None, Some(&b"abc"[..])));
+        let second = record(&header(3), &mut rest).unwrap();
+        assert_eq!((second.offset, second.timestamp, second.key), (103, 1002, Some(&b"k"[..])));
+    }
+
+    #[test]
+    fn nothing_that_is_cut_off_is_taken() {
+        let plain = [18, 0, 0, 0, 1, 6, b'a', b'b', b'c', 0];
+        assert_eq!(walk(&header(1), &plain, 0), Some(vec![0]));
+        for end in 0..plain.len() {
+            assert_eq!(walk(&header(1), &plain[..end], 0), None);
+        }
+        assert_eq!(walk(&header(2), &plain, 0), None);
+        assert_eq!(walk(&header(0), &plain, 0), None);
+        assert_eq!(walk(&header(i32::MAX), &plain, 0), None);
+        assert_eq!(walk(&header(-1), &[], 0), Some(vec![]));
+    }
+
+    #[test]
+    fn what_came_before_is_passed_over() {
+        let twice = [18, 0, 0, 0, 1, 6, b'a', b'b', b'c', 0].repeat(2);
+        assert_eq!(walk(&header(2), &twice, 0), Some(vec![0])); // of one offset, the first
+        assert_eq!(walk(&header(2), &twice, 101), Some(vec![]));
+    }
+
+    #[test]
+    fn varints_are_at_most_ten_bytes_long() {
+        assert_eq!(varint(&mut &[0xff; 9].iter().copied().chain([1]).collect::<Vec<u8>>()[..]), Some(i64::MIN));
+        assert_eq!(varint(&mut &[0xff; 11][..]), None);
+        assert_eq!(varint(&mut &[0x80][..]), None);
+        assert_eq!(varint(&mut &[][..]), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Records that stay bytes until somebody asks for one of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList, PySlice};
+
+use crate::batches::{self, Header, HEADER};
+
+const PLACE: usize = 8; // bytes of a record's place
+
+/// A record as aiokafka makes it.
+#[pyclass(module = "shoal_kernel", frozen, get_all)]
+pub struct Record {
+    offset: i64,
+    timestamp: i64,
+    key: Option<Py<PyBytes>>,
+    value: Option<Py<PyBytes>>,
+    headers: Py<PyList>,
+}
+
+/// A batch, and where its records lie.
+struct Piece {
+    header: Header,
+    raw: PyBackedBytes,
+    records: Range<usize>,
+}
+
+struct Shared {
+    pieces: Vec<Piece>,
+    places: Vec<(u32, u32)>, // of each record: its piece, and where it begins there
+}
+
+impl Shared {
+    #[inline(always)]
+    fn record(&self, index: usize) -> Option<batches::Record<'_>> {
+        let &(piece, place) = self.places.get(index)?;
+        let Piece { header, raw, records } = self.pieces.get(piece as usize)?;
+        batches::record(header, &mut raw.get(records.start + place as usize..records.end)?)
+    }
+
+    fn size(&self, index: usize) -> usize {
+        let (piece, place) = self.places[index];
+        let end = match self.places.get(index + 1) {
+            Some(&(next, end)) if next == piece => end as usize,
+            _ => self.pieces[piece as usize].records.len(),
+        };
+        end - place as usize
+    }
+}
+
+/// Records of batches, one after the other; a slice of them shares the bytes.
+#[pyclass(module = "shoal_kernel", frozen)]
+pub struct RecordBatch {
+    shared: Arc<Shared>,
+    range: Range<usize>,
+}
+
+impl RecordBatch {
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Value and timestamp of a record.
+    #[inline(always)]
+    pub fn look(&self, index: usize) -> Option<(Option<&[u8]>, i64)> {
+        self.shared.record(self.range.start + index).map(|record| (record.value, record.timestamp))
+    }
+
+    fn get<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Record> {
+        let broken = || PyValueError::new_err("a batch has changed");
+        let record = self.shared.record(self.range.start + index).ok_or_else(broken)?;
+        let bytes = |raw: &[u8]| PyBytes::new(py, raw).unbind();
+        let headers = record.headers().ok_or_else(broken)?.into_iter();
+        let headers: Vec<_> = headers.map(|(name, value)| (name, value.map(bytes))).collect();
+        Ok(Record {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            key: record.key.map(bytes),
+            value: record.value.map(bytes),
+            headers: PyList::new(py, headers)?.unbind(),
+        })
+    }
+}
+
+#[pymethods]
+impl RecordBatch {
+    /// The records from offset `since` on of the batch that lies here; `body` are its records, if it is compressed.
+    ///
+    /// None if the batch is not of a form in which it is certain that aiokafka reads the same.
+    #[staticmethod]
+    fn read(
+        py: Python<'_>,
+        raw: PyBackedBytes,
+        begin: usize,
+        end: usize,
+        body: Option<PyBackedBytes>,
+        since: i64,
+    ) -> Option<RecordBatch> {
+        let header = Header::read(raw.get(begin..end)?)?;
+        let (raw, records) = match body {
+            Some(body) if header.is_compressed => {
+                let whole = 0..body.len();
+                (body, whole)
+            }
+            None if !header.is_compressed => (raw, begin + HEADER..end),
+            _ => return None,
+        };
+        let body = raw.get(records.clone())?;
+        let places = py.detach(|| batches::walk(&header, body, since))?;
+        let places: Vec<_> = places.into_iter().map(|place| (0, place)).collect();
+        let range = 0..places.len();
+        Some(RecordBatch { shared: Arc::new(Shared { pieces: vec![Piece { header, raw, records }], places }), range })
+    }
+
+    /// All records of these, one after the other.
+    #[staticmethod]
+    fn join(py: Python<'_>, batches: Vec<Bound<'_, RecordBatch>>) -> RecordBatch {
+        let count = batches.iter().map(|batch| batch.get().len()).sum();
+        let mut all = Shared { pieces: Vec::with_capacity(batches.len()), places: Vec::with_capacity(count) };
+        for batch in &batches {
+            let RecordBatch { shared, range } = batch.get();
+            let before = all.pieces.len() as u32;
+            let copied =
+                |one: &Piece| Piece { header: one.header, raw: one.raw.clone_ref(py), records: one.records.clone() };
+            all.pieces.extend(shared.pieces.iter().map(copied));
+            all.places.extend(shared.places[range.clone()].iter().map(|&(piece, place)| (before + piece, place)));
+        }
+        RecordBatch { shared: Arc::new(all), range: 0..count }
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, which: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = which.cast::<PySlice>() {
+            let found = slice.indices(self.len() as isize)?;
+            if found.step != 1 {
+                return Err(PyTypeError::new_err("a batch has no slices with steps"));
+            }
+            let first = self.range.start + found.start as usize;
+            let range = first..first + found.slicelength;
+            return Ok(Bound::new(py, RecordBatch { shared: self.shared.clone(), range })?.into_any());
+        }
+        let (index, length) = (which.extract::<isize>()?, self.len() as isize);
+        let index = if index < 0 { index + length } else { index };
+        if !(0..length).contains(&index) {
+            return Err(PyIndexError::new_err("a batch has no such record"));
+        }
+        Ok(Bound::new(py, self.get(py, index as usize)?)?.into_any())
+    }
+
+    /// The offset of the last record; None if there is none.
+    #[getter]
+    fn offset(&self) -> Option<i64> {
+        let last = self.range.clone().next_back()?;
+        self.shared.record(last).map(|record| record.offset)
+    }
+
+    /// Bytes of memory that these records take.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.range.clone().map(|index| self.shared.size(index) + PLACE).sum()
+    }
+}
