@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
 .PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -43,6 +43,8 @@ help:
 	@echo '               what many keys cost where presence is protected (half an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-kernel'
 	@echo '               bound with and without the kernel, no broker (a minute; ARGS=--quick: some seconds)'
+	@echo 'make bench-growth'
+	@echo '               what events and users cost from 100,000 to ten million users (some minutes; ARGS=--quick: a minute)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -214,6 +216,10 @@ bench-presence: install
 # Both lanes of bound, without a broker.
 bench-kernel: kernel
 	$(BIN)/python -m benchmarks.kernel $(ARGS)
+
+# Both lanes as users become more, beside what the machine takes for one random read and write.
+bench-growth: kernel
+	$(BIN)/python -m benchmarks.growth $(ARGS)
 
 bench-keys: install
 	$(BIN)/python -m benchmarks.shown_keys $(ARGS)

@@ -48,13 +48,12 @@ GROUPS = 5_000  # of the metric that has groups
 
 def main(arguments: list[str]) -> None:
     """Print a table."""
-    os.environ[KERNEL] = ON
     events, users = (100_000, 20_000) if "--quick" in arguments else (1_000_000, 200_000)
     records = list(_records(events, users))
     print(f"{events:,} events of {users:,} users; processor time of bound alone, microseconds an event")
     print(f"{'':12}{'twin':>8}{'kernel':>8}{'ratio':>8}")
     for name, metric in STATISTICS.items():
-        plan = _plan(METRIC + metric.format(users=users))
+        plan = plan_of(METRIC + metric.format(users=users))
         times = [[_time(plan, records, kernel=kernel) for kernel in (False, True)] for _ in range(ROUNDS)]
         twin, kernel = (min(one[lane] for one in times) * 1e6 / events for lane in (0, 1))
         print(f"{name:12}{twin:8.2f}{kernel:8.2f}{twin / kernel:8.1f}")
@@ -72,19 +71,27 @@ def _records(events: int, users: int) -> Iterator[Line]:
         yield Line(number, raw, timestamp=at)
 
 
-def _plan(text: str) -> TopicPlan:
+def plan_of(text: str) -> TopicPlan:
+    """The plan of a configuration's topic."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "shoal.toml"
         file.write_text(text)
         return plan_topic(load(file), "events", bytes(32), source_partitions=1, contributions_partitions=4)
 
 
-def _time(plan: TopicPlan, records: list[Line], *, kernel: bool) -> float:
-    """Seconds of processor time for all records, transactions included."""
+def new_bound(plan: TopicPlan, *, kernel: bool) -> BoundPartition:
+    """A partition that begins, in one lane."""
+    os.environ[KERNEL] = ON
     bound = BoundPartition(plan, 0, kernel=kernel_asked_for() if kernel else None)
     bound.start(0)
     if kernel and bound.read_by_kernel is None:
         raise SystemExit("the kernel is not used: make kernel")
+    return bound
+
+
+def _time(plan: TopicPlan, records: list[Line], *, kernel: bool) -> float:
+    """Seconds of processor time for all records, transactions included."""
+    bound = new_bound(plan, kernel=kernel)
     began = time.process_time()
     for first in range(0, len(records), TRANSACTION):
         for at in range(first, min(first + TRANSACTION, len(records)), SLICE):

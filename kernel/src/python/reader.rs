@@ -131,6 +131,9 @@ impl Reader {
         let mut stores: Vec<Vec<PyRefMut<Stores>>> =
             metrics.iter().map(|metric| metric.stores.iter().map(|one| one.borrow_mut(py)).collect()).collect();
         let mut queues: Vec<PyRefMut<Queue>> = metrics.iter().map(|metric| metric.queue.borrow_mut(py)).collect();
+        for store in stores.iter().flatten() {
+            store.0.check_room(records.len()?)?; // no record adds two names to one store
+        }
         let sinks = stores
             .iter_mut()
             .zip(&mut queues)

@@ -1,14 +1,21 @@
 //! The stores of accounts, as Python sees them.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::store::{self, Change, Kind};
+use crate::store::{self, Change, Kind, Overflow};
 
 fn records<'py>(py: Python<'py>, changes: Vec<Change>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
     let bytes = |raw: Vec<u8>| PyBytes::new(py, &raw);
     changes.into_iter().map(|(key, value)| (bytes(key), value.map(bytes))).collect()
+}
+
+impl From<Overflow> for PyErr {
+    /// The error that the twin raises for the same reason.
+    fn from(_: Overflow) -> PyErr {
+        PyOverflowError::new_err("a number of an account is too large, or there are more than 2**32 accounts of a kind")
+    }
 }
 
 /// The stores of one metric's accounts, by period.
@@ -36,10 +43,12 @@ impl Stores {
         store.find(name).map(|place| store.number(place))
     }
 
-    fn put(&mut self, kind: usize, period: i64, name: &[u8], number: u128) {
+    fn put(&mut self, kind: usize, period: i64, name: &[u8], number: u128) -> PyResult<()> {
+        self.0.check_room(1)?;
         let store = &mut self.0.of(period)[kind];
         let place = store.place(name);
         store.put(place, number);
+        Ok(())
     }
 
     /// The names in the order in which they came.
@@ -61,6 +70,7 @@ impl Stores {
     }
 
     fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> PyResult<()> {
+        self.0.check_room(1)?;
         self.0.restore(kind, key, value).ok_or_else(|| PyValueError::new_err("no key or number of an account"))
     }
 
@@ -69,8 +79,8 @@ impl Stores {
         self.0.restored();
     }
 
-    fn changes<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-        records(py, self.0.changes())
+    fn changes<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)>> {
+        Ok(records(py, self.0.changes()?))
     }
 
     fn close<'py>(

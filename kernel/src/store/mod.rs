@@ -1,0 +1,321 @@
+//! Numbers by name, kept by periods: the state of a metric's accounts in one source partition.
+//!
+//! The twin is `Store` and `Periods` in `shoal/mechanisms/accounts.py`; its rules run over these, too. An account takes
+//! 32 bytes for name and number (`records.rs`) and 10 to 13 that say where it is (`table.rs`); nothing is copied as they
+//! become more, but what says where they are.
+
+pub mod memory;
+mod records;
+mod table;
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+
+use records::Records;
+use table::Table;
+
+pub type Change = (Vec<u8>, Option<Vec<u8>>); // a changelog record; None is a tombstone
+
+/// Names of a kind in one period.
+const MOST: usize = u32::MAX as usize - 1;
+
+/// What a store cannot hold: a number beyond its width, or more names than have numbers.
+#[derive(Debug, PartialEq)]
+pub struct Overflow;
+
+/// Numbers by name, in the order in which the names came, and those that changed since the last transaction.
+pub struct Store {
+    table: Table,
+    state: RandomState, // its seed is random: no stranger can choose users that collide
+    records: Records,
+    changed: Vec<u32>,
+    overflowed: bool,
+}
+
+impl Store {
+    /// A store of numbers of so many bytes.
+    pub fn new(width: usize) -> Self {
+        Store {
+            table: Table::default(),
+            state: RandomState::default(),
+            records: Records::new(width),
+            changed: vec![],
+            overflowed: false,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub fn name(&self, index: u32) -> &[u8] {
+        self.records.name(index)
+    }
+
+    #[inline(always)]
+    pub fn number(&self, index: u32) -> u128 {
+        self.records.number(index)
+    }
+
+    #[inline(always)]
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
+        self.find_hashed(name, self.hash(name))
+    }
+
+    #[inline(always)]
+    fn find_hashed(&self, name: &[u8], hash: u64) -> Option<u32> {
+        self.table.find(hash, |index| self.records.name(index) == name)
+    }
+
+    #[inline(always)]
+    pub fn hash(&self, name: &[u8]) -> u64 {
+        self.state.hash_one(name)
+    }
+
+    /// The place of a name, which is made if there is none.
+    #[inline(always)]
+    pub fn place(&mut self, name: &[u8]) -> u32 {
+        let hash = self.hash(name);
+        self.find_hashed(name, hash).unwrap_or_else(|| {
+            let index = self.records.push(name);
+            self.table.insert(hash, index);
+            index
+        })
+    }
+
+    /// Give a name's place a number, which the next transaction writes.
+    #[inline(always)]
+    pub fn put(&mut self, index: u32, number: u128) {
+        self.overflowed |= !self.records.set(index, number);
+        if self.records.mark(index) {
+            self.changed.push(index);
+        }
+    }
+
+    /// Give a name the number that the changelog has.
+    pub fn restore(&mut self, name: &[u8], number: u128) {
+        let index = self.place(name);
+        self.overflowed |= !self.records.set(index, number);
+    }
+
+    /// Turn the order of the names around.
+    fn reverse(&mut self) {
+        self.records.reverse();
+        self.table.reverse(self.len().saturating_sub(1) as u32);
+    }
+
+    /// Remove the name that came last, of a store in which nothing is looked up any more.
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        self.records.pop()
+    }
+}
+
+/// Whether so many more names can come.
+fn has_room(names: usize, more: usize) -> bool {
+    more <= MOST - names
+}
+
+/// One kind of changelog records: a store in each period.
+pub struct Kind {
+    pub tag: Vec<u8>,
+    pub width: usize, // bytes of a number
+}
+
+/// The stores of one metric, by period; of what has no end there is one period, number 0.
+pub struct Stores {
+    pub length: Option<i64>,
+    pub kinds: Vec<Kind>,
+    durable: bool,
+    open: Vec<(i64, Vec<Store>)>,
+    last_seen: Vec<Vec<(i64, u64)>>, // by kind and period: which record of a changelog that is being restored was its last
+    seen: u64,
+    closed: VecDeque<(Vec<u8>, Vec<Store>)>,
+}
+
+impl Stores {
+    pub fn new(length: Option<i64>, kinds: Vec<Kind>, durable: bool) -> Self {
+        let last_seen = kinds.iter().map(|_| vec![]).collect();
+        let mut stores = Stores { length, kinds, durable, open: vec![], last_seen, seen: 0, closed: VecDeque::new() };
+        if length.is_none() {
+            stores.of(0);
+        }
+        stores
+    }
+
+    pub fn period_of(&self, time: i64) -> i64 {
+        self.length.map_or(0, |length| time.div_euclid(length))
+    }
+
+    /// The stores of a period, which are made if there are none.
+    #[inline(always)]
+    pub fn of(&mut self, period: i64) -> &mut [Store] {
+        let found = self.open.iter().rposition(|&(known, _)| known == period); // few are open; the newest is wanted most
+        let at = found.unwrap_or_else(|| {
+            self.open.push((period, self.kinds.iter().map(|kind| Store::new(kind.width)).collect()));
+            self.open.len() - 1
+        });
+        &mut self.open[at].1
+    }
+
+    pub fn look(&self, period: i64, kind: usize) -> Option<&Store> {
+        self.open.iter().find(|&&(known, _)| known == period).map(|(_, stores)| &stores[kind])
+    }
+
+    /// The numbers of the open periods, ascending.
+    pub fn periods(&self) -> Vec<i64> {
+        let mut periods: Vec<i64> = self.open.iter().map(|&(period, _)| period).collect();
+        periods.sort_unstable();
+        periods
+    }
+
+    /// The number of records of each kind, those of closed periods that are not dropped yet included.
+    pub fn sizes(&self) -> Vec<usize> {
+        let all = || self.open.iter().map(|(_, stores)| stores).chain(self.closed.iter().map(|(_, stores)| stores));
+        (0..self.kinds.len()).map(|kind| all().map(|stores| stores[kind].len()).sum()).collect()
+    }
+
+    /// What precedes the names of a period in the changelog's keys.
+    fn prefix(&self, period: i64) -> Vec<u8> {
+        if self.length.is_none() {
+            vec![]
+        } else {
+            period.to_be_bytes().to_vec()
+        }
+    }
+
+    /// Take a restored record of a kind: its key without the tag, and its value.
+    pub fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> Option<()> {
+        if value.len() > 16 || self.length.is_some() && key.len() < 8 {
+            return None;
+        }
+        let number = value.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
+        let Some((period, name)) = key.split_first_chunk::<8>().filter(|_| self.length.is_some()) else {
+            self.of(0)[kind].restore(key, number);
+            return Some(());
+        };
+        let period = i64::from_be_bytes(*period);
+        self.of(period)[kind].restore(name, number);
+        self.seen += 1;
+        let of_kind = &mut self.last_seen[kind];
+        match of_kind.iter_mut().rev().find(|(known, _)| *known == period) {
+            Some((_, last)) => *last = self.seen,
+            None => of_kind.push((period, self.seen)),
+        }
+        Some(())
+    }
+
+    /// Order what was taken as the twin does, the last first: changes and tombstones have that order, too.
+    pub fn restored(&mut self) {
+        let mut order: Vec<i64> = vec![];
+        for of_kind in &mut self.last_seen {
+            of_kind.sort_unstable_by_key(|&(_, last)| std::cmp::Reverse(last));
+            order.extend(of_kind.drain(..).map(|(period, _)| period));
+        }
+        if self.length.is_some() {
+            self.open.sort_by_key(|(period, _)| order.iter().position(|known| known == period));
+            self.open.iter_mut().flat_map(|(_, stores)| stores).for_each(Store::reverse);
+        }
+    }
+
+    /// Whether each store can take so many more names.
+    pub fn check_room(&self, more: usize) -> Result<(), Overflow> {
+        let mut stores = self.open.iter().flat_map(|(_, stores)| stores);
+        stores.all(|store| has_room(store.len(), more)).then_some(()).ok_or(Overflow)
+    }
+
+    /// The records that changed since the last call, unless a number was too large for its width.
+    pub fn changes(&mut self) -> Result<Vec<Change>, Overflow> {
+        let mut changes = vec![];
+        for at in 0..self.open.len() {
+            let prefix = self.prefix(self.open[at].0);
+            for (kind, store) in self.kinds.iter().zip(&mut self.open[at].1) {
+                if store.overflowed {
+                    return Err(Overflow);
+                }
+                for index in std::mem::take(&mut store.changed) {
+                    store.records.unmark(index);
+                    if self.durable {
+                        let key = [&kind.tag[..], &prefix, store.name(index)].concat();
+                        changes.push((key, Some(store.records.bytes(index).to_vec())));
+                    }
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Close the periods that end by the promise; return at most `most` tombstones, of the oldest periods first.
+    pub fn close(&mut self, promise: Option<i64>, most: usize) -> Vec<Change> {
+        if let (Some(length), Some(promise)) = (self.length, promise) {
+            for period in self.periods() {
+                if i128::from(period + 1) * i128::from(length) <= i128::from(promise) {
+                    let at = self.open.iter().position(|&(known, _)| known == period).expect("it is open");
+                    let (_, mut stores) = self.open.remove(at);
+                    stores.iter_mut().for_each(|store| store.table = Table::default());
+                    self.closed.push_back((self.prefix(period), stores));
+                }
+            }
+        }
+        if !self.durable {
+            self.closed.clear();
+        }
+        let mut dropped = vec![];
+        while let Some((prefix, stores)) = self.closed.front_mut() {
+            if dropped.len() >= most {
+                break;
+            }
+            for (kind, store) in self.kinds.iter().zip(stores.iter_mut()) {
+                while dropped.len() < most {
+                    let Some(name) = store.pop() else { break };
+                    dropped.push(([&kind.tag[..], prefix, &name].concat(), None));
+                }
+            }
+            if stores.iter().all(|store| store.len() == 0) {
+                self.closed.pop_front();
+            }
+        }
+        dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stores(length: Option<i64>) -> Stores {
+        Stores::new(length, vec![Kind { tag: b"a\0".to_vec(), width: 2 }], true)
+    }
+
+    #[test]
+    fn a_number_beyond_its_width_is_no_change() {
+        let mut stores = stores(None);
+        let store = &mut stores.of(0)[0];
+        let place = store.place(b"u");
+        store.put(place, 0xffff);
+        assert_eq!(stores.changes(), Ok(vec![(b"a\0u".to_vec(), Some(vec![0xff, 0xff]))]));
+        stores.of(0)[0].put(place, 0x1_0000);
+        assert_eq!(stores.changes(), Err(Overflow));
+    }
+
+    #[test]
+    fn there_are_fewer_names_than_numbers_for_them() {
+        assert!(has_room(0, MOST) && has_room(MOST, 0) && !has_room(MOST, 1) && !has_room(1, usize::MAX));
+        assert_eq!(stores(None).check_room(MOST + 1), Err(Overflow));
+    }
+
+    #[test]
+    fn what_is_restored_has_the_order_of_the_twin() {
+        let mut stores = stores(Some(10));
+        for (period, name) in [(1_i64, "a"), (2, "b"), (1, "c"), (3, "d"), (2, "e")] {
+            stores.restore(0, &[&period.to_be_bytes()[..], name.as_bytes()].concat(), &[1]).unwrap();
+        }
+        stores.restored();
+        assert_eq!(stores.open.iter().map(|&(period, _)| period).collect::<Vec<_>>(), [2, 3, 1]);
+        let names = |at: usize| (0..stores.open[at].1[0].len() as u32).map(|n| stores.open[at].1[0].name(n)).collect();
+        let [first, last]: [Vec<&[u8]>; 2] = [names(0), names(2)];
+        assert_eq!((first, last), (vec![&b"e"[..], b"b"], vec![&b"c"[..], b"a"]));
+        assert_eq!(stores.of(2)[0].find(b"b"), Some(1));
+    }
+}

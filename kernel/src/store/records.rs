@@ -1,0 +1,272 @@
+//! Names, each with a number: half a line of the processor's cache for each, 32 bytes that are read and written at once.
+//!
+//! Head, name, number: the head has the length of the name, and whether the number changed. A name that is too long for
+//! its place lies with others of its kind, and the place says where.
+
+use super::memory::{Memory, MAPPED_FROM};
+
+const SIZE: usize = 32;
+const REGION_BITS: u32 = 20;
+/// Records that are allocated, and counted, together.
+const REGION: usize = 1 << REGION_BITS;
+const CHANGED: u8 = 0x80;
+const LENGTH: u8 = 0x1f;
+const LONG: u8 = 0x1f; // in place of a length
+const FIRST: usize = 64; // records that the first allocation has room for
+
+pub struct Records {
+    width: usize,
+    mask: u128,
+    len: usize,
+    regions: Vec<Memory>,
+    long: LongNames,
+}
+
+impl Records {
+    /// Records whose numbers have `width` bytes, 16 at most.
+    pub fn new(width: usize) -> Self {
+        let mask = u128::MAX.checked_shr(128 - 8 * width as u32).unwrap_or(0);
+        Records { width, mask, len: 0, regions: vec![], long: LongNames::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn at(&self, index: u32) -> &[u8; SIZE] {
+        let begin = (index as usize & (REGION - 1)) * SIZE;
+        self.regions[(index >> REGION_BITS) as usize][begin..begin + SIZE].try_into().expect("that many bytes")
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, index: u32) -> &mut [u8; SIZE] {
+        let begin = (index as usize & (REGION - 1)) * SIZE;
+        let region = &mut self.regions[(index >> REGION_BITS) as usize];
+        (&mut region[begin..begin + SIZE]).try_into().expect("that many bytes")
+    }
+
+    #[inline(always)]
+    pub fn name(&self, index: u32) -> &[u8] {
+        let record = self.at(index);
+        match record[0] & LENGTH {
+            LONG => self.long.name(&record[1..]),
+            length => &record[1..1 + usize::from(length)],
+        }
+    }
+
+    #[inline(always)]
+    pub fn number(&self, index: u32) -> u128 {
+        number_of(self.at(index)) & self.mask
+    }
+
+    /// Write a number; false if it is too large for its width, and is left as it was.
+    #[inline(always)]
+    pub fn set(&mut self, index: u32, number: u128) -> bool {
+        if number > self.mask {
+            return false;
+        }
+        let mask = self.mask;
+        let record = self.at_mut(index);
+        let whole = number_of(record) & !mask | number;
+        record[SIZE - 16..].copy_from_slice(&whole.to_be_bytes());
+        true
+    }
+
+    /// The bytes of a number, as the changelog has them.
+    pub fn bytes(&self, index: u32) -> &[u8] {
+        &self.at(index)[SIZE - self.width..]
+    }
+
+    /// Note that a number changed; whether that is new.
+    #[inline(always)]
+    pub fn mark(&mut self, index: u32) -> bool {
+        let head = &mut self.at_mut(index)[0];
+        let is_new = *head & CHANGED == 0;
+        *head |= CHANGED;
+        is_new
+    }
+
+    pub fn unmark(&mut self, index: u32) {
+        self.at_mut(index)[0] &= !CHANGED;
+    }
+
+    /// Add a name with the number 0; there are fewer than 2**32 - 1 of them.
+    pub fn push(&mut self, name: &[u8]) -> u32 {
+        let index = u32::try_from(self.len).expect("room was asked for");
+        self.reserve();
+        self.len += 1;
+        let reference = (name.len() > SIZE - 1 - self.width).then(|| self.long.push(name));
+        let record = self.at_mut(index);
+        record.fill(0);
+        match reference {
+            None => {
+                record[0] = name.len() as u8;
+                record[1..1 + name.len()].copy_from_slice(name);
+            }
+            Some(reference) => {
+                record[0] = LONG;
+                record[1..1 + reference.len()].copy_from_slice(&reference);
+            }
+        }
+        index
+    }
+
+    /// Make room for one more record. The first region grows until it is large enough to be mapped.
+    fn reserve(&mut self) {
+        let (region, within) = (self.len / REGION, self.len % REGION);
+        let now = self.regions.get(region).map_or(0, |memory| memory.len() / SIZE);
+        if within < now {
+            return;
+        }
+        let wanted = if region > 0 { REGION } else { (2 * now).max(FIRST) };
+        let wanted = if wanted * SIZE >= MAPPED_FROM { REGION } else { wanted };
+        let mut memory = Memory::zeroed(wanted * SIZE);
+        if now > 0 {
+            memory[..now * SIZE].copy_from_slice(&self.regions[region]);
+            self.regions[region] = memory;
+        } else {
+            self.regions.push(memory);
+        }
+    }
+
+    /// Remove the name that came last.
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        let last = u32::try_from(self.len.checked_sub(1)?).expect("it has an index");
+        let name = self.name(last).to_vec();
+        if self.at(last)[0] & LENGTH == LONG {
+            self.long.pop(name.len());
+        }
+        self.len -= 1;
+        if self.len % REGION == 0 {
+            self.regions.truncate(self.len / REGION);
+        }
+        Some(name)
+    }
+
+    /// Turn the order of the names around.
+    pub fn reverse(&mut self) {
+        for index in 0..self.len / 2 {
+            let (low, high) = (index as u32, (self.len - 1 - index) as u32);
+            let record = *self.at(low);
+            *self.at_mut(low) = *self.at(high);
+            *self.at_mut(high) = record;
+        }
+        self.long.is_in_order = false;
+    }
+}
+
+#[inline(always)]
+fn number_of(record: &[u8; SIZE]) -> u128 {
+    u128::from_be_bytes(record[SIZE - 16..].try_into().expect("16 bytes"))
+}
+
+const CHUNK_BITS: u32 = 20;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const REFERENCE: usize = 12;
+
+/// Names that are too long for a record, one after the other in chunks, none of which is ever copied once it is full.
+struct LongNames {
+    chunks: Vec<Vec<u8>>,
+    is_in_order: bool, // of the records
+}
+
+impl Default for LongNames {
+    fn default() -> Self {
+        LongNames { chunks: vec![], is_in_order: true }
+    }
+}
+
+impl LongNames {
+    fn push(&mut self, name: &[u8]) -> [u8; REFERENCE] {
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + name.len() > CHUNK) {
+            self.chunks.push(vec![]);
+        }
+        let number = self.chunks.len() as u64 - 1;
+        let chunk = self.chunks.last_mut().expect("there is one");
+        let begin = number << CHUNK_BITS | chunk.len() as u64;
+        chunk.extend_from_slice(name);
+        let length = u32::try_from(name.len()).expect("keys of Kafka are shorter than 4 GB");
+        let mut reference = [0; REFERENCE];
+        reference[..8].copy_from_slice(&begin.to_le_bytes());
+        reference[8..].copy_from_slice(&length.to_le_bytes());
+        reference
+    }
+
+    #[inline(always)]
+    fn name(&self, reference: &[u8]) -> &[u8] {
+        let begin = u64::from_le_bytes(reference[..8].try_into().expect("eight bytes"));
+        let length = u32::from_le_bytes(reference[8..REFERENCE].try_into().expect("four bytes")) as usize;
+        let within = begin as usize & (CHUNK - 1);
+        &self.chunks[(begin >> CHUNK_BITS) as usize][within..within + length]
+    }
+
+    /// Forget the name that came last; after a reversal all are kept until the store goes.
+    fn pop(&mut self, length: usize) {
+        if !self.is_in_order {
+            return;
+        }
+        let chunk = self.chunks.last_mut().expect("it has the name");
+        chunk.truncate(chunk.len() - length);
+        if chunk.is_empty() {
+            self.chunks.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> impl Iterator<Item = Vec<u8>> {
+        (0..200_000_usize).map(|n| format!("{n}{}", "x".repeat(n % 41)).into_bytes())
+    }
+
+    #[test]
+    fn names_of_any_length_keep_their_numbers() {
+        for width in [1, 4, 8, 16] {
+            let mut records = Records::new(width);
+            for (number, name) in names().enumerate() {
+                let index = records.push(&name);
+                assert!(records.set(index, number as u128 & 0xff));
+                assert!(records.mark(index) && !records.mark(index));
+            }
+            for (number, name) in names().enumerate() {
+                assert_eq!(records.name(number as u32), name);
+                assert_eq!(records.number(number as u32), number as u128 & 0xff);
+                assert_eq!(records.bytes(number as u32).len(), width);
+            }
+            records.reverse();
+            for name in names() {
+                assert_eq!(records.pop(), Some(name));
+            }
+            assert_eq!(records.pop(), None);
+        }
+    }
+
+    #[test]
+    fn the_name_that_came_last_goes_first() {
+        let mut records = Records::new(16);
+        let all: Vec<_> = names().collect();
+        for name in &all {
+            records.push(name);
+        }
+        for name in all.iter().rev() {
+            assert_eq!(records.pop().as_ref(), Some(name));
+        }
+        assert!(records.regions.is_empty() && records.long.chunks.is_empty());
+    }
+
+    #[test]
+    fn no_number_is_cut_to_its_width() {
+        let mut records = Records::new(2);
+        let index = records.push(b"a");
+        assert!(records.set(index, 0xffff));
+        assert!(!records.set(index, 0x1_0000));
+        assert_eq!((records.number(index), records.name(index)), (0xffff, &b"a"[..]));
+        let mut whole = Records::new(16);
+        let index = whole.push(b"a");
+        assert!(whole.set(index, u128::MAX));
+        assert_eq!(whole.number(index), u128::MAX);
+    }
+}

@@ -1,0 +1,136 @@
+//! Where a name is, by its hash: one read of eight bytes in nearly all cases.
+//!
+//! A slot has half of the hash, which makes it all but sure that the name is the one that is sought, and a number. Slots
+//! lie in the order of their hashes, so growing reads the old ones and writes the new ones from one end to the other,
+//! without a look at any name; it grows by a third, so that neither the old nor the new ones are ever mostly empty.
+
+use super::memory::Memory;
+
+const SLOT: usize = 8;
+const LEAST: usize = 16; // slots
+
+#[derive(Default)]
+pub struct Table {
+    slots: Memory, // hash and number + 1; zero: nothing
+    size: usize,
+    used: usize,
+}
+
+impl Table {
+    #[inline(always)]
+    fn slot(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.slots[at * SLOT..at * SLOT + SLOT].try_into().expect("eight bytes"))
+    }
+
+    fn set(&mut self, at: usize, slot: u64) {
+        self.slots[at * SLOT..at * SLOT + SLOT].copy_from_slice(&slot.to_le_bytes());
+    }
+
+    /// Where the search for a hash begins.
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        ((u128::from(hash >> 32) * self.size as u128) >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.size {
+            0
+        } else {
+            at + 1
+        }
+    }
+
+    /// The number that has this hash and is the one that is meant.
+    #[inline(always)]
+    pub fn find(&self, hash: u64, mut is_meant: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.size == 0 {
+            return None;
+        }
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.slot(at);
+            if slot == 0 {
+                return None;
+            }
+            if slot >> 32 == hash >> 32 {
+                let number = slot as u32 - 1;
+                if is_meant(number) {
+                    return Some(number);
+                }
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// Add a number, smaller than 2**32 - 1, under a hash.
+    pub fn insert(&mut self, hash: u64, number: u32) {
+        if (self.used + 1) * 5 > self.size * 4 {
+            self.grow();
+        }
+        self.used += 1;
+        self.settle(hash >> 32 << 32 | u64::from(number + 1));
+    }
+
+    fn settle(&mut self, slot: u64) {
+        let mut at = self.home(slot);
+        while self.slot(at) != 0 {
+            at = self.next(at);
+        }
+        self.set(at, slot);
+    }
+
+    fn grow(&mut self) {
+        let size = (self.size + self.size / 3).max(LEAST);
+        let old = std::mem::replace(&mut self.slots, Memory::zeroed(size * SLOT));
+        self.size = size;
+        for slot in old.chunks_exact(SLOT).map(|slot| u64::from_le_bytes(slot.try_into().expect("eight bytes"))) {
+            if slot != 0 {
+                self.settle(slot);
+            }
+        }
+    }
+
+    /// Count the numbers from the other end: 0 becomes `last`.
+    pub fn reverse(&mut self, last: u32) {
+        for at in 0..self.size {
+            let slot = self.slot(at);
+            if slot != 0 {
+                let number = slot as u32 - 1;
+                self.set(at, slot >> 32 << 32 | u64::from(last - number + 1));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_found_however_hashes_collide() {
+        let hashes: Vec<u64> = (0..20_000_u64).map(|n| (n % 7_001).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let mut table = Table::default();
+        for (number, &hash) in hashes.iter().enumerate() {
+            assert_eq!(table.find(hash, |found| found == number as u32), None);
+            table.insert(hash, number as u32);
+        }
+        for (number, &hash) in hashes.iter().enumerate() {
+            assert_eq!(table.find(hash, |found| found == number as u32), Some(number as u32));
+        }
+        table.reverse(19_999);
+        for (number, &hash) in hashes.iter().enumerate() {
+            assert!(table.find(hash, |found| found == 19_999 - number as u32).is_some());
+        }
+    }
+
+    #[test]
+    fn a_table_has_an_end_that_is_followed_by_its_beginning() {
+        let mut table = Table::default();
+        for number in 0..12 {
+            table.insert(u64::MAX, number);
+        }
+        assert_eq!(table.find(u64::MAX, |found| found == 11), Some(11));
+        assert_eq!(table.find(0, |_| true), None);
+    }
+}

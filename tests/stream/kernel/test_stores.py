@@ -1,0 +1,74 @@
+"""The kernel's stores do what their twin does with numbers and orders, apart from any rule."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
+from shoal.mechanisms.accounts import Periods, RecordKind
+from shoal.stream.kernel.stores import KernelPeriods
+from tests.support.effort import examples
+
+KINDS = (RecordKind(b"a\x00", 16), RecordKind(b"g\x00", 2))
+LENGTH = 10
+
+
+@pytest.fixture(autouse=True, scope="module")
+def module() -> Any:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(KERNEL, ON)
+        return kernel_asked_for()
+
+
+def lanes(module: Any, length: int | None) -> tuple[Periods, Periods]:
+    native = module.Stores(length, [tuple(kind) for kind in KINDS], True)
+    return Periods(length, *KINDS, durable=True), KernelPeriods(native, length, *KINDS)
+
+
+def test_a_number_beyond_its_width_overflows_in_both(module: Any) -> None:
+    for kind, number in ((0, 1 << 128), (1, 1 << 16), (1, -1)):
+        for periods in lanes(module, None):
+            periods.of(0)[kind].put(b"u", (1 << 8 * KINDS[kind].width) - 1)
+            assert periods.changes() == [(KINDS[kind].tag + b"u", b"\xff" * KINDS[kind].width)]
+            with pytest.raises(OverflowError):
+                put_and_take(periods, kind, number)
+
+
+def put_and_take(periods: Periods, kind: int, number: int) -> None:
+    periods.of(0)[kind].put(b"u", number)
+    periods.changes()
+
+
+names = st.integers(0, 60).map(lambda number: (b"%d" % number).ljust(number, b"x"))
+puts = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5 * LENGTH), names, st.integers(0, 2**16 - 1)), max_size=80)
+
+
+@examples(100)
+@given(puts, puts, st.integers(0, 40), st.integers(0, 5 * LENGTH))
+def test_names_of_any_length_keep_numbers_and_order(
+    module: Any, before: list[Any], after: list[Any], most: int, promise: int
+) -> None:
+    twin, kernel = lanes(module, LENGTH)
+    log: dict[bytes, bytes] = {}
+    for kind, time, name, number in before:
+        twin.of(time)[kind].put(name, number)
+    log.update((key, value) for key, value in twin.changes() if value is not None)
+    # given stores that were restored from the same changelog
+    twin = Periods(LENGTH, *KINDS, durable=True)
+    for periods in (twin, kernel):
+        takers = [periods.restore(kind) for kind in range(len(KINDS))]
+        for key, value in log.items():
+            takers[key.startswith(KINDS[1].tag)](key[2:], value)
+        periods.restored()
+        # when more is written
+        for kind, time, name, number in after:
+            periods.of(time)[kind].put(name, number)
+    # then they say the same in the same order, and forget in the same order
+    told = [[list(store.held) for _, stores in periods.each() for store in stores] for periods in (twin, kernel)]
+    assert told[0] == told[1]
+    assert kernel.changes() == twin.changes()
+    for step in range(4):
+        assert kernel.close(promise + step * LENGTH, most) == twin.close(promise + step * LENGTH, most)
+        assert kernel.sizes == twin.sizes
