@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
 .PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +45,8 @@ help:
 	@echo '               bound with and without the kernel, no broker (a minute; ARGS=--quick: some seconds)'
 	@echo 'make bench-growth'
 	@echo '               what events and users cost from 100,000 to ten million users (some minutes; ARGS=--quick: a minute)'
+	@echo 'make bench-release'
+	@echo '               release without a broker, by rows and by groups (some minutes; ARGS=--quick: a minute)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (some minutes)'
@@ -220,6 +222,10 @@ bench-kernel: kernel
 # Both lanes as users become more, beside what the machine takes for one random read and write.
 bench-growth: kernel
 	$(BIN)/python -m benchmarks.growth $(ARGS)
+
+# Release, without a broker.
+bench-release: install
+	$(BIN)/python -m benchmarks.release $(ARGS)
 
 bench-keys: install
 	$(BIN)/python -m benchmarks.shown_keys $(ARGS)

@@ -23,7 +23,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.grid import LARGEST, Grid, width_of
 from shoal.mechanisms.noise import cube, laplace
 from shoal.mechanisms.statistic import Estimate, clamped
 
@@ -126,10 +126,16 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""
     value = grid.mean_value(total, samples)
-    half = grid.width_value(noise_quantile(scales, coverage)) / samples
-    sd = grid.width_value(noise_sd(scales)) / samples
+    quantile, deviation = _widths(grid.step, scales, coverage)
+    half, sd = quantile / samples, deviation / samples
     low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
     return Estimate(clamped(value, ends), sd, low, high, {"samples": samples})
+
+
+@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+def _widths(step: tuple[int, int], scales: Law, coverage: float) -> tuple[float, float]:
+    """The quantile and the standard deviation of the noise of a sum, in units of the range."""
+    return width_of(step, noise_quantile(scales, coverage)), width_of(step, noise_sd(scales))
 
 
 def six_digits(value: float) -> float:

@@ -102,13 +102,23 @@ class Grid:
         >>> Grid(Fraction(-1), Fraction(1), 4).width_value(2)
         1.0
         """
-        exact, parts = steps.as_integer_ratio()
-        return _rounded(self._affine[1] * exact, self._affine[2] * parts)
+        return width_of(self.step, steps)
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """The width of a step as numerator and denominator, not reduced."""
+        return self._affine[1:]
 
 
 @lru_cache(maxsize=1 << 8)
 def _squares(grid: Grid) -> Grid:
     return Grid(Fraction(0), (grid.high - grid.low) ** 2, grid.steps**2)
+
+
+def width_of(step: tuple[int, int], steps: Fraction | int | float) -> float:
+    """The width of so many steps; exact, rounded once."""
+    exact, parts = steps.as_integer_ratio()
+    return _rounded(step[0] * exact, step[1] * parts)
 
 
 def _rounded(numerator: int, denominator: int) -> float:

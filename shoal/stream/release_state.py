@@ -15,7 +15,7 @@ Marks of later versions need none of this.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NoReturn
@@ -30,7 +30,7 @@ from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
 from shoal.stream.group import GroupState
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark
-from shoal.stream.tick_queue import CHUNK, ROW
+from shoal.stream.tick_queue import CHUNK, ROW, dump_each
 
 HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
 KINDS = {
@@ -155,17 +155,21 @@ def head_name(key: str) -> bytes:
     return HEAD + orjson.dumps([key])
 
 
-def kept_name(key: str, level: int, pseudonym: str) -> bytes:
-    """The changelog key of a contribution that a group's releaser keeps."""
-    return KEPT + orjson.dumps([key, level, pseudonym])
-
-
 def kept_entries(key: str, change: Change) -> list[Entry]:
     """What changed of what a group's releaser keeps."""
-    entries: list[Entry] = [
-        (kept_name(key, row.level, row.pseudonym), orjson.dumps(tuple(row))) for row in change.written
-    ]
-    return entries + [(kept_name(key, level, pseudonym), None) for level, pseudonym in change.dropped]
+    written, dropped = change.written, change.dropped
+    entries: list[Entry] = []
+    if written:
+        names = _kept_names(key, [(row.level, row.pseudonym) for row in written])
+        entries += zip(names, dump_each(list(map(tuple, written))), strict=True)
+    if dropped:
+        entries += [(name, None) for name in _kept_names(key, dropped)]
+    return entries
+
+
+def _kept_names(key: str, kept: Sequence[tuple[int, str]]) -> list[bytes]:
+    begins = KEPT + orjson.dumps([key])[:-1] + b","
+    return [begins + name[1:] for name in dump_each(kept)]
 
 
 def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[Entry]]:

@@ -27,6 +27,7 @@ MANY = 10_000
 # range. So it is chosen where that part, in ranges, is at most this many times the noise of the naive sum.
 RISK = Fraction(2)
 NARROWER = 8  # candidates of an octave's scale: the one before, times 2**(-j / 2)
+MOST_ANSWERS = 1 << 14  # that are kept of `begin`
 LARGEST = 1 << 63  # what a contribution carries stays below it: it travels as an integer of 64 bits
 
 
@@ -160,8 +161,22 @@ class SharpParameters(MeanParameters):
     def begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
         """The way to begin at a group's release number `ticks`, or None to wait: a function of the pattern.
 
-        `units` have a first sample, and `longs` a first block.
+        `units` have a first sample, and `longs` a first block. In a tick many groups have the same pattern: the answers
+        are kept, for the exact arithmetic behind them takes most of the time of a group that waits.
         """
+        pattern, answers = (units, longs, samples, ticks), self._answers
+        if pattern not in answers:
+            if len(answers) == MOST_ANSWERS:
+                answers.clear()
+            answers[pattern] = self._begin(*pattern)
+        return answers[pattern]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[int, int, int, int], Beginning | None]:
+        """Of `begin`, by its arguments."""
+        return {}
+
+    def _begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
         seldom = 1 << max(0, ticks.bit_length() - 7)  # 64 to 128 times in each doubling of the ticks is enough
         if not units or ticks % seldom:  # no units: late samples may overtake a unit's first
             return None
