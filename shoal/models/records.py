@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import orjson
 
 from shoal.mechanisms.statistic import OF_CLIP, OF_KEY
+from shoal.models.json_bytes import json_bytes
 from shoal.models.times import iso
 
 MAX_DEAD_LETTER_BYTES = 64 * 1024
@@ -116,7 +117,7 @@ def release_id(metric: str, version: int, group: str | None, seq: int) -> str:
 
 def release_bytes(fields: dict[str, Any]) -> bytes:
     """A release as published; `fields` in the contract's order."""
-    return orjson.dumps(fields)
+    return json_bytes(fields)
 
 
 def activation_bytes(
@@ -134,7 +135,7 @@ def activation_bytes(
     The prior is null where few users chose none, and nothing is clipped. For a value with several coordinates, prior
     and samples are lists with an entry for each (null and 0 where the level does not count), and epsilon is for all.
     """
-    return orjson.dumps(
+    return json_bytes(
         {
             "metric": metric, "group": group, "version": version, "level": level, "at": iso(at),
             "prior": prior, "epsilon": epsilon, "samples": samples,
@@ -147,14 +148,14 @@ SHOWN, CLIP = "shown", "clip"  # the kinds of activations that are none of a lev
 
 def shown_bytes(metric: str, version: int, group: str, at: int, epsilon: float) -> bytes:
     """An activation as published: from this tick on, a key that nobody declared is shown; epsilon found it."""
-    return orjson.dumps(
+    return json_bytes(
         {"metric": metric, "group": group, "version": version, "kind": SHOWN, "at": iso(at), "epsilon": epsilon}
     )
 
 
 def clip_bytes(metric: str, version: int, group: str | None, at: int, high: float, epsilon: float) -> bytes:
     """An activation as published: from this tick on a key's values are clipped to `high`; epsilon chose it."""
-    return orjson.dumps(
+    return json_bytes(
         {
             "metric": metric, "group": group, "version": version, "kind": CLIP, "at": iso(at), "high": high,
             "epsilon": epsilon,
@@ -198,4 +199,4 @@ def dead_letter_bytes(reason: str, metric: str, topic: str, partition: int, offs
     }  # fmt: skip
     if raw is not None and len(raw) > MAX_DEAD_LETTER_BYTES:
         fields |= {"length": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-    return orjson.dumps(fields)
+    return json_bytes(fields)

@@ -222,7 +222,7 @@ class SlotAccounts(Accounts):
                 for number, part in _pieces(kept.samples[user], begin, self._rule.coordinates):
                     name = before + number.to_bytes(4, "big") + user
                     kept.written.append(name)
-                    changes.append((name, orjson.dumps(part)))
+                    changes.append((name, bytes(memoryview(orjson.dumps(part)))))  # a copy: the original takes 4 KB
             kept.fresh = {}
         return changes
 
