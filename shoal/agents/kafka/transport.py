@@ -51,6 +51,7 @@ class Batch(NamedTuple):
     end: int  # position after it, past control records and holes of compaction
     records: Sequence[Record]
     memory: int = 0  # bytes that the records take
+    left: int = 0  # offsets after it in the partition when it was fetched
 
 
 class Positions(Protocol):
@@ -190,7 +191,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         for tp, records in fetched.items():  # nothing was awaited since the fetch: the position is that of its end
             end = await consumer.position(tp)
             found, memory = fast_records.records_of(records, self.consumer.host.batches.get(tp.topic))
-            batches[tp] = [Batch(self.chain.get(tp), end, found, memory)]
+            left = (consumer.highwater(tp) or end) - end
+            batches[tp] = [Batch(self.chain.get(tp), end, found, memory, left)]
             self.chain[tp] = end
         return batches
 

@@ -21,7 +21,7 @@ from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.audit_feed import Sink
 from shoal.agents.worker.idle_records import Idling
-from shoal.agents.worker.inbox import Inbox, fetch_bytes, share_out
+from shoal.agents.worker.inbox import Inbox, fetch_bytes, share_out, unflushed
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.takeover import Overtaken, Takeover
 from shoal.agents.worker.timings import Timings
@@ -251,6 +251,9 @@ class Host:
         inboxes = self.inboxes
         share_out(self.settings.inbox_bytes, inboxes)
         self.app.consumer._thread.limit_fetches(fetch_bytes(self.settings.fetch_bytes, len(inboxes)))
+        bound = [part for partition, part in self.partitions.items() if partition.stage == BOUND]
+        for part in bound:
+            part.most = unflushed(self.settings.max_unflushed, self.settings.worker_unflushed, len(bound))
 
     def _lose(self, part: Partition, reason: str) -> None:
         """A partition's transaction was given up, and its state is ahead of the log: take it over anew.

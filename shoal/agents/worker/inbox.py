@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from shoal.agents.kafka.transport import Batch
 
+LEAST_UNFLUSHED = 40_000  # records of a partition: with less, transactions cost more than what they carry
 LEAST_FETCH = 64 << 10  # bytes of a partition in one fetch: below, a fetch costs more than what it brings
 
 
@@ -66,6 +67,15 @@ def share_out(most: int, inboxes: Collection[Inbox]) -> None:
     """Give each of a worker's inboxes its share of so many bytes."""
     for inbox in inboxes:
         inbox.share = most // len(inboxes)
+
+
+def unflushed(most: int, of_worker: int, partitions: int) -> int:
+    """Records that one of so many source partitions may have processed and not committed.
+
+    >>> [unflushed(200_000, 400_000, partitions) for partitions in (1, 4, 100)]
+    [200000, 100000, 40000]
+    """
+    return min(most, max(LEAST_UNFLUSHED, of_worker // max(1, partitions)))
 
 
 def fetch_bytes(most: int, partitions: int) -> int:

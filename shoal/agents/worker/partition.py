@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from aiokafka.errors import ProducerFenced
 
 from shoal.agents.kafka.fail_stop import fail_stop
-from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.fast_records import memory_of
+from shoal.agents.kafka.settings import RELEASE, KafkaSettings
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.inbox import Inbox
@@ -21,6 +22,7 @@ from shoal.stream.machine import Machine, Outbox, StagePartition
 
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
 WORK_SECONDS = 0.01  # between two breaths, too
+UNFLUSHED = 2  # times the share of what waits: what may be processed and not taken
 DUTY = 4  # a new flush starts at the earliest after 4 times the last one's duration: little waiting, few transactions
 
 
@@ -40,6 +42,9 @@ class Partition:
         self.on_committed: Callable[[Outbox, float], None] = lambda outbox, seconds: None
         self.lost = False
         self.inbox = Inbox()
+        self.most = settings.max_unflushed  # records that may be processed and not taken
+        self._left = 0  # offsets that came after what was fetched last
+        self._unflushed = 0  # bytes of messages that were processed and are not taken
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -96,6 +101,7 @@ class Partition:
 
     def accept(self, batch: Batch) -> None:
         self.inbox.add(batch)
+        self._left = batch.left
         self._arrived.set()
 
     def idle(self, wall_ms: int) -> None:
@@ -129,8 +135,10 @@ class Partition:
                 self.inbox.take()
             process(part, end)
             self.position = end
+            if self.partition.stage == RELEASE:
+                self._unflushed += memory_of(part)
+            await self._work()  # first: what is not worked on cannot be taken, and would be waited for in vain
             await self._breathe()
-            await self._work()
             if self._closing:
                 break
         self.inbox.done()
@@ -146,9 +154,25 @@ class Partition:
         """Let other tasks run, and wait while too much is not yet taken."""
         self._changed.set()
         await asyncio.sleep(0)
-        while self.machine.backlog >= self.settings.max_unflushed and not self._closing:
+        while self._has(self.most, UNFLUSHED * self.inbox.share) and not self._closing:
             self._room.clear()
             await self._room.wait()
+
+    def _has(self, records: int, memory: int) -> bool:
+        """Whether so much can be taken: so many records or, where messages are few and large, so many bytes."""
+        backlog = self.machine.backlog
+        return backlog >= records or (0 < memory <= self._unflushed and backlog > 0)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether a transaction need not gather more."""
+        most = min(self.settings.max_records, self.most // 2)
+        return self._has(most, self.inbox.share)
+
+    @property
+    def _is_far_behind(self) -> bool:
+        """Whether there is more than one transaction to come."""
+        return self._left >= self.settings.max_records
 
     # -- transactions out
 
@@ -164,20 +188,25 @@ class Partition:
 
     async def _linger(self, earliest: float) -> None:
         """Flush at once when input is drained and the last flush was cheap; gather records otherwise."""
-        latest = time.monotonic() + self.settings.linger
-        while not self._closing and self.machine.backlog < self.settings.max_records:
+        began = time.monotonic()
+        while not self._closing and not self._is_large:
             now = time.monotonic()
-            due = earliest if self.quiet else latest
+            if self._is_far_behind:
+                due = began + self.settings.patience
+            else:
+                due = earliest if self.quiet else began + self.settings.linger
             if now >= due:
                 return
-            await asyncio.sleep(min(due - now, 0.005 if not self.quiet else due - now))
+            waits = not self.quiet or self._is_far_behind
+            await asyncio.sleep(min(due - now, 0.005) if waits else due - now)
 
     async def _commit_all(self) -> None:
         self._changed.clear()
         while (outbox := self.machine.outbox()) is not None:
+            self._unflushed = 0
             self._room.set()
             await self._commit(outbox)
-            more = self.machine.has_complete or self.machine.backlog >= self.settings.max_records
+            more = self.machine.has_complete or self._is_large
             if not self._closing and not more:
                 break
         else:
