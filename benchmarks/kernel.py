@@ -5,7 +5,6 @@ python -m benchmarks.kernel [--quick]
 Each algorithm reads the same events in both lanes, in turn, three times; the fastest of each counts.
 """
 
-import os
 import sys
 import tempfile
 import time
@@ -19,7 +18,7 @@ from aiokafka import TopicPartition
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from shoal.agents.kafka import fast_records
-from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
+from shoal.agents.lane import lane_named
 from shoal.models.config.file import load
 from shoal.stream.bound import BoundPartition
 from shoal.stream.topic import TopicPlan, plan_topic
@@ -118,8 +117,7 @@ def plan_of(text: str) -> TopicPlan:
 
 def new_bound(plan: TopicPlan, *, kernel: bool) -> BoundPartition:
     """A partition that begins, in one lane."""
-    os.environ[KERNEL] = ON
-    bound = BoundPartition(plan, 0, kernel=kernel_asked_for() if kernel else None)
+    bound = BoundPartition(plan, 0, kernel=lane_named("kernel" if kernel else "twin").module)
     bound.start(0)
     if kernel and bound.read_by_kernel is None:
         raise SystemExit("the kernel is not used: make kernel")
@@ -129,7 +127,7 @@ def new_bound(plan: TopicPlan, *, kernel: bool) -> BoundPartition:
 def _time(plan: TopicPlan, fetches: list[tuple[int, bytes]], has_kernel: bool, has_batches: bool) -> float:
     """Seconds of processor time for all records, transactions included."""
     bound = new_bound(plan, kernel=has_kernel)
-    kind = kernel_asked_for().RecordBatch if has_batches else None
+    kind = lane_named("kernel").module.RecordBatch if has_batches else None
     arguments = fast_records.consumer_arguments({TP.topic: kind} if has_batches else {})
     began = time.process_time()
     for first, raw in fetches:

@@ -1,8 +1,11 @@
 """Fixtures for all tests: one real Kafka and PostgreSQL per session, and the same random numbers every time."""
 
 import gc
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -25,6 +28,8 @@ HERE = Path(__file__).parent
 BROKERS = {"kafka", "demo", "shown", "half_way"}  # fixtures
 # Where `make test` looks for tests with a broker: all the others are not even imported beside them.
 WITH_BROKERS = [HERE / name for name in ("kafka", "agents", "cli", "test_releases_page.py")]
+HAS_KERNEL = find_spec("shoal_kernel") is not None
+KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,6 +44,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kafka")
         if item.get_closest_marker("kafka") and not {*WITH_BROKERS, HERE / "long"}.intersection(places):
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Both lanes in turn: a test's name says which one its workers and file runs go by, unless the environment does.
+
+    What `make test` tries in one lane, `make test-long` tries in both.
+    """
+    with pytest.MonkeyPatch.context() as environment:
+        if KERNEL not in os.environ:
+            by_kernel = HAS_KERNEL and crc32(item.nodeid.encode()) % 2
+            environment.setenv(KERNEL, ON if by_kernel else OFF)
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

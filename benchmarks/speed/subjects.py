@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 
 from benchmarks.speed.environments import MissingError, java_of_streams, python_of, versions_of
 from benchmarks.workload import configure
-from shoal.agents.process_settings import KERNEL, OFF, ON
+from shoal.agents.lane import KERNEL, OFF, ON
 
 PARTITIONS = 4
 TOPIC = "events"

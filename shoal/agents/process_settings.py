@@ -1,19 +1,11 @@
-"""What our processes settle before they begin: garbage collection, silent libraries, signals, and the kernel."""
+"""What our processes settle before they begin: garbage collection, silent libraries, and signals."""
 
 import gc
 import logging
-import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
-
-from shoal.models.errors import ConfigError
-
-KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; off unless it is set
-INTERFACE = 3  # of the kernel that this version of shoal speaks to
 
 
 def tune_garbage_collector() -> None:
@@ -29,31 +21,6 @@ def quiet_libraries() -> None:
         logger.setLevel(logging.CRITICAL)
         logger.propagate = False
         logger.addHandler(logging.NullHandler())
-
-
-def kernel_asked_for() -> Any:
-    """The kernel's module; None where nobody asks for it.
-
-    Raises:
-        ConfigError: it is asked for, and is not installed or speaks another interface.
-    """
-    asked = os.environ.get(KERNEL, OFF)
-    if asked == OFF:
-        return None
-    if asked != ON:
-        raise ConfigError(f"{KERNEL} is {asked}; it can be {ON} or {OFF}")
-    try:
-        module = import_module("shoal_kernel")
-    except ImportError:
-        raise ConfigError(
-            f"{KERNEL} is {ON}, and the kernel is not installed; build it with: pip install ./kernel (which needs Rust)"
-        ) from None
-    if module.INTERFACE != INTERFACE:
-        raise ConfigError(
-            f"the kernel has interface {module.INTERFACE}, and this version of shoal speaks {INTERFACE}; build it "
-            "anew: pip install ./kernel"
-        )
-    return module
 
 
 @contextmanager

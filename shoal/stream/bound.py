@@ -21,6 +21,7 @@ from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.event_time import BEAT_AHEAD, EventClock
 from shoal.stream.kernel.batches import Batches
+from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks, lost
@@ -93,8 +94,9 @@ class BoundPartition:
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         self._outgoing, accounts = self._parts(None)
         self._kernel: Kernel | None = None
-        if kernel is not None:
-            self._kernel = kernel_of(kernel, plan, partition, accounts, checks_partition=checks_partition)
+        self.unknown = unknown(plan, accounts, checks_partition=checks_partition)  # to the kernel, by metric
+        if kernel is not None and not self.unknown:
+            self._kernel = kernel_of(kernel, plan, partition, checks_partition=checks_partition)
         if self._kernel is not None:
             self._outgoing, accounts = self._parts(self._kernel)
             self._kernel.begin(accounts)

@@ -1,5 +1,7 @@
 """`python -m tests.golden`: what differs from the stored answers; status 1 if anything does.
 
+The twin makes them, whatever is installed; with `--lane kernel` the kernel does.
+
 `--write` stores the answers of this version (`make golden`). `--save VERSION` stores the states that this version
 leaves behind, in a new folder of saved/; with `--new` only those of cases that have none. `--dump FOLDER` writes
 everything as text, for diff with another checkout's.
@@ -15,13 +17,14 @@ from tests.golden import commands, store
 from tests.golden.compare import differences
 from tests.golden.configurations import CASES
 from tests.golden.corpus import IN_FULL, continued, digest, outcome_of
-from tests.golden.driver import parameters
+from tests.golden.driver import TWIN, Lane, parameters
 
 
 def main(
     write: Annotated[bool, typer.Option("--write", help="Store the answers of this version.")] = False,
     save: Annotated[str | None, typer.Option(metavar="VERSION", help="Store the states of this version.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Save states of cases that have none, and no others.")] = False,
+    lane: Annotated[Lane, typer.Option(help="Who makes what is compared.")] = TWIN,
     dump: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write all entries as text.")] = None,
 ) -> None:
     """Compare, or store."""
@@ -32,7 +35,7 @@ def main(
     if dump is not None:
         _dump(dump)
     if save is None and not write and dump is None:
-        found = list(differences())
+        found = list(differences(lane))
         print("\n".join(found) if found else "every byte is as stored")
         sys.exit(bool(found))
 

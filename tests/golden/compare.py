@@ -9,7 +9,7 @@ from tests.golden.case import Case
 from tests.golden.configurations import CASES
 from tests.golden.corpus import IN_FULL, KINDS, continued, digest, outcome_of
 from tests.golden.difference import excerpts, first_difference
-from tests.golden.driver import parameters
+from tests.golden.driver import TWIN, Lane, parameters
 
 REMEDY = "if it must move, see 'Bytes are a contract' in CONTRIBUTING.md"
 Difference = str | None
@@ -20,14 +20,14 @@ def parameters_difference(case: Case) -> Difference:
     return _texts(case, "parameters", store.read("parameters.json").get(case.name), parameters(case))
 
 
-def counters_difference(case: Case) -> Difference:
+def counters_difference(case: Case, lane: Lane = TWIN) -> Difference:
     """Of the counters of the file run."""
-    return _texts(case, "counters", _summary(case).get("counters"), outcome_of(case).counters)
+    return _texts(case, "counters", _summary(case).get("counters"), outcome_of(case, lane).counters)
 
 
-def replay_difference(case: Case) -> Difference:
+def replay_difference(case: Case, lane: Lane = TWIN) -> Difference:
     """Of what a replay says."""
-    return _texts(case, "replay", _summary(case).get("replay"), outcome_of(case).verdict)
+    return _texts(case, "replay", _summary(case).get("replay"), outcome_of(case, lane).verdict)
 
 
 def _summary(case: Case) -> dict[str, Any]:
@@ -35,21 +35,21 @@ def _summary(case: Case) -> dict[str, Any]:
     return found
 
 
-def digest_difference(case: Case, kind: str) -> Difference:
+def digest_difference(case: Case, kind: str, lane: Lane = TWIN) -> Difference:
     """Of everything of a kind."""
-    return _digests(case, kind, digest(outcome_of(case).entries[kind]))
+    return _digests(case, kind, digest(outcome_of(case, lane).entries[kind]))
 
 
-def continued_difference(case: Case, version: str) -> Difference:
+def continued_difference(case: Case, version: str, lane: Lane = TWIN) -> Difference:
     """Of what comes after a state that a version has left behind."""
-    return _digests(case, f"continued from {version}", digest(continued(case, version)))
+    return _digests(case, f"continued from {version}", digest(continued(case, version, lane)))
 
 
-def lines_difference(case: Case, kind: str) -> Difference:
+def lines_difference(case: Case, kind: str, lane: Lane = TWIN) -> Difference:
     """Of what is stored as it is: the first line that differs, and where in it."""
     path = store.lines_of(case, kind)
     stored = path.read_text("utf-8").splitlines() if path.exists() else []
-    found = store.as_lines(outcome_of(case).entries[kind])
+    found = store.as_lines(outcome_of(case, lane).entries[kind])
     for number, (one, other) in enumerate(zip_longest(stored, found), 1):
         if one != other:
             return f"{case.name}: {kind}: line {number} of {path.name} differs\n{excerpts(one, other)}"
@@ -66,20 +66,22 @@ def command_difference(name: str) -> Difference:
     return None if told is None else f"{name}: {told}; {REMEDY}"
 
 
-def differences() -> Iterator[str]:
+def differences(lane: Lane = TWIN) -> Iterator[str]:
     """All there are."""
     checks: list[tuple[Callable[..., Difference], tuple[Any, ...]]] = []
     for case in CASES:
-        checks += [(one, (case,)) for one in (parameters_difference, counters_difference, replay_difference)]
-        checks += [(digest_difference, (case, kind)) for kind in KINDS]
-        checks += [(lines_difference, (case, kind)) for kind in IN_FULL if case.in_full]
-        checks += [
-            (continued_difference, (case, version))
-            for version in store.versions()
-            if store.has_state(version, case.name)
-        ]
+        checks += [(parameters_difference, (case,)), *checks_of(case, lane)]
     checks += [(command_difference, (name,)) for name in commands.NAMES]
     yield from (told for check, arguments in checks if (told := check(*arguments)) is not None)
+
+
+def checks_of(case: Case, lane: Lane) -> Iterator[tuple[Callable[..., Difference], tuple[Any, ...]]]:
+    """All that a lane could make otherwise."""
+    yield from ((one, (case, lane)) for one in (counters_difference, replay_difference))
+    yield from ((digest_difference, (case, kind, lane)) for kind in KINDS)
+    yield from ((lines_difference, (case, kind, lane)) for kind in IN_FULL if case.in_full)
+    held = (version for version in store.versions() if store.has_state(version, case.name))
+    yield from ((continued_difference, (case, version, lane)) for version in held)
 
 
 def _digests(case: Case, kind: str, found: str) -> Difference:

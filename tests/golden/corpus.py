@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from tests.golden.case import Case
-from tests.golden.driver import Cluster, FileOutcome, replay, run_file
+from tests.golden.driver import TWIN, Cluster, FileOutcome, Lane, replay, run_file
 from tests.golden.events import end_of
 from tests.golden.schedule import first_half, second_half
 from tests.golden.store import saved_state
@@ -30,21 +30,29 @@ class Outcome:
     after: int  # releases of the first half, which are in that state
 
 
+def outcome_of(case: Case, lane: Lane = TWIN) -> Outcome:
+    """Run the case over a file and over a cluster, in the lane that is asked for."""
+    return _outcome(case, lane)
+
+
 @cache
-def outcome_of(case: Case) -> Outcome:
-    """Run the case over a file and over a cluster."""
-    file = run_file(case)
-    cluster = Cluster(case, end_of(case.stream))
+def _outcome(case: Case, lane: Lane) -> Outcome:
+    file = run_file(case, lane)
+    cluster = Cluster(case, end_of(case.stream), lane)
     first_half(cluster, at_once=case.at_once)
     saved, after = cluster.state(), len(cluster.written.releases)
     second_half(cluster)
     return Outcome(_of_file(file) | _of_cluster(cluster), file.counters, replay(cluster), saved, after)
 
 
-@cache
-def continued(case: Case, version: str) -> list[Entry]:
+def continued(case: Case, version: str, lane: Lane = TWIN) -> list[Entry]:
     """Messages and releases, with headers, of a cluster that goes on from the state that a version has left behind."""
-    cluster = Cluster(case, end_of(case.stream))
+    return _continued(case, version, lane)
+
+
+@cache
+def _continued(case: Case, version: str, lane: Lane) -> list[Entry]:
+    cluster = Cluster(case, end_of(case.stream), lane)
     cluster.take_over(saved_state(version, case.name))
     second_half(cluster)
     entries = _of_cluster(cluster)

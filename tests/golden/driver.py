@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from typer.testing import CliRunner
 
@@ -23,7 +23,7 @@ from shoal.agents.audit.replay.matching import (
     name_of,
 )
 from shoal.agents.cli.main import app
-from shoal.agents.process_settings import kernel_asked_for
+from shoal.agents.lane import KERNEL, OFF, lane_named
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.models.config.decay import NEEDS
@@ -44,6 +44,8 @@ SECRET = b"a key of the golden corpus alone"
 LOG = "golden"
 TOPIC = "events"
 SOURCES, HOMES = 2, 4
+Lane = Literal["kernel", "twin"]
+TWIN: Lane = "twin"
 MARK = b"\x00mark"
 Entry = tuple[bytes, bytes | None]  # of a changelog; None is a tombstone
 Headers = tuple[tuple[str, bytes], ...]
@@ -99,9 +101,9 @@ class FileOutcome:
     counters: dict[str, int]
 
 
-def run_file(case: Case) -> FileOutcome:
+def run_file(case: Case, lane: Lane = TWIN) -> FileOutcome:
     """The events that a file can have, to their end."""
-    run = FileRun(plan_of(config_of(case), 1, 1), kernel_asked_for())
+    run = FileRun(plan_of(config_of(case), 1, 1), lane_named(lane).module)
     values = [event.value for event in events_of(case.stream) if event.in_files]
     outputs = list(run.outputs(Line(offset, value) for offset, value in enumerate(values)))
     return FileOutcome(
@@ -150,7 +152,8 @@ class Written:
 class Cluster:
     """All partitions of the topic and of contributions; a transaction is committed whole, or lost with its machine."""
 
-    def __init__(self, case: Case, end: str) -> None:
+    def __init__(self, case: Case, end: str, lane: Lane) -> None:
+        self.kernel = lane_named(lane).module
         self.config = config_of(case)
         self.plan = plan_of(self.config, SOURCES, HOMES)
         self.sources = [Source() for _ in range(SOURCES)]
@@ -183,7 +186,7 @@ class Cluster:
     def _bound(self, index: int) -> BoundPartition:
         source = self.sources[index]
         if source.machine is None:
-            source.machine = BoundPartition(self.plan, index, log_id=LOG, kernel=kernel_asked_for())
+            source.machine = BoundPartition(self.plan, index, log_id=LOG, kernel=self.kernel)
             source.machine.restore(source.changelog)
             if source.machine.next_offset is None:
                 source.machine.start(0)
@@ -313,7 +316,9 @@ def replay(cluster: Cluster) -> list[str]:
 def _replay_bound(cluster: Cluster, index: int, messages: Sequence[tuple[int, Message]], findings: Findings) -> None:
     source = cluster.sources[index]
     mark = json.loads(source.changelog[MARK])
-    again = BoundAgain(cluster.config, TOPIC, lambda config: plan_of(config, SOURCES, HOMES), index, mark)
+    again = BoundAgain(
+        cluster.config, TOPIC, lambda config: plan_of(config, SOURCES, HOMES), index, mark, cluster.kernel
+    )
     yielded, sent = ([SentRows(cluster.plan) for _ in range(HOMES)] for _ in range(2))
     for home, message in again.take(source.log[: mark["offset"]]):
         yielded[home].add(message)
@@ -366,7 +371,7 @@ def _expected(made: Iterable[tuple[bytes, bytes]], number: str) -> Iterator[Expe
 
 def command(*arguments: str) -> tuple[int, str]:
     """A command's exit code and what it prints."""
-    result = CliRunner().invoke(app, list(arguments))
+    result = CliRunner(env={KERNEL: OFF}).invoke(app, list(arguments))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import orjson
 
+from shoal.agents.lane import TWIN
 from shoal.mechanisms.selection.upper_end import UpperEnd
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.mechanisms.sums.decayed import DecayedSteps
@@ -88,7 +89,8 @@ class Attended(Hosted):
 
     def __init__(self, cfg: Config, sources: int = 1, homes: int = 1) -> None:
         self.published: dict[tuple[str, int], list[Any]] = {}
-        super().__init__(*(compiled(cfg, sources, homes, topic) for topic in cfg.topics), looks=False)
+        # `cancelled` reaches into the queue of the twin.
+        super().__init__(*(compiled(cfg, sources, homes, topic) for topic in cfg.topics), looks=False, lane=TWIN)
         self._wall = 10**12  # after all that is released
 
     def _time(self) -> float:

@@ -20,6 +20,7 @@ from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.transactions import Writer
+from shoal.agents.lane import Lane, lane_of_environment
 from shoal.agents.worker import outbox as machines
 from shoal.agents.worker.conditions import report
 from shoal.agents.worker.health import Health
@@ -51,7 +52,7 @@ def compiled(cfg: Config, sources: int = 1, homes: int = 1, topic: str = "events
 class Hosted:
     """A worker that owns everything."""
 
-    def __init__(self, plan: TopicPlan, *others: TopicPlan, looks: bool = True) -> None:
+    def __init__(self, plan: TopicPlan, *others: TopicPlan, looks: bool = True, lane: Lane | None = None) -> None:
         """Unless it `looks`, /metrics and the like are not asked: that is what takes most of the time.
 
         Source partitions are numbered through, those of the first topic first.
@@ -69,6 +70,7 @@ class Hosted:
         self.health.running = True
         self.discreet = plan.protects_presence
         self.budget = BUDGET
+        self.lane = lane_of_environment() if lane is None else lane
         self.machines: dict[StagePartition, Any] = {}
         self.seen: list[Any] = []
         self.logs: list[list[Line]] = [[] for _ in range(homes)]  # of contributions
@@ -106,6 +108,11 @@ class Hosted:
         return {plan.topic: plan for plan in (self.plan, *self._others)}
 
     @property
+    def unknown(self) -> dict[str, dict[str, str]]:
+        """What of each topic the kernel lacks."""
+        return {place.topic: machine.unknown for place, machine in self.machines.items() if place.stage == BOUND}
+
+    @property
     def withheld(self) -> set[str]:
         """As a worker's domain says it."""
         machines = [machine for partition, machine in self.machines.items() if partition.stage == RELEASE]
@@ -117,7 +124,9 @@ class Hosted:
     def _take_over(self, partition: StagePartition) -> None:
         machine: BoundMachine | ReleaseMachine
         if partition.stage == BOUND:
-            machine = BoundMachine(self.settings, self.plans[partition.topic], partition.number)
+            machine = BoundMachine(
+                self.settings, self.plans[partition.topic], partition.number, kernel=self.lane.module
+            )
         else:
             plans = self.plans.values()
             machine = ReleaseMachine(self.settings, plans, partition.number, idle_after=IDLE_AFTER)

@@ -188,7 +188,7 @@ def test_metrics_show_no_number_of_events():
         "shoal_event_time_seconds", "shoal_seconds_since_tick", "shoal_audit_log_away", "shoal_brokers_away",
         "shoal_build_info", "shoal_event_time_lag_seconds", "shoal_last_output_timestamp_seconds",
         "shoal_assigned_partitions", "shoal_condition", "shoal_alarm", "shoal_tick_seconds",
-        "shoal_partitions_without_beats",
+        "shoal_partitions_without_beats", "shoal_kernel_info", "shoal_by_kernel",
         "shoal_budget_epsilon", "shoal_budget_epsilon_charged", "shoal_budget_delta", "shoal_budget_delta_charged",
     }  # fmt: skip
 

@@ -14,6 +14,8 @@ pub use stores::Stores;
 
 /// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
 const INTERFACE: u32 = 3;
+/// Of the package; shoal refuses any but its own.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The hot path of shoal's bound stage; without it shoal's own Python does the same.
 #[pymodule]
@@ -23,4 +25,7 @@ mod shoal_kernel {
 
     #[pymodule_export]
     const INTERFACE: u32 = super::INTERFACE;
+
+    #[pymodule_export]
+    const VERSION: &str = super::VERSION;
 }

@@ -45,6 +45,11 @@ def gauges(readiness: Readiness) -> Iterator[Metric]:
 def _present(readiness: Readiness) -> Iterator[Metric]:
     host, domain = readiness.host, readiness.domain
     yield InfoMetricFamily("shoal_build", "version of shoal, of Python, and of the state's format", value=BUILD)
+    # By topic alone: how many records the kernel took tells who wrote an odd number or name.
+    lane = "which lane takes events in, whether the kernel is used, and the kernel that was found"
+    yield InfoMetricFamily("shoal_kernel", lane, value=domain.lane.fields())
+    knows = {topic: float(domain.lane.module is not None and not keys) for topic, keys in domain.unknown.items()}
+    yield _by("topic", "by_kernel", "whether a topic's plain records go by the kernel", knows)
     complete = "event time up to which the releases are complete here"
     yield _by("metric", "event_time_seconds", complete, readiness.event_times())
     lag = "seconds by which the releases of a topic's slowest metric are behind this host's clock"

@@ -21,14 +21,13 @@ from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
-from shoal.agents.process_settings import kernel_asked_for
+from shoal.agents.lane import Lane, lane_of_environment, unknown_of
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.tables import RETIRED
-from shoal.stream.bound import BoundPartition
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
@@ -43,7 +42,9 @@ ASK_EVERY = 1.0  # seconds between two looks at what other workers have made aga
 class Stages:
     """The domain of one worker: makes the machines of its stages, and judges them."""
 
-    def __init__(self, session: Session, settings: KafkaSettings, health: Health) -> None:
+    def __init__(self, session: Session, settings: KafkaSettings, health: Health, lane: Lane | None = None) -> None:
+        self.lane = lane_of_environment() if lane is None else lane
+        self.unknown: dict[str, dict[str, str]] = {}  # what of the rules of each topic the kernel does not know
         self.sources: Sequence[str] = session.config.topics
         self.health = health
         self.discreet = session.config.is_discreet  # shows nothing that tells how many events there are
@@ -54,7 +55,6 @@ class Stages:
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
         self._session = session
         self._settings = settings
-        self._kernel = kernel_asked_for()
         self._heads: dict[Group, Head] = {}
         self._former: dict[str, int] = {}
         self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
@@ -92,6 +92,7 @@ class Stages:
             )
             for topic in self.sources
         }
+        self.unknown = unknown_of(self.plans.values())
         self.batches = self._batches()
         self._homes = heads_by_home(self._heads, self.plans.values())
         # Of file runs: the log of workers may have an activation before its release.
@@ -104,7 +105,7 @@ class Stages:
         if partition.stage == BOUND:
             plan = self.plans[partition.topic]
             self._check_count(partition, plan.source_partitions)
-            machine = BoundMachine(self._settings, plan, partition.number, log_id=log_id, kernel=self._kernel)
+            machine = BoundMachine(self._settings, plan, partition.number, log_id=log_id, kernel=self.lane.module)
         else:
             plan = next(iter(self.plans.values()))
             self._check_count(partition, plan.contributions_partitions)
@@ -127,12 +128,9 @@ class Stages:
         return machine
 
     def _batches(self) -> dict[str, Any]:
-        if self._kernel is None:
-            return {}
-        known = (
-            BoundPartition(plan, 0, kernel=self._kernel).read_by_kernel is not None for plan in self.plans.values()
-        )
-        return {topic: self._kernel.RecordBatch for topic, is_known in zip(self.plans, known, strict=True) if is_known}
+        """How the kernel has batches of the topics that it reads."""
+        kernel = self.lane.module
+        return {} if kernel is None else {topic: kernel.RecordBatch for topic, keys in self.unknown.items() if not keys}
 
     def _check_count(self, partition: StagePartition, partitions: int) -> None:
         if partition.number >= partitions:

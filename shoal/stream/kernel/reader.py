@@ -1,4 +1,4 @@
-"""Which partitions the kernel can read, and how it is told their rules."""
+"""How the kernel reads the records of a partition, and how it is told their rules."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,10 +8,8 @@ from shoal.mechanisms.accounts import Accounts, Periods, RecordKind
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts
 from shoal.mechanisms.continual_mean.blocks import BlockBounder
 from shoal.mechanisms.continual_mean.sharp.bounder import SharpBounder
-from shoal.mechanisms.statistic import OneByOne
 from shoal.mechanisms.stepped import accounts as stepped
 from shoal.mechanisms.two_sided import accounts as two_sided
-from shoal.models.predicates import Predicate
 from shoal.stream.event_time import EventClock
 from shoal.stream.kernel.queues import Queues
 from shoal.stream.kernel.stores import KernelPeriods
@@ -19,7 +17,6 @@ from shoal.stream.machine import Record
 from shoal.stream.topic import Metric, TopicPlan
 
 MOST_IN_A_RUN = 64  # records that the twin reads before the kernel is asked again
-PARTITIONER = "murmur2"  # that the kernel knows
 
 
 class Kernel:
@@ -95,28 +92,9 @@ class Kernel:
         return left
 
 
-def kernel_of(
-    module: Any, plan: TopicPlan, partition: int, accounts: Sequence[Accounts], *, checks_partition: bool
-) -> Kernel | None:
-    """The kernel of a source partition, whose rules `accounts` show; None if it lacks one of them."""
-    if not all(_is_known(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)):
-        return None
-    if checks_partition and plan.partitioner != PARTITIONER:
-        return None
+def kernel_of(module: Any, plan: TopicPlan, partition: int, *, checks_partition: bool) -> Kernel:
+    """The kernel of a source partition; there must be nothing that it does not know (`known.py`)."""
     return Kernel(module, plan, (partition, plan.source_partitions) if checks_partition else None)
-
-
-def _is_known(metric: Metric, accounts: Accounts) -> bool:
-    """Whether the kernel knows how a metric's samples are read, and by which rule they count."""
-    section = metric.section
-    if section.cell is not None or metric.unpack is not None or isinstance(section.value, Predicate | tuple):
-        return False
-    match accounts:
-        case two_sided.UnitAccounts(rule=rule) | two_sided.EventAccounts(rule=rule):
-            return rule.ladder is None and rule.bins is None and not rule.anew
-        case MeanAccounts() | stepped.UnitAccounts() | stepped.EventAccounts():
-            return type(metric.bounder) in (OneByOne, SharpBounder, BlockBounder)
-    return False
 
 
 def _value_of(metric: Metric) -> tuple[str, float, float, int] | None:

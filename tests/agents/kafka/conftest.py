@@ -1,4 +1,4 @@
-"""What needs the kernel is collected where it is installed, which `make test` sees to wherever there is Rust."""
+"""What reads by the kernel is collected where it is installed, as in tests/stream/kernel."""
 
 from importlib.util import find_spec
 

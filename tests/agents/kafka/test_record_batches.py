@@ -7,7 +7,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, codec
 
 from shoal.agents.kafka import fast_records
-from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
+from shoal.agents.lane import lane_named
 from shoal.stream.kernel.batches import Batches
 from tests.kafka.kafka_tools import run
 from tests.support.kafka import Kafka
@@ -38,7 +38,7 @@ async def fill(brokers: str, topic: str) -> None:
 
 async def seen(brokers: str, topic: str, *, whole: bool) -> list[tuple[list[Row], int]]:
     """What is read from each offset on, and the position at its end."""
-    kinds = {topic: kernel_asked_for().RecordBatch} if whole else {}
+    kinds = {topic: lane_named("kernel").module.RecordBatch} if whole else {}
     consumer = AIOKafkaConsumer(
         bootstrap_servers=brokers, isolation_level="read_committed", auto_offset_reset="none", max_poll_records=9,
         fetch_max_wait_ms=5, **fast_records.consumer_arguments(kinds),
@@ -61,8 +61,7 @@ async def seen(brokers: str, topic: str, *, whole: bool) -> list[tuple[list[Row]
 
 
 @pytest.mark.parametrize("stamps", ["CreateTime", "LogAppendTime"])
-def test_a_log_is_read_in_batches_as_in_records(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, stamps: str) -> None:
-    monkeypatch.setenv(KERNEL, ON)
+def test_a_log_is_read_in_batches_as_in_records(kafka: Kafka, stamps: str) -> None:
     # given committed and aborted transactions of all codecs, stamped by producers or by the broker
     topic = kafka.create_topic(kafka.name("log"), 1, {"message.timestamp.type": stamps})
     run(fill(kafka.bootstrap, topic))

@@ -12,6 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
 from shoal.agents.kafka.topics import verify_topics
+from shoal.agents.lane import TWIN
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.outbox import ReleaseMachine
 from shoal.agents.worker.readiness import Readiness
@@ -36,7 +37,9 @@ class Stage:
             sink=SimpleNamespace(away=False, feeds={}), app=SimpleNamespace(_consumer=SimpleNamespace(_thread=thread)),
             timings=Timings(settings),
         )  # fmt: skip
-        domain = SimpleNamespace(health=Health(), plans={}, discreet=False, withheld=set(), budget=None)
+        domain = SimpleNamespace(
+            health=Health(), plans={}, discreet=False, withheld=set(), budget=None, lane=TWIN, unknown={}
+        )
         self.host, self.domain = cast("Any", host), cast("Any", domain)
         self.domain.health.running = True
         self.readiness = Readiness(self.host, self.domain)

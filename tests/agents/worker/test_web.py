@@ -50,7 +50,7 @@ def labels(port: int) -> dict[str, set[str]]:
     """Name -> values of all labels but those of the build and of buckets."""
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(get(port, "/metrics")[1]):
-        for sample in family.samples if family.name != "shoal_build_info" else ():
+        for sample in family.samples if family.name not in ("shoal_build_info", "shoal_kernel_info") else ():
             for name, value in sample.labels.items():
                 found.setdefault(name, set()).add(value)
     return {name: values for name, values in found.items() if name != "le"}

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.kafka import fast_records
-from shoal.agents.process_settings import kernel_asked_for
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.machine import Record
-from tests.stream.kernel.lanes import CONFIGS, Lanes
+from tests.stream.kernel.lanes import CONFIGS, KERNEL, Lanes
 from tests.stream.kernel.records import plain, records
 from tests.stream.simulation import STAMP
 from tests.support.effort import examples
@@ -72,7 +71,7 @@ def joined(log: Sequence[tuple[Any, int, int]], base: int = 7) -> tuple[bytes, i
 
 def reading(raw: bytes, since: int, *, whole: bool, aborted: Sequence[tuple[int, int]] = ()) -> Any:
     """What a fetch hands out, and where the next begins; or the error."""
-    kinds = {TP.topic: kernel_asked_for().RecordBatch} if whole else {}
+    kinds = {TP.topic: KERNEL.RecordBatch} if whole else {}
     arguments = fast_records.consumer_arguments(kinds)
     owner = fast_records._PartitionRecords(
         TP, fast_records._MemoryRecords(raw), list(aborted), since, arguments["key_deserializer"], None, True,
@@ -150,7 +149,7 @@ def test_a_batch_that_is_cut_off_is_not_there_yet(rows: Any, cut: int) -> None:
 
 def test_no_cut_of_the_records_is_read() -> None:
     # given the bytes of a batch that end too early, though its length says otherwise
-    kind: Any = kernel_asked_for().RecordBatch
+    kind: Any = KERNEL.RecordBatch
     raw, _ = batch(0, [(0, STAMP, b"k", b'{"u": 1}', [("h", b"v")])] * 3)
     # then the kernel does not take it, wherever they end
     assert len(kind.read(raw, 0, len(raw), None, 0)) == 3
@@ -162,7 +161,7 @@ def test_no_cut_of_the_records_is_read() -> None:
 
 
 def test_compressed_and_older_batches_are_told_apart() -> None:
-    kind: Any = kernel_asked_for().RecordBatch
+    kind: Any = KERNEL.RecordBatch
     rows: list[Any] = [(0, STAMP, None, b'{"u": 1, "pad": "%s"}' % (b"x" * 500), [])]
     packed, _ = batch(0, rows, kind=1)
     assert kind.read(packed, 0, len(packed), None, 0) is None  # without what is in it

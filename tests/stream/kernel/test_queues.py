@@ -1,21 +1,19 @@
 """What metrics have to send, kept by the kernel and by its twin: the same messages, byte for byte."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
 from shoal.mechanisms.statistic import Block
 from shoal.models.records import Message
 from shoal.stream.contributions import MESSAGE_BYTES, ROWS, Outgoing, Outlets
 from shoal.stream.file_run import FileRun
 from shoal.stream.kernel.queues import Queues
 from shoal.stream.topic import TopicPlan, plan_topic
-from tests.stream.kernel.lanes import CONFIGS
+from tests.stream.kernel.lanes import CONFIGS, KERNEL
 from tests.stream.kernel.test_reader import lines
 from tests.stream.simulation import SECRET, config, event
 from tests.support.effort import examples
@@ -35,13 +33,6 @@ singles = st.builds(
 sent = st.tuples(st.integers(0, 1), groups, st.integers(-(10**9), 2**55), texts.map(str.encode), rows | singles)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def asked_for() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(KERNEL, ON)
-        yield
-
-
 def plan_of(*metrics: dict[str, Any]) -> TopicPlan:
     cfg = config(*metrics)
     return plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=HOMES)
@@ -55,7 +46,7 @@ class Both:
     """Both lanes of one source partition's outgoing messages."""
 
     def __init__(self, plan: TopicPlan = PLAN) -> None:
-        waiting = Outlets(plan), Queues(kernel_asked_for(), plan)
+        waiting = Outlets(plan), Queues(KERNEL, plan)
         self.lanes = [(one.sends, Outgoing(plan, 0, one)) for one in waiting]
 
     def send(self, blocks: list[Sent]) -> None:
@@ -134,6 +125,6 @@ def test_a_file_run_makes_the_same_of_messages_that_the_kernel_wrote() -> None:
         plan = plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1)
         twin, kernel = (
             [(out.releases, out.activations) for out in FileRun(plan, lane).outputs(lines(raws))]
-            for lane in (None, kernel_asked_for())
+            for lane in (None, KERNEL)
         )
         assert kernel == twin, name

@@ -1,26 +1,16 @@
 """The kernel does what its twin does, record by record: whichever took a record cannot be told from what leaves."""
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents import process_settings
-from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
-from shoal.models.errors import ConfigError
 from shoal.stream.file_run import Line
 from tests.stream.kernel.lanes import CONFIGS, SUM, Lanes
 from tests.stream.kernel.records import GROUPS, USERS, mutated, plain, records, unusual
 from tests.stream.simulation import STAMP, config, event
 from tests.support.effort import examples
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_both_lanes_tell_the_same_of_a_user() -> None:
@@ -42,7 +32,6 @@ def beats(offset: int, time: str) -> Line:
 
 
 def test_the_kernel_is_installed_and_knows_these_metrics() -> None:
-    assert kernel_asked_for() is not None
     for name, cfg in CONFIGS.items():
         assert Lanes.of(cfg).kernel.read_by_kernel == 0, name
 
@@ -75,15 +64,6 @@ def test_both_lanes_send_the_same(name: str, raws: list[bytes], cuts: list[int],
     lanes.take()
 
 
-@pytest.mark.long
-def test_every_byte_of_the_golden_corpus_is_the_kernels_too() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.golden"], cwd=ROOT, env=os.environ | {KERNEL: ON}, text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "every byte is as stored", done.stdout + done.stderr
-
-
 def test_the_kernel_takes_a_fifth_of_what_is_not_plain() -> None:
     """Else the twin would be compared with itself."""
     lanes, seen = Lanes.of(CONFIGS["groups"]), []
@@ -104,31 +84,6 @@ def test_plain_records_are_all_the_kernels(raws: list[bytes]) -> None:
     lanes = Lanes.of(CONFIGS["sharp"])
     lanes.process(lines(raws))
     assert lanes.kernel.read_by_kernel == len(raws)
-
-
-def test_a_kernel_of_another_interface_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = kernel_asked_for()
-    monkeypatch.setattr(process_settings, "INTERFACE", module.INTERFACE + 1)
-    with pytest.raises(ConfigError, match="build it anew: pip install ./kernel"):
-        kernel_asked_for()
-
-
-def test_a_kernel_that_is_asked_for_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "shoal_kernel", None)
-    with pytest.raises(ConfigError, match="which needs Rust"):
-        kernel_asked_for()
-
-
-def test_a_word_that_is_neither_on_nor_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KERNEL, "yes")
-    with pytest.raises(ConfigError, match="SHOAL_KERNEL is yes; it can be on or off"):
-        kernel_asked_for()
-
-
-def test_nobody_who_does_not_ask_gets_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KERNEL)
-    assert kernel_asked_for() is None
-    assert Lanes.of(CONFIGS["naive"]).kernel.read_by_kernel is None
 
 
 def test_what_the_kernel_does_not_know_is_the_twins() -> None:

@@ -6,30 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.process_settings import KERNEL, ON, kernel_asked_for
 from shoal.mechanisms.accounts import Periods, RecordKind
 from shoal.stream.kernel.stores import KernelPeriods
+from tests.stream.kernel.lanes import KERNEL
 from tests.support.effort import examples
 
 KINDS = (RecordKind(b"a\x00", 16), RecordKind(b"g\x00", 2))
 LENGTH = 10
 
 
-@pytest.fixture(autouse=True, scope="module")
-def module() -> Any:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(KERNEL, ON)
-        return kernel_asked_for()
-
-
-def lanes(module: Any, length: int | None) -> tuple[Periods, Periods]:
-    native = module.Stores(length, [tuple(kind) for kind in KINDS], True)
+def lanes(length: int | None) -> tuple[Periods, Periods]:
+    native = KERNEL.Stores(length, [tuple(kind) for kind in KINDS], True)
     return Periods(length, *KINDS, durable=True), KernelPeriods(native, length, *KINDS)
 
 
-def test_a_number_beyond_its_width_overflows_in_both(module: Any) -> None:
+def test_a_number_beyond_its_width_overflows_in_both() -> None:
     for kind, number in ((0, 1 << 128), (1, 1 << 16), (1, -1)):
-        for periods in lanes(module, None):
+        for periods in lanes(None):
             periods.of(0)[kind].put(b"u", (1 << 8 * KINDS[kind].width) - 1)
             assert periods.changes() == [(KINDS[kind].tag + b"u", b"\xff" * KINDS[kind].width)]
             with pytest.raises(OverflowError):
@@ -48,9 +41,9 @@ puts = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5 * LENGTH), names, 
 @examples(100)
 @given(puts, puts, st.integers(0, 40), st.integers(0, 5 * LENGTH))
 def test_names_of_any_length_keep_numbers_and_order(
-    module: Any, before: list[Any], after: list[Any], most: int, promise: int
+    before: list[Any], after: list[Any], most: int, promise: int
 ) -> None:
-    twin, kernel = lanes(module, LENGTH)
+    twin, kernel = lanes(LENGTH)
     log: dict[bytes, bytes] = {}
     for kind, time, name, number in before:
         twin.of(time)[kind].put(name, number)

@@ -21,8 +21,10 @@ Plan = Callable[[Config], TopicPlan]
 class BoundAgain:
     """Recomputes messages. A metric that came later begins where the stage's mark says that it began."""
 
-    def __init__(self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any]) -> None:
-        self._partition, self._log = partition, mark["log"]
+    def __init__(
+        self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
+    ) -> None:
+        self._partition, self._log, self._kernel = partition, mark["log"], kernel
         starts: dict[int, list[MetricSection]] = {}
         for metric in config.metrics_of(topic):
             start = mark["starts"].get(f"{metric.name}/{metric.version}")
@@ -47,7 +49,7 @@ class BoundAgain:
     def _begin(self) -> None:
         """Start the next metrics; clocks that they share with earlier ones have advanced already."""
         start, plan = self._later.pop()
-        bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False)
+        bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False, kernel=self._kernel)
         reached = self._reached()
         beats = [latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None]
         mark = {

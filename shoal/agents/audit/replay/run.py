@@ -62,9 +62,12 @@ async def replay(
     settings: KafkaSettings,
     *,
     from_events: bool = False,
+    kernel: Any = None,
     on_progress: Progress = lambda done, total: None,
 ) -> ReplayReport:
     """Recompute all releases, compare, and report; `from_events` recomputes the contributions too.
+
+    Events go by the twin, which is the specification, unless there is a `kernel`.
 
     Raises:
         AuditError: there is nothing in Kafka to replay: the app has run over files only, or not at all.
@@ -75,7 +78,7 @@ async def replay(
     agreed = Agreed(session)
     need_kafka(session.config, session.path)
     with kafka_errors(settings):
-        return await _Replay(session, settings, agreed, on_progress).run(from_events=from_events)
+        return await _Replay(session, settings, agreed, kernel, on_progress).run(from_events=from_events)
 
 
 @dataclass
@@ -91,8 +94,10 @@ class _Span:
 class _Replay:
     """One replay under way."""
 
-    def __init__(self, session: Session, settings: KafkaSettings, agreed: Agreed, on_progress: Progress) -> None:
-        self.session, self.settings, self.agreed = session, settings, agreed
+    def __init__(
+        self, session: Session, settings: KafkaSettings, agreed: Agreed, kernel: Any, on_progress: Progress
+    ) -> None:
+        self.session, self.settings, self.agreed, self.kernel = session, settings, agreed, kernel
         self.report, self.findings = ReplayReport(), Findings()
         self.homes = agreed.counts[settings.contributions]
         self.plans = {topic: self._plan(topic, agreed.config) for topic in agreed.config.topics}
@@ -272,7 +277,9 @@ class _Replay:
         """Recompute what one source partition must have sent."""
         if span.mark is None or not span.sound:
             return
-        again = BoundAgain(self.agreed.config, topic, lambda config: self._plan(topic, config), partition, span.mark)
+        again = BoundAgain(
+            self.agreed.config, topic, lambda config: self._plan(topic, config), partition, span.mark, self.kernel
+        )
         if span.first > again.first:
             message = f"events {again.first} to {span.first - 1} are gone; nothing can be recomputed without them"
             self.findings.add("events", f"{topic}[{partition}]", message)

@@ -19,6 +19,7 @@ from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings, settings_of
+from shoal.agents.lane import lane_named
 from shoal.agents.process_settings import quiet_libraries, tune_garbage_collector
 from shoal.mechanisms import words
 from shoal.mechanisms.accounts import Holding
@@ -37,6 +38,10 @@ STEPS = 1000  # of the progress bar
 From = Annotated[
     Literal["contributions", "events"],
     typer.Option("--from", help="events: recompute the contributions too, which takes longer."),
+]
+Lane = Annotated[
+    Literal["kernel", "twin"],
+    typer.Option("--lane", help="What makes contributions of events: kernel is faster, the twin is the specification."),
 ]
 
 
@@ -104,16 +109,20 @@ async def _next(batches: Any) -> Any:
     return await anext(batches, None)
 
 
-def replay(config: ConfigPath, from_: From = "contributions", as_json: AsJson = False) -> None:
+def replay(config: ConfigPath, from_: From = "contributions", lane: Lane = "twin", as_json: AsJson = False) -> None:
     """Make every release again from the contributions and the key; compare bit for bit with topic and audit log.
 
-    A line for each finding, and exit 1. With --from events the contributions are made again from the events. Nothing
-    is written, nothing is charged, and workers may run meanwhile.
+    A line for each finding, and exit 1. With --from events the contributions are made again from the events, by the
+    Python twin whatever is installed, or by the kernel with --lane kernel. Nothing is written, nothing is charged, and
+    workers may run meanwhile.
 
     Example: shoal audit replay shoal.toml --from events
     """
     from shoal.agents.audit.replay.run import replay as replay_all
 
+    if lane == "kernel" and from_ != "events":
+        raise typer.BadParameter("the kernel takes in events: add --from events", param_hint="--lane")
+    kernel = lane_named(lane).module
     quiet_libraries()
     tune_garbage_collector()
     with open_session(config) as session, progress(f"replaying {session.config.kafka.app}", STEPS) as advance:
@@ -122,7 +131,8 @@ def replay(config: ConfigPath, from_: From = "contributions", as_json: AsJson = 
             advance(done * STEPS // max(1, total))
 
         settings = settings_of(session.config)
-        report = asyncio.run(replay_all(session, settings, from_events=from_ == "events", on_progress=show))
+        from_events = from_ == "events"
+        report = asyncio.run(replay_all(session, settings, from_events=from_events, kernel=kernel, on_progress=show))
     counts = {"releases": report.releases, "confirmed": report.confirmed}
     _conclude(report.findings, report.notes, counts, _confirmed(report, from_), as_json)
 

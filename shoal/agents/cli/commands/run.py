@@ -21,7 +21,8 @@ from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, 
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
-from shoal.agents.process_settings import kernel_asked_for, tune_garbage_collector
+from shoal.agents.lane import lane_of_environment
+from shoal.agents.process_settings import tune_garbage_collector
 from shoal.mechanisms.noise.keyed import derive
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
@@ -77,6 +78,9 @@ def run(
     if output is None and not dry_run:
         raise typer.BadParameter("name a file for the releases, or - for stdout", param_hint="--output")
     tune_garbage_collector()
+    lane = lane_of_environment()
+    if lane.state == "refused":
+        say(f"shoal: warning: {lane.why}; the twin runs")
     loaded = load_config(config)
     refuse_same(
         config,
@@ -112,7 +116,7 @@ def run(
         elif is_nothing_yet:
             fields = _nothing(output, dead_letters)
         else:
-            fields = _publish(session, plan, file, output, dead_letters, end=not open_)
+            fields = _publish(session, plan, file, output, dead_letters, lane.module, end=not open_)
             if session.config.is_discreet:
                 fields = {"releases": fields["releases"]}
     text = _dry_summary if dry_run else _summary
@@ -134,7 +138,14 @@ def _look_through(
 
 
 def _publish(
-    session: Session, plan: TopicPlan, file: EventFile, output: str, dead_letters: Path | None, *, end: bool
+    session: Session,
+    plan: TopicPlan,
+    file: EventFile,
+    output: str,
+    dead_letters: Path | None,
+    kernel: Any,
+    *,
+    end: bool,
 ) -> dict[str, Any]:
     """Register, run and write; the outputs appear when all is done."""
     continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
@@ -143,7 +154,7 @@ def _publish(
         out = open_output(outputs, output)
         refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
         session.register(file_run=True, topic=plan.topic)
-        runner = FileRun(plan, kernel_asked_for())
+        runner = FileRun(plan, kernel)
         shown = file.path if not session.config.is_discreet else None
         releases = _run(runner, continuation, file, out, refused, shown, end=end)
         if end and not continuation.repeats_only:

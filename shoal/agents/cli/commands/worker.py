@@ -19,6 +19,7 @@ from shoal.agents.cli.stopping import leave
 from shoal.agents.kafka.fail_stop import be_discreet
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import Verified
+from shoal.agents.lane import words_of
 from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.health import Health
@@ -57,6 +58,7 @@ def worker(
             for warning in verified.warnings:
                 structlog.get_logger("shoal.worker").warning("retention", warning=warning)
             domain.agree(verified)
+            _say_lane(domain)
             health.running = True
 
         status = run_worker(settings, domain, on_verified=agree, on_app=lambda app: _serve(session, app, domain))
@@ -93,6 +95,15 @@ def _patient_session(path: Path) -> Iterator[Session]:
                 delay = min(2 * delay, LAST_DELAY)
         signal.signal(signal.SIGTERM, before)
         yield session
+
+
+def _say_lane(domain: Stages) -> None:
+    """Log who takes the events in, and why."""
+    lane, log = domain.lane, structlog.get_logger("shoal.worker")
+    if lane.state == "refused":
+        log.warning("kernel_refused", reason=lane.why, doing="the twin runs: the same releases, slower")
+    twins = {topic: words_of(keys) for topic, keys in domain.unknown.items() if keys}
+    log.info("lane", lane=lane.name, kernel=lane.state, version=lane.version, topics_by_twin=twins)
 
 
 def _serve(session: Session, app: ShoalApp, domain: Stages) -> None:

@@ -1,0 +1,23 @@
+"""The golden corpus by the kernel: the bytes of the twin, which is the specification."""
+
+import pytest
+
+from shoal.agents.lane import unknown_of_config
+from tests.golden.case import Case
+from tests.golden.compare import checks_of
+from tests.golden.configurations import CASES
+from tests.golden.driver import config_of
+from tests.golden.store import slug
+
+# Where the twin takes everything in anyway, there is nothing to compare.
+KNOWN = [case for case in CASES if not any(unknown_of_config(config_of(case)).values())]
+
+
+@pytest.mark.parametrize("case", KNOWN, ids=[slug(case.name) for case in KNOWN])
+def test_every_byte_of_the_corpus_is_the_kernels_too(case: Case) -> None:
+    moved = (check(*arguments) for check, arguments in checks_of(case, "kernel"))
+    assert [told for told in moved if told is not None] == []
+
+
+def test_half_of_the_corpus_is_the_kernels() -> None:
+    assert len(KNOWN) > 0.4 * len(CASES)
