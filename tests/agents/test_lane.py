@@ -157,14 +157,14 @@ def test_a_check_says_who_would_take_the_events_in(
     fields, said, status = told()
     assert (fields["lane"], fields["kernel"], fields["topics"], status) == ("twin", "not installed", lacks, 0)
     assert [line["text"] for line in said] == [
-        "the twin runs, with the same releases, for the kernel is not installed", twin
+        "the twin runs, with the same releases: the kernel is not installed", twin
     ]  # fmt: skip
     # of another version
     install(monkeypatch, VERSION="0.0.9", INTERFACE=INTERFACE)
     fields, said, status = told()
     assert (fields["lane"], fields["kernel"], fields["version"], status) == ("twin", "refused", "0.0.9", 0)
     assert said[0]["state"] == "warning"
-    assert said[0]["text"] == f"the twin runs, for the kernel has version 0.0.9, and this is shoal {__version__}"
+    assert said[0]["text"] == f"the twin runs: the kernel has version 0.0.9, and this is shoal {__version__}"
     assert said[0]["remedy"].startswith("install the kernel of this version")
     # and where it is asked for
     monkeypatch.setenv(KERNEL, ON)

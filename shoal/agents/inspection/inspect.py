@@ -15,6 +15,7 @@ from shoal.agents.audit.session import Session, load_config, read_key, refuse_ab
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
+from shoal.agents.lane import lane_of_environment, unknown_of_config, words_of
 from shoal.agents.people import add_people
 from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.words import many
@@ -23,7 +24,7 @@ from shoal.models.errors import KafkaError
 
 NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
 FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
-SECTIONS = ("configuration", "guarantee", "key", "ledger", *OF_KAFKA, "workers")
+SECTIONS = ("configuration", "guarantee", "key", "ledger", *OF_KAFKA, "kernel", "workers")
 
 
 class Inspection:
@@ -61,6 +62,7 @@ class Inspection:
         asked = self._kafka(config)
         self._fields |= asked.fields()
         self._warn(config, asked)
+        self._kernel(config)
         if key is None or ledger is None:
             self.findings.sections["guarantee"].leave("what would be charged needs the key and the ledger")
             return
@@ -81,6 +83,23 @@ class Inspection:
         self.warnings = [*asked.warnings, *said]
         for text in said:
             self.findings.sections["configuration"].warn(text)
+
+    def _kernel(self, config: Config) -> None:
+        """Who would take the events in: a matter of speed alone."""
+        with self.findings.looking_at("kernel") as found:
+            lacks = unknown_of_config(config)
+            self._fields["kernel"] = {"topics": {topic: {"lacks": keys} for topic, keys in lacks.items()}}
+            lane = lane_of_environment()
+            self._fields["kernel"] |= lane.fields()
+            if lane.state == "used":
+                found.ok(f"version {lane.version}, interface {lane.interface}, is used")
+            elif lane.state == "refused":
+                found.warn(f"the twin runs: {lane.why}")
+                self.warnings.append(f"{lane.why}; the twin runs")
+            else:
+                found.ok(f"the twin runs, with the same releases: {lane.why.partition('; ')[0]}")
+            for topic, keys in lacks.items():
+                found.ok(f"{topic}: {words_of(keys) if keys else 'the kernel, where it is used'}")
 
     def _configuration(self) -> Config | None:
         with self.findings.looking_at("configuration") as found:

@@ -33,7 +33,17 @@ def checked() -> tuple[dict[str, dict[str, str]], dict[str, Any], BaseException 
 
 def test_without_a_key_and_a_broker_both_are_said_and_what_stands_on_them_was_not_checked(here):
     sections, shown, refused = checked()
-    assert list(sections) == ["configuration", "guarantee", "key", "ledger", "brokers", "rights", "topics", "policies"]
+    assert list(sections) == [
+        "configuration",
+        "guarantee",
+        "key",
+        "ledger",
+        "brokers",
+        "rights",
+        "topics",
+        "policies",
+        "kernel",
+    ]
     assert sections["key"] == {"failed": f"{here}/shoal.key does not exist"}
     assert shown["sections"][2]["lines"][0]["remedy"] == f"make it with: shoal key new {here}/shoal.key"
     assert sections["brokers"]["failed"] == "127.0.0.1:1: no broker answers"

@@ -1,4 +1,4 @@
-"""What reads by the kernel is collected where it is installed, as in tests/stream/kernel."""
+"""What needs the kernel is collected where it is installed, which `make test` sees to wherever there is Rust."""
 
 from importlib.util import find_spec
 
