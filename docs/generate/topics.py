@@ -71,7 +71,8 @@ ACTIVATIONS = {
 }  # fmt: skip
 CLUSTER = "keys that are found"  # of what is internal
 ENTRIES = {
-    "head": b"h", "kept": b"k", "waiting": b"w", "sums": b"p", "reached": b"s", "hidden": b"c", "mark": b"\x00",
+    "head": b"h", "kept": b"k", "run": b"r", "waiting": b"w", "sums": b"p", "reached": b"s",
+    "hidden": b"c", "mark": b"\x00",
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The state of release as its changelog holds it: what each kind of key is, and whether all of it is there.
 
-A changelog has a mark, and these kinds of keys: heads of groups, what their releasers keep, rows and chunks of cells
-that wait for their tick, and how far closings have got. The mark says of each kind how many keys there are,
-and a digest of all that does not depend on their order; both are kept up to date with each entry that is written. A
+A changelog has a mark, and these kinds of keys: heads of groups, what their releasers keep, runs of rows and chunks of
+cells that wait for their tick, and how far closings have got. The mark says of each kind how many keys there are, and a
+digest of all that does not depend on their order; both are kept up to date with each entry that is written. A
 restored state must have exactly these. Marks of older versions have no counts, but each release has raised the mark's
 `count` and its group's `seq` by one, so that the heads must add up to it.
 
@@ -29,14 +29,15 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
 from shoal.stream.group import GroupState
-from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark
-from shoal.stream.tick_queue import CHUNK, ROW, dump_each
+from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, check_mark
+from shoal.stream.tick_queue import CHUNK, ROW, RUN
 
 HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
 KINDS = {
     HEAD: "heads of groups",
     KEPT: "kept contributions",
-    ROW: "waiting contributions",
+    RUN: "runs of waiting contributions",
+    ROW: "waiting contributions",  # as older versions wrote them
     CHUNK: "waiting sums",
     REACHED: "open closings",
     HIDDEN: "hidden groups",
@@ -47,6 +48,8 @@ UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})
 REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
 KIND = itemgetter(0)  # of a key: its first byte
 DIGEST_MASK = (1 << 64) - 1
+
+SEAM = b"],["  # between two lists in JSON
 
 Entry = tuple[bytes, bytes | None]
 
@@ -161,15 +164,27 @@ def kept_entries(key: str, change: Change) -> list[Entry]:
     entries: list[Entry] = []
     if written:
         names = _kept_names(key, [(row.level, row.pseudonym) for row in written])
-        entries += zip(names, dump_each(list(map(tuple, written))), strict=True)
+        entries += zip(names, _dump_each(list(map(tuple, written))), strict=True)
     if dropped:
         entries += [(name, None) for name in _kept_names(key, dropped)]
     return entries
 
 
+def _dump_each(lists: Sequence[Sequence[Any]]) -> list[bytes]:
+    """The JSON of each list, by one call for all of them: at their seams it is cut again.
+
+    >>> _dump_each([(1, "a"), ()]), _dump_each([(1, "],["), (2, [3])])
+    ([b'[1,"a"]', b'[]'], [b'[1,"],["]', b'[2,[3]]'])
+    """
+    cut = orjson.dumps(lists)[2:-2].split(SEAM)
+    if len(cut) != len(lists):  # there are none, or a text or a nested list has what looks like a seam
+        return [orjson.dumps(one) for one in lists]
+    return [b"[%b]" % one for one in cut]
+
+
 def _kept_names(key: str, kept: Sequence[tuple[int, str]]) -> list[bytes]:
     begins = KEPT + orjson.dumps([key])[:-1] + b","
-    return [begins + name[1:] for name in dump_each(kept)]
+    return [begins + name[1:] for name in _dump_each(kept)]
 
 
 def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[Entry]]:
@@ -210,7 +225,7 @@ class ReleaseChangelog:
                 raise FailStop(f"{self._where}: its changelog has state but no mark, which is written last; {REMEDY}")
             return None
         found = Restored(orjson.loads(raw_mark))
-        check_mark(self._where, found.mark, self._log_id)
+        check_mark(self._where, found.mark, self._log_id, RELEASE_FORMAT)
         self._inventory = Inventory.of(items)
         self._check_counts(found.mark)
         for name, value in items.items():
@@ -264,7 +279,7 @@ class ReleaseChangelog:
             self._inventory.note_head(state.written, checksum)
             state.written = checksum
             entries.append((name, value))
-        entries.append((MARK, orjson.dumps(mark | {"format": FORMAT, "held": self._inventory.dump()})))
+        entries.append((MARK, orjson.dumps(mark | {"format": RELEASE_FORMAT, "held": self._inventory.dump()})))
         return entries
 
 

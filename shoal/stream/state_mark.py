@@ -9,6 +9,7 @@ MARK = b"\x00mark"
 # 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
 # messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over.
 FORMAT = 2
+RELEASE_FORMAT = 3  # of the state of release; 3: contributions that wait for their tick are not written one by one
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
 ANEW = "start a new `app` with raised versions of all metrics"
 REMEDY = f"restore the topic from a copy, or {ANEW}"
@@ -23,15 +24,15 @@ def format_of(mark: dict[str, Any]) -> int:
     return int(mark.get("format", 1))
 
 
-def check_mark(where: str, mark: dict[str, Any], log_id: str) -> None:
-    """A state belongs to one audit log, and is read by versions that know its form.
+def check_mark(where: str, mark: dict[str, Any], log_id: str, newest: int = FORMAT) -> None:
+    """A state belongs to one audit log, and is read by versions that know its form, up to the `newest`.
 
     Raises:
         FailStop: it belongs to another log, or was written by a newer version.
     """
-    if format_of(mark) > FORMAT:
+    if format_of(mark) > newest:
         raise FailStop(
-            f"{where}: its state has format {format_of(mark)}, this version of shoal reads up to {FORMAT}; "
+            f"{where}: its state has format {format_of(mark)}, this version of shoal reads up to {newest}; "
             "run the version that wrote it, or a newer one"
         )
     if mark["log"] != log_id:

@@ -1,11 +1,11 @@
 """Contributions that wait for their tick, by (metric, tick, group), and which of them is due next.
 
-Rows wait one by one; partials add up, cell by cell, whatever pieces they came in. Ticks come out in time order, their
-groups in the order of their names, and wait until they are dropped: a transaction may end before that.
+Rows wait in the runs that they came in; partials add up, cell by cell, whatever pieces they came in. Ticks come out in
+time order, their groups in the order of their names, and wait until they are dropped: a transaction may end before it.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -19,26 +19,10 @@ from shoal.stream.contributions import add_samples, most_cells
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
 CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
 
-SEAM = b"],["  # between two lists in JSON
 GroupTick = tuple[str, int]  # a group's key in messages, and a tick
-ROW, CHUNK = b"w", b"p"  # first bytes of their names in the changelog
-
-
-def dump_each(lists: Sequence[Sequence[Any]]) -> list[bytes]:
-    """The JSON of each list, by one call for all of them: at their seams it is cut again.
-
-    >>> dump_each([(1, "a"), ()]), dump_each([(1, "],["), (2, [3])])
-    ([b'[1,"a"]', b'[]'], [b'[1,"],["]', b'[2,[3]]'])
-    """
-    cut = orjson.dumps(lists)[2:-2].split(SEAM)
-    if len(cut) != len(lists):  # there are none, or a text or a nested list has what looks like a seam
-        return [orjson.dumps(one) for one in lists]
-    return [b"[%b]" % one for one in cut]
-
-
-def _row_names(group_tick: GroupTick, rows: Sequence[Row]) -> list[bytes]:
-    begins = ROW + orjson.dumps(group_tick)[:-1] + b","
-    return [begins + name[1:] for name in dump_each([row[:4] for row in rows])]
+# First bytes of their names in the changelog. A run is the rows of a group's tick from one message, so no record of the
+# changelog is larger than a message; up to format 2 each row had a record of its own.
+RUN, CHUNK, ROW = b"r", b"p", b"w"
 
 
 def _chunk_name(group_tick: GroupTick, chunk: int) -> bytes:
@@ -112,7 +96,8 @@ class Waiting:
         self._parts = parts
         self._rows: dict[GroupTick, list[Row]] = {}
         self._cells: dict[GroupTick, Cells] = {}
-        self._unwritten: dict[GroupTick, int] = {}  # index of the first row that the changelog lacks
+        self._unwritten: dict[GroupTick, list[int]] = {}  # first rows of the runs that the changelog lacks
+        self._written: dict[GroupTick, list[bytes]] = {}  # names of the runs, or rows, that it has
         self._changed: dict[GroupTick, Cells] = {}
         self._ticks: dict[str, list[int]] = {label: [] for label in parts}  # heaps
         self._keys: dict[tuple[str, int], set[str]] = {}  # by label and tick
@@ -121,7 +106,7 @@ class Waiting:
         """Let contributions wait."""
         group_tick = key, tick
         waiting = self._open(label, group_tick)
-        self._unwritten.setdefault(group_tick, len(waiting))
+        self._unwritten.setdefault(group_tick, []).append(len(waiting))
         waiting += rows
         self.count += len(rows)
 
@@ -143,8 +128,10 @@ class Waiting:
             cells.restore(rest[0], held)
             self.count += most_cells(cells.samples, parts)
         else:
-            self.add(label, key, tick, [(*rest, *held)])
-            del self._unwritten[key, tick]
+            rows = held if name.startswith(RUN) else [(*rest, *held)]
+            self._open(label, (key, tick)).extend(rows)
+            self._written.setdefault((key, tick), []).append(name)
+            self.count += len(rows)
 
     def _cells_of(self, label: str, key: str, tick: int) -> Cells:
         group_tick = key, tick
@@ -169,9 +156,7 @@ class Waiting:
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """For the changelog: what waits no more, and what still does and no earlier call gave; most closes before."""
         changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
-        for group_tick, first in self._unwritten.items():
-            rows = self._rows[group_tick][first:]
-            changes += zip(_row_names(group_tick, rows), dump_each([row[4:] for row in rows]), strict=True)
+        changes += [run for group_tick in self._unwritten for run in self._runs(group_tick)]
         changes += [
             (_chunk_name(group_tick, chunk), orjson.dumps(flat))
             for group_tick, cells in self._changed.items()
@@ -179,6 +164,16 @@ class Waiting:
         ]
         self.dropped, self._unwritten, self._changed = [], {}, {}
         return changes
+
+    def _runs(self, group_tick: GroupTick) -> Iterator[tuple[bytes, bytes]]:
+        """Those that the changelog lacks; each has its name from its first row's place among those that wait."""
+        rows, firsts = self._rows[group_tick], self._unwritten[group_tick]
+        begins = RUN + orjson.dumps(group_tick)[:-1]
+        written = self._written.setdefault(group_tick, [])
+        for first, end in zip(firsts, (*firsts[1:], len(rows)), strict=True):
+            name = b"%b,%d]" % (begins, first)
+            written.append(name)
+            yield name, orjson.dumps(rows[first:end])
 
     def first(self, label: str) -> int | None:
         """The metric's earliest tick in which something came."""
@@ -208,9 +203,8 @@ class Waiting:
         rows, cells = self._rows.pop(group_tick), self._cells.pop(group_tick, None) or Cells()
         self._changed.pop(group_tick, None)
         self.count -= len(rows) + most_cells(cells.samples, self._parts[label])
-        rows = rows[: self._unwritten.pop(group_tick, len(rows))]
-        written = _row_names(group_tick, rows) if rows else []
-        return written + [_chunk_name(group_tick, chunk) for chunk in cells.written]
+        self._unwritten.pop(group_tick, None)
+        return self._written.pop(group_tick, []) + [_chunk_name(group_tick, chunk) for chunk in cells.written]
 
 
 class Closing:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
 from shoal.stream.release import ReleasePartition
-from shoal.stream.release_state import HEAD, HIDDEN, KEPT, KINDS
-from shoal.stream.state_mark import FORMAT, MARK
-from shoal.stream.tick_queue import CHUNK, ROW
+from shoal.stream.release_state import HEAD, HIDDEN, KEPT, KINDS, Inventory
+from shoal.stream.state_mark import FORMAT, MARK, RELEASE_FORMAT
+from shoal.stream.tick_queue import CHUNK, ROW, RUN
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event
 from tests.support.effort import examples
@@ -25,7 +25,9 @@ CFG = config(
     {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "20s"}},
     {"statistic": "slot-mean", "slot": "10s", "group": "g", "max_contributions": 2, "users": 12},
 )
-SEEN = {kind: name for kind, name in KINDS.items() if kind != HIDDEN}  # those are in test_hidden_groups.py
+SEEN = {
+    kind: name for kind, name in KINDS.items() if kind not in (HIDDEN, ROW)
+}  # test_hidden_groups.py has hidden ones
 EVENTS = [event(f"u{n % 7}", n % 2, 100 + n, g=f"g{n % 3}") for n in range(48)]
 
 
@@ -101,7 +103,7 @@ def test_how_many_there_are_of_what_values_decide_is_not_told(kind: bytes) -> No
             assert f"its changelog has other {KINDS[kind]} than are due; releases" in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [HEAD, KEPT, ROW, CHUNK])
+@pytest.mark.parametrize("kind", [HEAD, KEPT, RUN, CHUNK])
 def test_a_key_in_the_place_of_another_is_noticed(kind: bytes) -> None:
     """As many as are due, but not the same."""
     state = next(state for state in all_states() if any(name.startswith(kind) for name in state))
@@ -137,6 +139,40 @@ def test_an_older_versions_mark_is_taken_once_and_its_heads_are_counted_all_the_
         restored({name: value for name, value in old.items() if name != gone})
 
 
+def in_rows(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """A state as format 2 has it: each contribution that waits under a key of its own."""
+    older = {}
+    for name, value in state.items():
+        if name.startswith(RUN):
+            group, tick, _ = orjson.loads(name[1:])
+            for row in orjson.loads(value):
+                older[ROW + orjson.dumps([group, tick, *row[:4]])] = orjson.dumps(row[4:])
+        elif name != MARK:
+            older[name] = value
+    return changed(older | {MARK: state[MARK]}, format=2, held=Inventory.of(older).dump())
+
+
+def test_contributions_that_an_older_version_wrote_one_by_one_wait_on() -> None:
+    # given a state in which contributions wait, as the version before wrote it
+    cluster = cluster_after(3)
+    home = cluster.homes[0]
+    older = in_rows(home.changelog)
+    waited = {name for name in older if name.startswith(ROW)}
+    assert waited
+    # when this version takes it over
+    home.changelog = older
+    cluster.crash_release(0)
+    for _ in range(2):  # first what was due already
+        cluster.release(0, 1)
+    assert orjson.loads(home.changelog[MARK])["format"] == RELEASE_FORMAT
+    assert restored(home.changelog).counted
+    # then the same releases come, and nothing is left of what waited
+    cluster.end_last_ticks()
+    cluster.drain()
+    assert cluster.releases() == Cluster.after(CFG, EVENTS, 1, 1, []).releases()
+    assert not waited & home.changelog.keys()
+
+
 def test_the_next_mark_after_an_older_one_counts() -> None:
     cluster = cluster_after(4)
     home = cluster.homes[0]
@@ -144,7 +180,7 @@ def test_the_next_mark_after_an_older_one_counts() -> None:
     cluster.crash_release(0)
     for _ in range(2):  # first what was due already
         cluster.release(0, 1)
-    assert orjson.loads(home.changelog[MARK])["format"] == FORMAT
+    assert orjson.loads(home.changelog[MARK])["format"] == RELEASE_FORMAT
     assert restored(home.changelog).counted
     cluster.end_last_ticks()
     cluster.drain()
@@ -153,12 +189,13 @@ def test_the_next_mark_after_an_older_one_counts() -> None:
 
 def test_a_newer_format_is_refused_by_both_stages() -> None:
     cluster = cluster_after(6)
-    words = (
-        f"its state has format {FORMAT + 1}, this version of shoal reads up to {FORMAT}; run the version that wrote it"
-    )
-    with pytest.raises(FailStop, match=words):
-        restored(changed(cluster.homes[0].changelog, format=FORMAT + 1))
-    with pytest.raises(FailStop, match=words):
+
+    def words(newest: int) -> str:
+        return f"its state has format {newest + 1}, this version of shoal reads up to {newest}; run the version that"
+
+    with pytest.raises(FailStop, match=words(RELEASE_FORMAT)):
+        restored(changed(cluster.homes[0].changelog, format=RELEASE_FORMAT + 1))
+    with pytest.raises(FailStop, match=words(FORMAT)):
         BoundPartition(cluster.plan, 0).restore(changed(cluster.sources[0].changelog, format=FORMAT + 1))
 
 

@@ -32,6 +32,36 @@ def written(waiting: Waiting) -> dict[bytes, bytes]:
     return {name: value for name, value in waiting.take_changes() if value is not None}
 
 
+rows_of = st.lists(st.integers(1, 4), min_size=1, max_size=6)
+
+
+@given(rows_of, st.lists(st.booleans(), min_size=6, max_size=6), st.integers(0, 6))
+def test_rows_wait_in_the_runs_that_they_came_in(sizes: list[int], pauses: list[bool], crash: int):
+    # given rows in messages, between which a transaction may end, and once a successor takes over
+    waiting, changelog, due, runs = Waiting({"basket": 0}), dict[bytes, bytes](), [], 0
+    for number, size in enumerate(sizes):
+        rows = [(1, f"{number}-{place}", 1, 0, 1, place) for place in range(size)]
+        due += rows
+        runs += 1
+        waiting.add("basket", "basket|", 6, list(rows))
+        if pauses[number] or number == crash:
+            changelog |= written(waiting)
+        if number == crash:
+            waiting = Waiting({"basket": 0})
+            for name, value in changelog.items():
+                waiting.restore("basket", name, value)
+            assert waiting.take_changes() == []
+    # then each run has one record of its own, and all rows are there once
+    changelog |= written(waiting)
+    assert len(changelog) == runs
+    ((_, found),) = waiting.rows("basket", 6, every=10)
+    assert [tuple(one) for one in found] == sorted(due)
+    assert waiting.count == len(due)
+    # and they leave nothing there
+    assert waiting.drop("basket", 6) == 1
+    assert (sorted(waiting.dropped), waiting.count) == (sorted(changelog), 0)
+
+
 cells = st.tuples(st.integers(0, 300), st.integers(1, 9), st.integers(0, 10**15))
 
 
