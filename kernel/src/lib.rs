@@ -16,6 +16,7 @@ mod json;
 mod messages;
 mod numbers;
 mod partitioning;
+mod pseudonyms;
 mod python;
 mod queue;
 mod rules;

@@ -3,7 +3,8 @@
 //! The twin is `Parts` in `shoal/stream/contributions.py`, whose opening says why costs and cuts are decided by pattern
 //! alone; what is written is what `Message.encode` in `shoal/models/records.py` writes.
 
-use crate::queue::{Partial, Queue, Sent, SentRow, PART_BITS};
+use crate::pseudonyms::Pseudonym;
+use crate::queue::{Partial, Queue, Row, Sent, PART_BITS};
 
 const MESSAGE_BYTES: u64 = 400_000;
 const ROW_BYTES: u64 = 90;
@@ -113,14 +114,11 @@ fn most_cells(partial: &Partial, parts: u64) -> u64 {
     levels.map(|level| level.iter().map(|&(_, count)| count).sum::<u64>().min(parts)).sum()
 }
 
-fn write_row(out: &mut Vec<u8>, &(row, pseudonym): &SentRow) -> Result<(), TooLarge> {
+fn write_row(out: &mut Vec<u8>, row: &Row) -> Result<(), TooLarge> {
     out.push(b'[');
     write(out, row.effective);
     out.extend_from_slice(b",\"");
-    for byte in pseudonym {
-        let digits = [byte >> 4, byte & 15].map(|digit| HEXADECIMAL[usize::from(digit)]);
-        out.extend_from_slice(&digits);
-    }
+    out.extend_from_slice(&hexadecimal(&row.pseudonym));
     out.extend_from_slice(b"\",");
     write(out, row.number);
     out.push(b',');
@@ -149,6 +147,10 @@ fn write_partial(out: &mut Vec<u8>, partial: &Partial) -> Result<(), TooLarge> {
     }
     out.extend_from_slice(b"]]");
     Ok(())
+}
+
+fn hexadecimal(pseudonym: &Pseudonym) -> [u8; 2 * size_of::<Pseudonym>()] {
+    std::array::from_fn(|at| HEXADECIMAL[usize::from(pseudonym[at / 2] >> (4 * (1 - at % 2)) & 15)])
 }
 
 fn write(out: &mut Vec<u8>, number: impl itoa::Integer) {
@@ -191,6 +193,7 @@ fn text(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::groups::Groups;
+    use crate::pseudonyms::Pseudonyms;
     use crate::queue::Block;
 
     fn queue(merges: bool, parts: u64) -> Queue {
@@ -211,7 +214,7 @@ mod tests {
         queue.send(Some("ü\"".as_bytes()), -7, b"u", Block { part: None, total: -3, ..Block::single(2, 1, 0, 0) });
         queue.send(Some(b"a"), -7, b"u", Block::single(1, 1, 5, 3));
         queue.send(Some(b"a"), 7, b"u", Block { total: u64::MAX.into(), ..Block::single(1, 0, 0, 0) });
-        let digest = blake2b_simd::Params::new().hash_length(16).key(b"key").hash(b"u").to_hex();
+        let digest = String::from_utf8(hexadecimal(&Pseudonyms::new(b"key").of(b"u")).into()).expect("digits");
         let parts = taken(&mut queue);
         let rows = format!("{{\"m/1|ü\\\"\":[[-7,\"{digest}\",2,1,1,-3]]}}");
         assert_eq!(contents(&parts[0]), (&rows[..], "{\"m/1|a\":[[-10,[259,1,5]],[0,[0,1,18446744073709551615]]]}"));

@@ -2,19 +2,15 @@
 //!
 //! The twin is `Queue` in `shoal/stream/contributions.py`. Order is that of the first block, everywhere.
 
-use blake2b_simd::many::{hash_many, HashManyJob};
-use blake2b_simd::Params;
 use foldhash::quality::RandomState;
 use hashbrown::HashMap;
 
 use crate::groups::Groups;
+use crate::pseudonyms::{Pseudonym, Pseudonyms};
 
 pub const PART_BITS: u32 = 8;
 const NOWHERE: u32 = u32::MAX;
 const SCANNED: usize = 8; // cells of a partial that are looked through; of more, there is a table
-const AT_ONCE: usize = 64; // pseudonyms that are computed together
-
-pub type Pseudonym = [u8; 16];
 
 /// A closed block of one unit's samples.
 #[derive(Clone, Copy, Debug)]
@@ -33,15 +29,15 @@ impl Block {
     }
 }
 
-/// A block as it waits to be sent; its user's name stands in the queue.
+/// A block as it waits to be sent.
 pub struct Row {
     pub effective: i64,
+    pub pseudonym: Pseudonym, // of the user
     pub number: u64,
     pub samples: u64,
     pub total: i128,
     pub level: u32,
     place: u32, // of its group, among the groups that have rows
-    user_end: usize,
 }
 
 pub struct Cell {
@@ -80,12 +76,10 @@ impl Partial {
     }
 }
 
-pub type SentRow<'a> = (&'a Row, &'a Pseudonym);
-
-/// What a group has to send: its rows, each with its user's pseudonym, and its partials.
+/// What a group has to send.
 pub struct Sent<'a> {
     pub group: u32,
-    pub rows: &'a [SentRow<'a>],
+    pub rows: &'a [Row],
     pub partials: &'a [Partial],
 }
 
@@ -93,12 +87,11 @@ pub struct Queue {
     merges: bool,
     every: i64,
     pub parts: u64, // of a level, at most
-    pseudonyms: Params,
+    pseudonyms: Pseudonyms,
     pub groups: Groups,
     row_groups: Vec<u32>, // in the order of their first rows
     row_places: Vec<u32>, // of groups in it, by number
     rows: Vec<Row>,
-    users: Vec<u8>,
     partials: Vec<Partial>,
     partial_places: HashMap<(u32, i64), u32, RandomState>,
     newest: Vec<u32>, // the partial that was added to last, by number of the group
@@ -106,18 +99,15 @@ pub struct Queue {
 
 impl Queue {
     pub fn new(groups: Groups, key: &[u8], every: Option<i64>, merges: bool, parts: u64) -> Self {
-        let mut pseudonyms = Params::new();
-        pseudonyms.hash_length(size_of::<Pseudonym>()).key(key);
         Queue {
             merges: merges && every.is_some(),
             every: every.unwrap_or(1),
             parts,
-            pseudonyms,
+            pseudonyms: Pseudonyms::new(key),
             groups,
             row_groups: vec![],
             row_places: vec![],
             rows: vec![],
-            users: vec![],
             partials: vec![],
             partial_places: HashMap::default(),
             newest: vec![],
@@ -140,15 +130,14 @@ impl Queue {
             *place = self.row_groups.len() as u32;
             self.row_groups.push(group);
         }
-        self.users.extend_from_slice(user);
         self.rows.push(Row {
             effective,
+            pseudonym: self.pseudonyms.of(user),
             number: block.number,
             samples: block.samples,
             total: block.total,
             level: block.level,
             place: *place,
-            user_end: self.users.len(),
         });
     }
 
@@ -172,7 +161,7 @@ impl Queue {
     /// Hand out what each group has to send: those with rows in the order of their first rows, then those with partials
     /// alone in the order of their first samples. The queue is empty after it.
     pub fn take<E>(&mut self, mut send: impl FnMut(&Queue, Sent) -> Result<(), E>) -> Result<(), E> {
-        let rows = std::mem::take(&mut self.rows);
+        let mut rows = std::mem::take(&mut self.rows);
         let mut partials = std::mem::take(&mut self.partials);
         self.partial_places.clear();
         self.newest.clear();
@@ -185,12 +174,9 @@ impl Queue {
             }
         }
         partials.sort_by_key(|partial| self.row_places[partial.group as usize]);
-        let pseudonyms = self.pseudonyms_of(&rows);
-        let mut rows: Vec<SentRow> = rows.iter().zip(&pseudonyms).collect();
-        rows.sort_by_key(|(row, _)| row.place);
-        let mut of_groups = rows.chunk_by(|(one, _), (other, _)| one.place == other.place);
+        rows.sort_by_key(|row| row.place);
+        let mut of_groups = rows.chunk_by(|one, other| one.place == other.place);
         let mut partials = &partials[..];
-        self.users.clear();
         for &group in &order {
             self.row_places[group as usize] = NOWHERE;
         }
@@ -201,22 +187,6 @@ impl Queue {
             partials = &partials[own..];
         }
         Ok(())
-    }
-
-    fn pseudonyms_of(&self, rows: &[Row]) -> Vec<Pseudonym> {
-        let mut pseudonyms = Vec::with_capacity(rows.len());
-        let mut begin = 0;
-        for rows in rows.chunks(AT_ONCE) {
-            let user_of = |row: &Row| &self.users[std::mem::replace(&mut begin, row.user_end)..row.user_end];
-            let users = rows.iter().map(user_of);
-            let mut jobs: Vec<HashManyJob> = users.map(|user| HashManyJob::new(&self.pseudonyms, user)).collect();
-            hash_many(&mut jobs);
-            pseudonyms.extend(
-                jobs.iter()
-                    .map(|job| -> Pseudonym { job.to_hash().as_bytes().try_into().expect("16 bytes were asked for") }),
-            );
-        }
-        pseudonyms
     }
 }
 
@@ -244,7 +214,7 @@ mod tests {
         let mut all = vec![];
         let cells_of = |partial: &Partial| partial.cells.iter().map(|one| (one.cell, one.samples, one.total)).collect();
         let Ok(()) = queue.take(|_, sent| {
-            let numbers = sent.rows.iter().map(|(row, _)| row.number).collect();
+            let numbers = sent.rows.iter().map(|row| row.number).collect();
             all.push((sent.group, numbers, sent.partials.iter().map(|one| (one.start, cells_of(one))).collect()));
             Ok::<(), std::convert::Infallible>(())
         });
@@ -276,25 +246,5 @@ mod tests {
         }
         let due = (0..200).map(|part| (part, 2, 2)).collect();
         assert_eq!(taken(&mut queue), vec![(0, vec![], vec![(0, due)])]);
-    }
-
-    #[test]
-    fn every_row_has_the_pseudonym_of_its_user() {
-        let mut queue = queue(false);
-        for number in 0..150 {
-            queue.send(
-                Some(&[b'a' + (number % 3) as u8]),
-                0,
-                format!("user-{number}").as_bytes(),
-                Block::single(number, 0, 1, 0),
-            );
-        }
-        let Ok(()) = queue.take(|_, sent| {
-            for (row, pseudonym) in sent.rows {
-                let digest = Params::new().hash_length(16).key(b"key").hash(format!("user-{}", row.number).as_bytes());
-                assert_eq!(digest.as_bytes(), *pseudonym);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
     }
 }

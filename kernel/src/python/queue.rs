@@ -6,6 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::groups::Groups;
 use crate::messages;
+use crate::pseudonyms::MOST_KEY_BYTES;
 use crate::queue::{self, Block};
 
 /// What one metric has to send.
@@ -25,7 +26,7 @@ impl Queue {
         merges: bool,
         parts: u64,
     ) -> PyResult<Self> {
-        if key.len() > 64 || homes == 0 || every.is_some_and(|every| every < 1) {
+        if key.len() > MOST_KEY_BYTES || homes == 0 || every.is_some_and(|every| every < 1) {
             return Err(PyValueError::new_err("a key has at most 64 bytes, a tick a length, and a topic partitions"));
         }
         Ok(Queue(queue::Queue::new(Groups::new(metric, label, homes), key, every, merges, parts)))
