@@ -14,22 +14,23 @@ from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert,
 
 from shoal.agents.audit import owners
 from shoal.agents.audit.owners import Version
+from shoal.agents.audit.rows import NewRelease, insert_releases
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
 from shoal.models.records import activation_name, with_level
 from shoal.models.tables import ENDED, Activation, Label, Release, escape
 
 REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
-ASKED = {  # rows out of a JSON array of [metric, version, group, first, last]
+ASKED = {  # rows out of a JSON array of [metric, version, group, first, last], numbered from 0
     "sqlite": """
-        SELECT json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
+        SELECT key AS number, json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
                json_extract(value, '$[2]') AS "group", json_extract(value, '$[3]') AS first,
                json_extract(value, '$[4]') AS last
         FROM json_each(:asked)""",
     "postgresql": """
-        SELECT one ->> 0 AS metric, (one ->> 1)::bigint AS version, one ->> 2 AS "group",
+        SELECT number - 1 AS number, one ->> 0 AS metric, (one ->> 1)::bigint AS version, one ->> 2 AS "group",
                (one ->> 3)::bigint AS first, (one ->> 4)::bigint AS last
-        FROM json_array_elements(CAST(:asked AS json)) AS row(one)""",
+        FROM json_array_elements(CAST(:asked AS json)) WITH ORDINALITY AS row(one, number)""",
 }
 
 
@@ -117,7 +118,7 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
     for row, fields in read_records(rows, "seq", "id", "at"):
         batch.setdefault(group_of(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
     done = Appended()
-    new: list[dict[str, Any]] = []
+    new: list[NewRelease] = []
     closed = _lock_versions(connection, app, batch, run)
     ranges = {group: (min(releases)[0], max(releases)[0]) for group, releases in batch.items()}
     stored = published(connection, app, ranges)
@@ -130,38 +131,45 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
         except Unwritten as fault:
             done.faults.append(fault)
     if new:
-        connection.execute(insert(Release), [{"app": app, **row} for row in new])
-        owners.count(connection, app, releases=((row["metric"], row["version"]) for row in new))
+        insert_releases(connection, app, new)
+        owners.count(connection, app, releases=((row.metric, row.version) for row in new))
     done.written = len(new)
     return done
 
 
 def _continue(
     group: Group, releases: list[tuple[int, str, str, str]], stored: list[LoggedRelease], done: Appended
-) -> list[dict[str, Any]]:
+) -> list[NewRelease]:
     """Rows that lengthen the chain of a group; repeats are compared, and what is behind a gap waits."""
-    known = {release.seq: release.body for release in stored}
-    digests = {0: FIRST} | {release.seq: release.hash for release in stored}
-    rows: list[dict[str, Any]] = []
+    if len(releases) == len(stored) == 1 and releases[0][0] == stored[0].seq + 1:
+        return [_next(group, releases[0], stored[0].hash)]  # the usual case: neither a repeat nor a gap
+    known = {one.seq: one.body for one in stored}
+    digests = {0: FIRST} | {one.seq: one.hash for one in stored}
+    rows: list[NewRelease] = []
     waiting: list[bytes] = []
     repeated = 0
-    for seq, body, name, at in releases:
+    for release in releases:
+        seq, body, *_ = release
         if seq in known:
             if known[seq] != body:
                 raise Equivocation(f"{group}: release {seq} has two values; the log keeps the first: {REMEDY}", group)
             repeated += 1
         elif seq - 1 in digests and not waiting:
-            known[seq], digests[seq] = body, chain(digests[seq - 1], body.encode())
-            key = {"metric": group.metric, "version": group.version, "group": group.group, "seq": seq}
-            link = {"previous_hash": digests[seq - 1], "hash": digests[seq]}
-            rows.append({**key, "id": name, "at": at, "body": body, **link})
+            rows.append(_next(group, release, digests[seq - 1]))
+            known[seq], digests[seq] = body, rows[-1].hash
         else:
             waiting.append(body.encode())
             if len(waiting) == 1:
-                done.faults.append(MissingSeq(group, max(release for release in digests if release < seq) + 1, seq))
+                done.faults.append(MissingSeq(group, max(one for one in digests if one < seq) + 1, seq))
     done.repeated += repeated
     done.waiting += waiting
     return rows
+
+
+def _next(group: Group, release: tuple[int, str, str, str], before: bytes) -> NewRelease:
+    """The row of a release whose predecessor has this hash."""
+    seq, body, name, at = release
+    return NewRelease(*group, seq, name, at, body, before, chain(before, body.encode()))
 
 
 @dataclass(frozen=True)
@@ -198,10 +206,10 @@ def published(
 ) -> dict[Group, list[LoggedRelease]]:
     """Stored releases of each group between first - 1 and last, in order; where there are none, its head."""
     releases_by_group: dict[Group, list[LoggedRelease]] = {}
-    for row in connection.execute(_between(connection.dialect.name, app, ranges)):
-        if row.seq is not None:
-            release = LoggedRelease(row.seq, row.body, row.hash)
-            releases_by_group.setdefault(Group(row.metric, row.version, row.group), []).append(release)
+    asked = list(ranges)
+    for number, seq, body, digest in connection.execute(_between(connection.dialect.name, app, ranges)).all():
+        if seq is not None:
+            releases_by_group.setdefault(asked[number], []).append(LoggedRelease(seq, body, digest))
     for group, (first, _) in ranges.items():
         if group not in releases_by_group and first > 1 and (last := head(connection, app, group)):
             releases_by_group[group] = [last]
@@ -226,12 +234,14 @@ def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Se
     """
     rows = [[group.metric, group.version, escape(group.group), *ends] for group, ends in ranges.items()]
     asked = text(ASKED[dialect]).bindparams(asked=orjson.dumps(rows).decode())
-    wanted = asked.columns(metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger).cte("asked")
+    wanted = asked.columns(
+        number=BigInteger, metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger
+    ).cte("asked")
     table = Release.__table__.c
     columns = (wanted.c.metric, wanted.c.version, wanted.c.group)
     same = (table.app == app, *(table[column.key] == column for column in columns))
     between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
-    return select(*columns, table.seq, table.body, table.hash).join_from(
+    return select(wanted.c.number, table.seq, table.body, table.hash).join_from(
         wanted, Release.__table__, and_(*same, *between), isouter=True
     )
 

@@ -1,0 +1,41 @@
+"""Rows of releases as a writer has them, into the database by the driver alone, without a dictionary for each.
+
+They are in the order of COLUMNS, with text as the columns take it. Whoever calls has locked their versions and compared
+them with what is there: a row that is there already breaks the primary key, and the transaction with it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from shoal.models.tables import escape
+
+COLUMNS = '"app", "metric", "version", "group", "seq", "id", "at", "body", "previous_hash", "hash"'
+INSERT = {
+    name: f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join([mark] * 10)})"  # noqa: S608  # our own names
+    for name, mark in (("sqlite", "?"), ("postgresql", "%s"))
+}
+
+
+class NewRelease(NamedTuple):
+    """A release that lengthens the chain of its group."""
+
+    metric: str
+    version: int
+    group: str
+    seq: int
+    id: str
+    at: str
+    body: str
+    previous_hash: bytes
+    hash: bytes
+
+
+def insert_releases(connection: Connection, app: str, new: Sequence[NewRelease]) -> None:
+    """Write them into the caller's transaction."""
+    rows = [
+        (app, metric, version, escape(group), seq, escape(name), *rest)
+        for metric, version, group, seq, name, *rest in new
+    ]
+    connection.exec_driver_sql(INSERT[connection.dialect.name], rows)
