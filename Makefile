@@ -10,15 +10,15 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-long quick check lint style types doctest fix reference docs pictures lock wheel clean
+.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
-	@echo 'make install   install everything into .venv; the commands are then .venv/bin/shoal'
-	@echo 'make kernel    build the kernel, the hot path in Rust, where there is cargo (see docs/explanation/kernel.md)'
+	@echo 'make install   install everything into .venv, with the kernel where there is cargo; the commands are then .venv/bin/shoal'
+	@echo 'make kernel    build the kernel, the hot path in Rust (see docs/explanation/kernel.md), and say why if that fails'
 	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus, kcat, jq (with apt, as root)'
 	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
@@ -61,11 +61,15 @@ help:
 	@echo 'make test-orders'
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
 	@echo 'make wheel     build the wheel into dist/, the same bytes for the same commit'
+	@echo 'make wheels    the same, and the wheel of the kernel, for any Linux with glibc 2.17 or newer (needs cargo)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
 	@echo
 	@echo 'Type first:  make demo'
 
+# The kernel is optional: where there is no Rust, nothing is built, and the Python twin does all.
 install: $(INSTALLED)
+	@if command -v cargo >/dev/null; then $(MAKE) --no-print-directory $(KERNEL) \
+		|| echo 'the kernel could not be built (see above): Python does the same, slower'; fi
 
 # Last of all comes the stamp: whatever is interrupted is done again, whatever is done is instant.
 $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.lock)
@@ -75,17 +79,16 @@ $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
 	$(BIN)/python -m shoal.agents.broker.jars
 	$(BIN)/python -m shoal.agents.broker.rehearsal
+	@command -v cargo >/dev/null || echo 'there is no cargo, so no kernel is built: Python does the same, slower'
 	touch $@
 
-# The kernel is optional: where there is no Rust, nothing is built, and the Python twin does all.
 KERNEL := .venv/.kernel
-kernel: install
+kernel: $(INSTALLED)
 	@if command -v cargo >/dev/null; then $(MAKE) --no-print-directory $(KERNEL); \
 	else echo 'there is no cargo, so no kernel is built: Python does the same, slower'; fi
 
-$(KERNEL): $(wildcard kernel/src/*.rs) kernel/Cargo.toml kernel/Cargo.lock kernel/pyproject.toml
+$(KERNEL): $(wildcard kernel/src/*.rs kernel/src/*/*.rs) kernel/Cargo.toml kernel/Cargo.lock kernel/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./kernel
-	cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features
 	touch $@
 
 demo: install
@@ -124,7 +127,7 @@ tools:
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
 test: style tools kernel
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
-	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws
+	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws test-kernel
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
@@ -140,6 +143,10 @@ test-stories:
 test-laws:
 	@nice -n 10 $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
 		| sed -u 's/^/others:  /'
+
+test-kernel:
+	@if command -v cargo >/dev/null; then \
+		nice -n 10 cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features | sed -u 's/^/kernel:  /'; fi
 
 QUICK_EFFORT := 0.1
 
@@ -258,6 +265,19 @@ lock:
 wheel: install
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --target wheel --directory dist
 	sha256sum dist/shoal-*.whl
+
+# The kernel's: for any Python from 3.11 on. Zig links against an old C library. Another processor, whose part of Rust
+# `rustup target add` brings: make wheels TARGET=aarch64-unknown-linux-gnu.
+TARGET ?= x86_64-unknown-linux-gnu
+WHEELS := .venv/wheels
+wheels: wheel
+	test -x $(WHEELS)/bin/maturin || { $(BIN)/python -m venv $(WHEELS) \
+		&& $(WHEELS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement distribution/wheels.lock; }
+	PATH="$(CURDIR)/$(WHEELS)/bin:$$PATH" SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+		RUSTFLAGS="--remap-path-prefix=$(CURDIR)=/shoal --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
+		maturin build --quiet --release --locked --zig --target $(TARGET) --compatibility manylinux_2_17 \
+		--manifest-path kernel/Cargo.toml --out dist
+	sha256sum dist/shoal_kernel-*.whl
 
 clean:
 	rm -rf .venv .bench build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long

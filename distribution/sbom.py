@@ -77,7 +77,9 @@ def _json(bom: Bom) -> str:
 
 
 def _extras() -> list[str]:
-    return [CORE, *(extra for extra in PROJECT["optional-dependencies"] if extra not in ("all", "docs", "test"))]
+    """All that a package index is asked for; the kernel has a bill of its own (`crates.py`)."""
+    others = ("all", "docs", "kernel", "test")
+    return [CORE, *(extra for extra in PROJECT["optional-dependencies"] if extra not in others)]
 
 
 def _requirements(extra: str) -> Iterable[str]:

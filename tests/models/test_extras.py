@@ -16,7 +16,7 @@ EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(
 
 
 def test_the_extras_are_those_of_the_package():
-    assert set(MODULES) == set(EXTRAS) - {"all", "docs", "test"}
+    assert set(MODULES) == set(EXTRAS) - {"all", "docs", "kernel", "test"}
     assert EXTRAS["all"] == [f"shoal[{','.join(sorted(MODULES))}]"]
     assert "shoal[all,docs]" in EXTRAS["test"]
 
