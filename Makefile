@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
 .PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster
 .DEFAULT_GOAL := help
 
 help:
@@ -60,6 +60,8 @@ help:
 	@echo '               rights and offsets that are changed under workers (some minutes)'
 	@echo 'make test-orders'
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
+	@echo 'make test-lanes'
+	@echo '               ten million mutated records in the kernel and in its twin (some minutes; ARGS="--seed 7 --records 100000")'
 	@echo 'make wheel     build the wheel into dist/, the same bytes for the same commit'
 	@echo 'make wheels    the same, and the wheel of the kernel, for any Linux with glibc 2.17 or newer (needs cargo)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
@@ -177,6 +179,10 @@ test-operators: install
 # File runs, workers, kills, outages and restores in many more orders than `make test` tries.
 test-orders: install
 	$(BIN)/python -m pytest -q $(ARGS) tests/long/orders.py
+
+# Mutated records and batches in both lanes; whatever differs is an error.
+test-lanes: kernel
+	$(BIN)/python -m tests.long.lanes $(ARGS)
 
 fix: install
 	$(BIN)/ruff check --fix .
