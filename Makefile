@@ -28,7 +28,7 @@ help:
 	@echo 'make pictures  draw the pictures of docs/explanation/algorithms again'
 	@echo 'make reference write the pages of the docs that programs make, the alert rules and the dashboard'
 	@echo 'make docs      the site of the documents, into site/ (ARGS=serve: show it on http://127.0.0.1:8000 while you write)'
-	@echo 'make bench     shoal beside Kafka Streams, Quix Streams, Bytewax and Faust (some ten minutes; ARGS=--quick: two)'
+	@echo 'make bench     shoal beside Kafka Streams, Quix Streams, Bytewax and Faust, growth, latency (half an hour; ARGS=--quick: some minutes)'
 	@echo 'make bench-accuracy'
 	@echo '               errors of all algorithms, and of others, on the same inputs (a quarter of an hour; ARGS=--quick: a minute)'
 	@echo 'make bench-decay'

@@ -63,7 +63,7 @@ class Workload:
     events: int
     users: int
     seed: int = 1
-    skewed: bool = True  # otherwise user after user, round and round
+    skewed: bool = True  # otherwise every user once, and then users drawn evenly
 
     def chunks(self) -> Iterator[list[tuple[bytes, bytes]]]:
         """(user, event) pairs in time order; users with a skew: int(users * u**1.5) of a uniform u."""
@@ -81,7 +81,12 @@ class Workload:
     def _users(self, first: int, count: int, draw: np.random.Generator) -> Any:
         if self.skewed:
             return (self.users * draw.random(count) ** 1.5).astype(int)
-        return np.arange(first, first + count) % self.users
+        each = np.arange(first, first + count)
+        return (
+            each
+            if first + count <= self.users
+            else np.where(each < self.users, each, draw.integers(self.users, size=count))
+        )
 
     def write(self, path: Path) -> None:
         """As JSON lines."""

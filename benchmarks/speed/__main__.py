@@ -1,6 +1,6 @@
 """shoal beside a raw loop, Kafka Streams, Quix Streams, Bytewax and stock Faust: one broker, one topic, one run.
 
-    python -m benchmarks.speed [--quick] [--only NAME ...] [--rounds N] [--events N]
+    python -m benchmarks.speed [--quick] [--only NAME ...] [--rounds N] [--events N] [--users N]
 
 Everybody does the work of bound: a count and a sum for each user, of the first 64 samples, with the durability that
 the system has. shoal runs in both lanes, its bound alone, which also sends contributions, and whole, with releases and
@@ -8,43 +8,56 @@ their SQL log; others send nothing on. The clock of a run begins with the first 
 committed. A round runs everybody once, and the raw loop at both ends.
 
 Other systems are installed into `.bench` the first time, from lock files; one that cannot be installed is said to be
-missing. A run of whole parts keeps its figures, in benchmarks/results/speed.json, and writes the tables and the picture
-of the documents; one with --quick or of some subjects only prints.
+missing. Further parts measure what grows with users, latency, several workers, file runs and noise. A run of whole
+parts keeps the figures of each, in benchmarks/results/speed.json, and writes the tables and the picture of the
+documents; one with --quick or of some subjects only prints.
 """
 
 import argparse
-import asyncio
-import dataclasses
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from benchmarks import figures
-from benchmarks.speed import page, subjects, throughput
-from benchmarks.workload import Workload
+from benchmarks.speed import files, growth, latency, noise, page, subjects, throughput, workers
+from benchmarks.speed.context import Context
 from shoal.agents.broker.process import Broker
+from shoal.agents.process_settings import ending_in_order
 
-PARTS = ("throughput",)
-NAMES = (*PARTS, subjects.KERNEL_LANE, subjects.TWIN_LANE, subjects.PEER, *(peer.key for peer in subjects.PEERS))
+PARTS: dict[str, ModuleType] = {
+    "throughput": throughput,
+    "growth": growth,
+    "latency": latency,
+    "workers": workers,
+    "files": files,
+    "noise": noise,
+}
+SUBJECTS = (subjects.KERNEL_LANE, subjects.TWIN_LANE, subjects.PEER, *(peer.key for peer in subjects.PEERS))
 
 
 def main() -> None:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round of fewer events; nothing is kept")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"parts or subjects: {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, help="of the throughput, 3 unless told")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", choices=[*PARTS, *SUBJECTS],
+        help=f"parts: {', '.join(PARTS)}; or subjects: {', '.join(SUBJECTS)}",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=int, help="3 unless told")
     parser.add_argument("--events", type=int, help="in the topic of the throughput, 4,000,000 unless told")
+    parser.add_argument("--users", type=int, help="at most, in growth; 10,000,000 unless told")
     options = parser.parse_args()
-    some = [name for name in options.only if name not in PARTS]
-    parts = [name for name in PARTS if not options.only or name in options.only or (some and name == "throughput")]
-    for name in parts:
+    some = tuple(name for name in options.only if name in SUBJECTS)
+    named = [name for name in PARTS if name in options.only]
+    for name in named or (["throughput"] if some else PARTS):
         began = time.monotonic()
-        with Broker() as broker, tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-            data = MEASURED[name](Path(folder), broker, options, some)
+        with ending_in_order(), Broker() as broker, tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
+            given = (options.rounds, options.events, options.users)
+            context = Context(Path(folder), broker, options.quick, *given, some)
+            data = PARTS[name].measure(context)
         ran = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "minutes": (time.monotonic() - began) / 60,
@@ -56,18 +69,6 @@ def main() -> None:
         if not options.quick and not some:
             page.keep(name, data, ran)
 
-
-def _throughput(folder: Path, broker: Broker, options: argparse.Namespace, some: list[str]) -> dict[str, Any]:
-    size = throughput.QUICK if options.quick else throughput.FULL
-    given = {"topic": options.events, "rounds": options.rounds}
-    size = dataclasses.replace(size, **{name: value for name, value in given.items() if value})
-    workload = Workload(size.topic, size.users)
-    asyncio.run(workload.produce(broker.bootstrap, subjects.TOPIC, subjects.PARTITIONS))
-    assert broker.pid is not None
-    return throughput.measure(folder, broker.bootstrap, broker.pid, size, some)
-
-
-MEASURED = {"throughput": _throughput}
 
 if __name__ == "__main__":
     main()

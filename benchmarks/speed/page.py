@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import figures
-from benchmarks.speed import summary
+from benchmarks.speed import files, growth, latency, noise, summary, workers
 from benchmarks.speed.subjects import RAW, STREAMS
 from benchmarks.speed.summary import cell
 
@@ -98,7 +98,17 @@ def _versions(data: Mapping[str, Any]) -> str:
     return "; ".join(found) + "." if found else ""
 
 
-TABLES = {"throughput": ("Throughput", throughput)}
+TABLES = {
+    "throughput": ("Throughput", throughput),
+    "growth": ("Growth, memory and restore", growth.tables),
+    "latency": ("Latency", latency.tables),
+    "workers": ("Workers", workers.tables),
+    "files": ("Files", files.tables),
+    "noise": ("Noise", noise.tables),
+}
+
+
+PARTS = {"growth": growth, "latency": latency, "workers": workers, "files": files}  # that the guide has a line of
 
 
 def tables(kept: Mapping[str, Any]) -> str:
@@ -136,7 +146,9 @@ def block(kept: Mapping[str, Any]) -> str:
         "broker's CPU-s per million events",
     )  # fmt: skip
     measured = f"{ran['machine']}, {ran['at'][:10]}, {_rounds(rounds)}; other programs took {_others(rounds)} cores."
-    return f"\n{figures.table(header, rows)}\n\n{measured}\n\n"
+    more = [line for name, part in PARTS.items() if name in kept for line in part.short(kept[name]["data"])]
+    told = "".join(f"* {line}\n" for line in more)
+    return f"\n{figures.table(header, rows)}\n\n{measured}\n\n{told}" + ("\n" if told else "")
 
 
 def within(page: str, made: str) -> str:

@@ -66,8 +66,12 @@ def shoal(lane: str, algorithm: str, *, only_bound: bool) -> Subject:
         return [sys.executable, "-m", "benchmarks.speed.worker", str(config), str(events), *options]
 
     key = f"{lane}-{'bound' if only_bound else 'whole'}-{algorithm}"
-    environment = {KERNEL: ON if lane == KERNEL_LANE else OFF}
-    return Subject(key, f"shoal, {lane}: {part}, `{algorithm}`", lane, command, environment)
+    return Subject(key, f"shoal, {lane}: {part}, `{algorithm}`", lane, command, environment_of(lane))
+
+
+def environment_of(lane: str) -> dict[str, str]:
+    """What makes a worker use a lane."""
+    return {KERNEL: ON if lane == KERNEL_LANE else OFF}
 
 
 def both_lanes() -> list[Subject]:

@@ -1,14 +1,17 @@
 """Events a second of everybody on the same topic, in rounds: whoever is compared runs within minutes of the other."""
 
+import asyncio
+import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.speed import subjects
+from benchmarks.speed.context import Context
 from benchmarks.speed.subjects import KERNEL_LANE, PEER, TWIN_LANE, Place, Subject
 from benchmarks.speed.watching import FailedError, Watched
+from benchmarks.workload import Workload
 
 TOLERANCE = 1e-9  # sums are added up in different orders
 
@@ -34,14 +37,19 @@ FULL = Size(4_000_000, 200_000, 1_000_000, {"quix": 400_000, "bytewax": 500_000,
 QUICK = Size(400_000, 40_000, 400_000, {"faust": 10_000}, 1)
 
 
-def measure(folder: Path, brokers: str, broker: int, size: Size, only: Sequence[str] = ()) -> dict[str, Any]:
-    """All rounds; `only` has kinds or keys of subjects, besides the raw loop."""
-    chosen, missing = _chosen(only)
-    raw, watched, rounds = subjects.raw(), Watched(broker), []
+def measure(context: Context) -> dict[str, Any]:
+    """Produce the topic, and run all rounds; nobody but the raw loop and who is named, if anybody is."""
+    size = QUICK if context.quick else FULL
+    size = dataclasses.replace(size, topic=context.events or size.topic, rounds=context.rounds or size.rounds)
+    chosen, missing = _chosen(context.some)
+    workload = Workload(size.topic, size.users)
+    asyncio.run(workload.produce(context.brokers, subjects.TOPIC, subjects.PARTITIONS))
+    raw, rounds = subjects.raw(), []
     for number in range(size.rounds):
 
         def run(subject: Subject, name: str = f"round{number}") -> dict[str, Any]:
-            return _one(watched, subject, Place(folder, brokers, size.users, f"{name}-{subject.key}"), size)
+            place = Place(context.folder, context.brokers, size.users, f"{name}-{subject.key}")
+            return _one(context.watched, subject, place, size)
 
         before = run(raw)
         found = {subject.key: run(subject) for subject in chosen}

@@ -12,8 +12,20 @@ import pytest
 
 from benchmarks import figures
 from benchmarks.peers.tally import CAP, LEAST, MOST, Tally
-from benchmarks.speed import environments, page, picture, subjects, summary, throughput, watching
-from benchmarks.workload import CONFIG
+from benchmarks.speed import (
+    environments,
+    files,
+    growth,
+    latency,
+    page,
+    picture,
+    subjects,
+    summary,
+    throughput,
+    watching,
+    workers,
+)
+from benchmarks.workload import CONFIG, Workload
 from shoal.agents.broker import jars
 from shoal.agents.broker.jars import VERSION
 
@@ -176,6 +188,70 @@ def test_who_comes_to_another_result_has_failed() -> None:
     found = {"raw": {"events": 5, "counted": 5}, "a": {"events": 5, "counted": 4}, "b": {"events": 3, "counted": 3}}
     throughput._compare(found, "raw")
     assert [key for key, one in found.items() if "failed" in one] == ["a"]
+
+
+GROWN = {
+    "again": 50,
+    "runs": [
+        {
+            "lane": "kernel", "users": 100,
+            "worker": {"stretches": [{"events": 100, "cpu": 1e-3}, {"events": 50, "cpu": 1e-4}]},
+            "restored": {"events": 100, "seconds": 0.5, "cpu": 0.25, "first_mb": 1, "last_mb": 2, "peak_mb": 3},
+        },
+        {"lane": "twin", "users": 100, "failed": "out of memory"},
+    ],
+}  # fmt: skip
+
+
+def test_growth_is_told_by_user() -> None:
+    said = growth.tables(GROWN)
+    assert "| kernel | 100 | 10.0 | 2.00 | 0.20 | 0.40 | 10,486 | 20,972 |" in said
+    assert "| twin | 100 | failed: out of memory |" in said
+    assert growth.short(GROWN) == [
+        "With 100 users, kernel: 0.20 thousand users a second restored, 10,486 bytes a user in memory."
+    ]
+
+
+def test_what_workers_add_is_told_by_round() -> None:
+    def runs(one: float, two: float) -> list[dict[str, Any]]:
+        about = {"lane": "twin", "total": 4000, "events": [4000], "cpu": [1.0], "broker_cpu": 0.5}
+        return [about | {"workers": 1, "seconds": one}, about | {"workers": 2, "seconds": two}]
+
+    rounds = [runs(2, 1), runs(3, 2), [runs(1, 1)[0], {"lane": "twin", "workers": 2, "failed": "it ended"}]]
+    data = {"partitions": 4, "cores": 2, "rounds": rounds}
+    assert "| twin | 2 | 3.00 (2.00–4.00) | 1.75 (1.50–2.00) | 4 | 1.0 | 0.5 |" in workers.tables(data)
+    assert workers.short(data) == [
+        "Two workers on 2 cores, broker included, twin: 1.75 (1.50–2.00) times one (`naive`)."
+    ]
+
+
+def test_latency_is_told_by_load() -> None:
+    run = {
+        "algorithm": "full",
+        "sustained": 9000.0,
+        "rate": 4500.0,
+        "p50": 0.1,
+        "p99": 0.25,
+        "max": 0.5,
+        "releases": 70,
+    }
+    data = {"lane": "kernel", "seconds": 20.0, "runs": [run | {"load": 0.5}, {"algorithm": "naive", "failed": "no"}]}
+    assert "| `full` | 50 % of 9,000/s | 4,500 | 0.100 | 0.250 | 0.500 | 70 |" in latency.tables(data)
+    assert "| `naive` | failed: no |" in latency.tables(data)
+    assert latency.short(data)[0].endswith("`full` 0.10 s (p50), 0.25 s (p99).")
+
+
+def test_file_runs_are_told_by_lane_and_algorithm() -> None:
+    run = {"by_wall": 5000.0, "by_cpu": 6000.0, "seconds": 2.5, "least_mb": 100.0, "most_mb": 120.0}
+    data = {"sizes": [200_000, 2_000_000], "users": 10, "found": {"twin, `full`": [run, run | {"by_wall": 7000.0}]}}
+    assert "| twin, `full` | 6.00 (5.00–7.00) | 6.00 | 2.50 | 100 | 120 |" in files.tables(data)
+    assert files.short(data) == ["`shoal run`, k events/s: twin, `full` 6.00 (5.00–7.00)."]
+
+
+def test_users_without_a_skew_all_come_once_and_then_at_random() -> None:
+    events = [user for chunk in Workload(50_000, 30_000, skewed=False).chunks() for user, _ in chunk]
+    assert len(set(events[:30_000])) == 30_000
+    assert 12_000 < len(set(events[30_000:])) < 18_000
 
 
 def test_all_pages_say_what_the_last_full_run_found() -> None:

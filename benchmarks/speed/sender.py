@@ -1,6 +1,6 @@
 """Sends events at a rate and times each until its release can be read; prints JSON.
 
-    python -m benchmarks.latency BROKERS TOPIC PARTITIONS APP USERS RATE SECONDS
+    python -m benchmarks.speed.sender BROKERS TOPIC PARTITIONS APP USERS RATE SECONDS
 
 An event's time is the microsecond of its sending, written with six decimals, and no two share one. With
 `every = "contribution"` a release is `at` its event's time, so that its time of arrival less `at` is the latency.

@@ -1,13 +1,13 @@
-"""Exact noise: draws per second of processor time, one by one and in blocks, which are the same numbers.
-
-python -m benchmarks.bench_noise [--quick]
-"""
+"""Exact noise: draws per second of processor time, one by one and in blocks, which are the same numbers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 from benchmarks import figures
+from benchmarks.speed.context import Context
+from benchmarks.speed.summary import Spread, cell
 from shoal.mechanisms.counters.square_root import SquareRoot, draws, prefixes
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
@@ -47,19 +47,18 @@ def one_round(few: int, many: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> None:
-    """Measure and publish."""
-    quick = figures.is_quick(__doc__, "one round of fewer draws")
-    few, many, repetitions = (2_000, 100_000, 1) if quick else (20_000, 1_000_000, 5)
-    rounds = [one_round(few, many) for _ in range(repetitions)]
+def measure(context: Context) -> dict[str, Any]:
+    """Some rounds."""
+    few, many, rounds = (2_000, 100_000, 1) if context.quick else (20_000, 1_000_000, context.rounds or 3)
+    return {"few": few, "many": many, "rounds": [one_round(few, many) for _ in range(rounds)]}
+
+
+def tables(data: Mapping[str, Any]) -> str:
+    """A line for each distribution."""
     rows = []
-    for name, rates in rounds[0].items():
-        texts = {how: figures.spread([one[name][how] for one in rounds], 1000) for how in rates}
-        rows.append((name, texts.get("one by one", ""), texts["in blocks"]))
+    for name, rates in data["rounds"][0].items():
+        texts = {how: cell(Spread.of([one[name][how] for one in data["rounds"]]), 1000) for how in rates}
+        rows.append((name, texts.get("one by one", "–"), texts["in blocks"]))
+    about = f"{data['many']:,} draws in blocks, {data['few']:,} one by one, one core."
     header = ("thousand draws per CPU-second", "one by one", "in blocks")
-    title = f"Exact noise: {many:,} draws in blocks, {few:,} one by one, one core"
-    figures.publish("noise", title, figures.table(header, rows), {"rounds": rounds}, figures.place(quick=quick))
-
-
-if __name__ == "__main__":
-    main()
+    return f"{about}\n\n{figures.table(header, rows)}"

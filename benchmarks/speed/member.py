@@ -1,6 +1,6 @@
 """`shoal worker` as one of several, with a stopwatch: it holds its sources back until all may begin; prints JSON lines.
 
-    python -m benchmarks.member CONFIG GO
+    python -m benchmarks.speed.member CONFIG GO
 
 GO is a file: when it is there, the sources are let go. Each line says how many partitions of events the worker has, how
 many events it has committed, and when, and with how much CPU since the start, it last committed anything.

@@ -1,0 +1,97 @@
+"""`shoal run`: events per second on one core, file reading and the SQL log included, and memory against events.
+
+Each run is a process; the rate is that of the further events of the longer file, so that start-up counts for nothing.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks import figures
+from benchmarks.speed.context import Context
+from benchmarks.speed.subjects import ALGORITHMS, KERNEL_LANE, TWIN_LANE, environment_of
+from benchmarks.speed.summary import Spread, cell
+from benchmarks.workload import Workload, configure
+
+USERS = 200_000
+
+
+def measure(context: Context) -> dict[str, Any]:
+    """Every algorithm in every lane, in rounds."""
+    sizes, rounds = ((50_000, 250_000), 1) if context.quick else ((200_000, 2_000_000), context.rounds or 3)
+    files = {events: context.folder / f"{events}.jsonl" for events in sizes}
+    for events, path in files.items():
+        Workload(events, USERS).write(path)
+    lanes = [lane for lane in (KERNEL_LANE, TWIN_LANE) if context.has(lane)]
+    found: dict[str, list[Any]] = {f"{lane}, `{algorithm}`": [] for lane in lanes for algorithm in ALGORITHMS}
+    for number in range(rounds):
+        for lane in lanes:
+            for algorithm in ALGORITHMS:
+                run = _one(context.folder, f"{lane}-{algorithm}{number}", lane, algorithm, files)
+                found[f"{lane}, `{algorithm}`"].append(run)
+                print(f"shoal run, {lane}, {algorithm}: {run['by_wall']:,.0f}/s", file=sys.stderr, flush=True)
+    return {"sizes": sizes, "users": USERS, "found": found}
+
+
+def _run(config: Path, events: Path, lane: str) -> dict[str, float]:
+    """Wall and processor time in seconds, peak memory in MB, of one run from start to exit."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "shoal", "run", str(config), "--input", str(events), "--output", os.devnull]
+    process = subprocess.Popen(
+        command, cwd=figures.ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env=os.environ | environment_of(lane),
+    )  # fmt: skip
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed")
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mb": usage.ru_maxrss / 1024}
+
+
+def _one(folder: Path, name: str, lane: str, algorithm: str, files: Mapping[int, Path]) -> dict[str, Any]:
+    """Both files through one algorithm."""
+    found = {}
+    for events, path in files.items():
+        config = configure(folder, f"{name}-{events}", topic="events", users=USERS, algorithm=algorithm, every="1h")
+        found[events] = _run(config, path, lane)
+    (few, least), (many, most) = sorted(found.items())
+    return {
+        "by_wall": (many - few) / (most["seconds"] - least["seconds"]),
+        "by_cpu": (many - few) / (most["cpu"] - least["cpu"]),
+        "seconds": most["seconds"],
+        "least_mb": least["peak_mb"],
+        "most_mb": most["peak_mb"],
+    }
+
+
+def short(data: Mapping[str, Any]) -> list[str]:
+    """Thousands of events a second, in a line."""
+    rates = ((name, Spread.of([run["by_wall"] for run in runs])) for name, runs in data["found"].items())
+    return [f"`shoal run`, k events/s: {'; '.join(f'{name} {cell(rate, 1000)}' for name, rate in rates)}."]
+
+
+def tables(data: Mapping[str, Any]) -> str:
+    """A line for each lane and algorithm."""
+    few, many = (f"{events / 1e6:g} M" for events in data["sizes"])
+    header = (
+        "`mean`, every 1h", "k events/s", "k events/CPU-s", f"s for {many}, start included", f"peak MB, {few}",
+        f"peak MB, {many}",
+    )  # fmt: skip
+
+    def spread(runs: list[dict[str, float]], name: str, scale: float = 1.0) -> str:
+        return cell(Spread.of([run[name] for run in runs]), scale)
+
+    rows = [
+        (
+            name,
+            spread(runs, "by_wall", 1000),
+            spread(runs, "by_cpu", 1000),
+            *(spread(runs, kind) for kind in ("seconds", "least_mb", "most_mb")),
+        )
+        for name, runs in data["found"].items()
+    ]
+    return f"`shoal run`, {data['users']:,} users, one process.\n\n{figures.table(header, rows)}"
