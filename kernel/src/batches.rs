@@ -53,6 +53,11 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// A line of a file: without key, headers or a time of its own.
+    pub fn line(value: &'a [u8], offset: i64) -> Self {
+        Record { offset, timestamp: -1, key: None, value: Some(value), headers: 0, rest: &[] }
+    }
+
     /// Names and values, in order.
     pub fn headers(&self) -> Option<Vec<(&'a str, Option<&'a [u8]>)>> {
         let (mut rest, mut found) = (self.rest, vec![]);

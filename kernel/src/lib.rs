@@ -13,6 +13,7 @@ mod batches;
 mod clock;
 mod groups;
 mod json;
+mod lines;
 mod messages;
 mod numbers;
 mod partitioning;

@@ -27,9 +27,7 @@ from shoal.stream.machine import Record
 from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks, lost
 from shoal.stream.topic import Metric, TopicPlan
 
-DROPPED = (
-    50_000  # records of closed periods that one transaction drops; more where it writes more, else they would pile up
-)
+DROPPED = 50_000  # records of closed periods that one transaction drops; more where it writes more: none pile up
 
 
 @dataclass(slots=True)
@@ -93,13 +91,13 @@ class BoundPartition:
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         self._outgoing, accounts = self._parts(None)
-        self._kernel: Kernel | None = None
+        self.kernel: Kernel | None = None
         self.unknown = unknown(plan, accounts, checks_partition=checks_partition)  # to the kernel, by metric
         if kernel is not None and not self.unknown:
-            self._kernel = kernel_of(kernel, plan, partition, checks_partition=checks_partition)
-        if self._kernel is not None:
-            self._outgoing, accounts = self._parts(self._kernel)
-            self._kernel.begin(accounts)
+            self.kernel = kernel_of(kernel, plan, partition, checks_partition=checks_partition)
+        if self.kernel is not None:
+            self._outgoing, accounts = self._parts(self.kernel)
+            self.kernel.begin(accounts)
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
         self._idle_wall: int | None = None
@@ -187,8 +185,8 @@ class BoundPartition:
     def _find_begun(self) -> None:
         begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
         self._intakes = [intake for intake, has_begun in zip(self._all_intakes, begun, strict=True) if has_begun]
-        if self._kernel is not None:
-            self._kernel.activate(begun)
+        if self.kernel is not None:
+            self.kernel.activate(begun)
 
     def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
         takers = {tag: take for intake in self._all_intakes for tag, take in intake.accounts.takers().items()}
@@ -230,7 +228,7 @@ class BoundPartition:
     @property
     def read_by_kernel(self) -> int | None:
         """Records that the kernel read; None where all are read here."""
-        return None if self._kernel is None else self._kernel.taken
+        return None if self.kernel is None else self.kernel.taken
 
     @property
     def backlog(self) -> int:
@@ -245,11 +243,11 @@ class BoundPartition:
     def process(self, records: Iterable[Record], end: int) -> None:
         """Take in records in offset order; `end` is the offset after them."""
         batch = records if isinstance(records, list | Batches) else list(records)
-        if self._kernel is None:
+        if self.kernel is None:
             self._read(batch)
         else:
             for part in batch.parts if isinstance(batch, Batches) else (batch,):
-                self._kernel.read(part, self._event_clocks, self.counters, twin=self._read, refuse=self._refuse_one)
+                self.kernel.read(part, self._event_clocks, self.counters, twin=self._read, refuse=self._refuse_one)
         self._events += len(batch)
         self._idle_wall = None
         self.next_offset = end

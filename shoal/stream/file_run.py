@@ -6,7 +6,7 @@ order (at, metric, group, seq). Memory grows with users and with what is open, n
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from shoal.models.records import BEAT_HEADER
 from shoal.models.times import end_of_tick, iso, time_of_text
 from shoal.stream.bound import BoundPartition
 from shoal.stream.group import Release
+from shoal.stream.kernel.batches import Batches
 from shoal.stream.machine import Record
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
@@ -45,13 +46,18 @@ def line_of(offset: int, raw: bytes) -> Line:
     return Line(offset, raw) if time is None else beat_line(offset, time)
 
 
+def has_beat(raw: bytes) -> bool:
+    """Whether one of these lines may be a beat."""
+    return BEAT_HEADER.encode() in raw
+
+
 def beat_of(raw: bytes) -> int | None:
     """The time of a line that is a beat; None: it is an event.
 
     >>> beat_of(b'{"shoal-beat": "1970-01-01T00:00:01Z"}'), beat_of(b'{"shoal-beat": "now"}'), beat_of(b'{"u": 1}')
     (1000000, None, None)
     """
-    if BEAT_HEADER.encode() not in raw:
+    if not has_beat(raw):
         return None
     try:
         event = orjson.loads(raw)
@@ -79,6 +85,7 @@ class FileRun:
         self.plan = plan
         self.bound = BoundPartition(plan, 0, checks_partition=False, durable=False, kernel=kernel)
         self.bound.start(0)
+        self.blocks = None if kernel is None or self.bound.kernel is None else kernel.RecordBatch  # class of lines
         self.release = ReleasePartition([plan], 0, idle_after=1, durable=False)
         self.release.start(0)
         self._held: list[Release] = []  # a heap: until nothing earlier can come
@@ -91,7 +98,14 @@ class FileRun:
     def outputs(self, lines: Iterable[Record], *, end: bool = True) -> Iterator[Output]:
         """Feed the lines; with `end`, close the last tick after them."""
         remaining = iter(lines)
-        while chunk := list(islice(remaining, CHUNK)):
+        return self._outputs(iter(lambda: list(islice(remaining, CHUNK)), []), end=end)
+
+    def outputs_of(self, blocks: Iterable[Sequence[Record]], *, end: bool = True) -> Iterator[Output]:
+        """Likewise of lines that come many at once, lists of records or of the kernel's class."""
+        return self._outputs(_chunks(blocks), end=end)
+
+    def _outputs(self, chunks: Iterable[Sequence[Record]], *, end: bool) -> Iterator[Output]:
+        for chunk in chunks:
             self.bound.process(chunk, chunk[-1].offset + 1)
             yield self._drain(last=False)
         if end:
@@ -148,3 +162,15 @@ class FileRun:
                 return None
             earliest = limit if earliest is None else min(earliest, limit)
         return earliest
+
+
+def _chunks(blocks: Iterable[Sequence[Record]]) -> Iterator[Sequence[Record]]:
+    """Chunks of the same size as those of single lines: what is released does not depend on them, its order may."""
+    waiting = Batches(())
+    for block in blocks:
+        waiting = Batches((*waiting.parts, block))
+        whole = len(waiting) // CHUNK * CHUNK
+        yield from (waiting[first : first + CHUNK] for first in range(0, whole, CHUNK))
+        waiting = waiting[whole:]
+    if waiting:
+        yield waiting

@@ -11,9 +11,12 @@ no order is one. Lags tell the two apart: in a file without an order most are a 
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from shoal.models.events import Refused, parse, read_user, read_value
+from shoal.stream.bound import BoundPartition
 from shoal.stream.event_time import EventClock
+from shoal.stream.kernel.reader import MOST_IN_A_RUN
 from shoal.stream.topic import Metric, TopicPlan
 
 KEPT = 3  # troubles
@@ -43,7 +46,8 @@ class Gap:
 class Survey:
     """Counts over the records of one file."""
 
-    def __init__(self, plan: TopicPlan) -> None:
+    def __init__(self, plan: TopicPlan, kernel: Any = None) -> None:
+        """`kernel`: its module, if lines are to be looked through in it."""
         self.records = 0
         self.usable = 0  # by one metric at least
         self.late = 0
@@ -59,6 +63,10 @@ class Survey:
         clocks = [
             (EventClock(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks
         ]
+        self._clocks = [event_clock for event_clock, _ in clocks]
+        self._kernel = None
+        if kernel is not None:  # whose accounts stay empty
+            self._kernel = BoundPartition(plan, 0, checks_partition=False, durable=False, kernel=kernel).kernel
         readings = sorted({clock.reading for clock in plan.clocks})
         self._readings = [
             (reading, [pair for pair in clocks if pair[0].clock.reading == reading]) for reading in readings
@@ -100,6 +108,30 @@ class Survey:
     def _stretch(self, time: int) -> None:
         self._first = time if self._first is None else min(self._first, time)
         self._last = max(self._last, time)
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether lines can be looked through many at once."""
+        return self._kernel is not None
+
+    def look_through(self, lines: Any, first: int) -> None:
+        """Take in lines of a file, of the kernel's class; the first has this number, the others follow."""
+        at, run = 0, 1
+        while self._kernel is not None and at < len(lines):
+            left, times, years = self._kernel.survey(lines, at, self._clocks, YEAR)
+            taken = left - at
+            self.records += taken
+            self.usable += taken
+            for need in self._needs:
+                need.count += taken
+            for time in times or ():
+                self._stretch(time)
+            for year, number in years.items():
+                self._years.setdefault(year, first + number)
+            run = 1 if taken else min(2 * run, MOST_IN_A_RUN)
+            at = min(left + run, len(lines))
+            for number in range(left, at):
+                self.look(first + number, lines[number].value)
 
     def look(self, number: int, raw: bytes) -> int | None:
         """Take in one record; its time, by any clock that can read it. One loop, for a million records come by."""

@@ -1,4 +1,4 @@
-//! Records that stay bytes until somebody asks for one of them.
+//! Records that stay bytes until somebody asks for one of them: of batches, or the lines of a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PySlice};
 
 use crate::batches::{self, Header, HEADER};
+use crate::lines;
 
 const PLACE: usize = 8; // bytes of a record's place
 
@@ -29,30 +30,47 @@ struct Piece {
     records: Range<usize>,
 }
 
+enum Source {
+    Batches(Vec<Piece>),
+    Lines { raw: PyBackedBytes, first: i64 }, // offset of the first
+}
+
 struct Shared {
-    pieces: Vec<Piece>,
-    places: Vec<(u32, u32)>, // of each record: its piece, and where it begins there
+    source: Source,
+    places: Vec<(u32, u32)>, // of each record: its piece, and where it begins there; of a line, where it begins and ends
 }
 
 impl Shared {
     #[inline(always)]
     fn record(&self, index: usize) -> Option<batches::Record<'_>> {
-        let &(piece, place) = self.places.get(index)?;
-        let Piece { header, raw, records } = self.pieces.get(piece as usize)?;
-        batches::record(header, &mut raw.get(records.start + place as usize..records.end)?)
+        let &(one, two) = self.places.get(index)?;
+        match &self.source {
+            Source::Batches(pieces) => {
+                let Piece { header, raw, records } = pieces.get(one as usize)?;
+                batches::record(header, &mut raw.get(records.start + two as usize..records.end)?)
+            }
+            Source::Lines { raw, first } => {
+                Some(batches::Record::line(raw.get(one as usize..two as usize)?, first.checked_add(index as i64)?))
+            }
+        }
     }
 
     fn size(&self, index: usize) -> usize {
-        let (piece, place) = self.places[index];
-        let end = match self.places.get(index + 1) {
-            Some(&(next, end)) if next == piece => end as usize,
-            _ => self.pieces[piece as usize].records.len(),
-        };
-        end - place as usize
+        let (one, two) = self.places[index];
+        match &self.source {
+            Source::Batches(pieces) => {
+                let end = match self.places.get(index + 1) {
+                    Some(&(next, end)) if next == one => end as usize,
+                    _ => pieces[one as usize].records.len(),
+                };
+                end - two as usize
+            }
+            Source::Lines { .. } => (two - one) as usize,
+        }
     }
 }
 
-/// Records of batches, one after the other; a slice of them shares the bytes.
+/// Records of batches or of a file, one after the other; a slice of them shares the bytes.
 #[pyclass(module = "shoal_kernel", frozen)]
 pub struct RecordBatch {
     shared: Arc<Shared>,
@@ -113,23 +131,47 @@ impl RecordBatch {
         let places = py.detach(|| batches::walk(&header, body, since))?;
         let places: Vec<_> = places.into_iter().map(|place| (0, place)).collect();
         let range = 0..places.len();
-        Some(RecordBatch { shared: Arc::new(Shared { pieces: vec![Piece { header, raw, records }], places }), range })
+        let source = Source::Batches(vec![Piece { header, raw, records }]);
+        Some(RecordBatch { shared: Arc::new(Shared { source, places }), range })
     }
 
     /// All records of these, one after the other.
     #[staticmethod]
-    fn join(py: Python<'_>, batches: Vec<Bound<'_, RecordBatch>>) -> RecordBatch {
+    fn join(py: Python<'_>, batches: Vec<Bound<'_, RecordBatch>>) -> PyResult<RecordBatch> {
         let count = batches.iter().map(|batch| batch.get().len()).sum();
-        let mut all = Shared { pieces: Vec::with_capacity(batches.len()), places: Vec::with_capacity(count) };
+        let (mut pieces, mut places) = (vec![], Vec::with_capacity(count));
         for batch in &batches {
             let RecordBatch { shared, range } = batch.get();
-            let before = all.pieces.len() as u32;
-            let copied =
-                |one: &Piece| Piece { header: one.header, raw: one.raw.clone_ref(py), records: one.records.clone() };
-            all.pieces.extend(shared.pieces.iter().map(copied));
-            all.places.extend(shared.places[range.clone()].iter().map(|&(piece, place)| (before + piece, place)));
+            let Source::Batches(more) = &shared.source else {
+                return Err(PyTypeError::new_err("lines cannot be joined"));
+            };
+            let before = pieces.len() as u32;
+            pieces.extend(more.iter().map(|one| Piece {
+                header: one.header,
+                raw: one.raw.clone_ref(py),
+                records: one.records.clone(),
+            }));
+            places.extend(shared.places[range.clone()].iter().map(|&(piece, place)| (before + piece, place)));
         }
-        RecordBatch { shared: Arc::new(all), range: 0..count }
+        let source = Source::Batches(pieces);
+        Ok(RecordBatch { shared: Arc::new(Shared { source, places }), range: 0..count })
+    }
+
+    /// Lines of a file, of which the first that is not blank has this offset; a cut last one must not be among them.
+    ///
+    /// With them come their bytes without what does not count, each ended by a newline, and whether a line is blank.
+    #[staticmethod]
+    fn lines(py: Python<'_>, raw: PyBackedBytes, first: i64) -> PyResult<(RecordBatch, Py<PyBytes>, bool)> {
+        let cut = py.detach(|| lines::cut(&raw));
+        let cut = cut.ok_or_else(|| PyValueError::new_err("so many lines at once are too long"))?;
+        let joined = match (&cut.joined, raw.clone_ref(py).into_pyobject(py)?.cast_into::<PyBytes>()) {
+            (None, Ok(bytes)) => bytes.unbind(),
+            (None, Err(_)) => PyBytes::new(py, &raw).unbind(),
+            (Some(joined), _) => PyBytes::new(py, joined).unbind(),
+        };
+        let range = 0..cut.places.len();
+        let shared = Arc::new(Shared { source: Source::Lines { raw, first }, places: cut.places });
+        Ok((RecordBatch { shared, range }, joined, cut.has_blanks))
     }
 
     fn __len__(&self) -> usize {

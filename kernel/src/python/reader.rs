@@ -1,5 +1,7 @@
 //! The reader of one source partition's records.
 
+use std::collections::HashMap;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -164,6 +166,44 @@ impl Reader {
         Ok(records.len())
     }
 
+    /// Look through lines from number `first` on, and count nothing, up to one that not every metric surely reads in a
+    /// time of its own; return its number, the first and last time, and a line of each stretch of time so long.
+    fn survey(&mut self, py: Python<'_>, lines: &RecordBatch, first: usize, stretch: i64) -> PyResult<Surveyed> {
+        if stretch < 1 {
+            return Err(PyValueError::new_err("a stretch of time has a length"));
+        }
+        let Reader { paths, clocks, metrics, order, .. } = self;
+        Ok(py.detach(|| {
+            let mut found = Surveyed(first, None, HashMap::new());
+            let mut current = None;
+            for number in first..lines.len() {
+                let Some((Some(raw), stamp)) = lines.look(number) else { break };
+                let mut fields = [Field::Missing; MAX_FIELDS];
+                let mut times = [NO_TIMES; MAX_METRICS];
+                let is_read = read(paths, metrics, order, raw, &mut fields).is_some();
+                if !is_read || !tell(clocks, &fields, stamp, &mut times) {
+                    break;
+                }
+                let times = &times[..clocks.len()];
+                if times.iter().any(|times| times.own != times.effective) {
+                    break;
+                }
+                for (clock, times) in clocks.iter_mut().zip(times) {
+                    clock.latest = times.latest;
+                    let (begun, ended) = found.1.unwrap_or((times.own, times.own));
+                    found.1 = Some((begun.min(times.own), ended.max(times.own)));
+                    let place = times.own.div_euclid(stretch);
+                    if current != Some(place) {
+                        current = Some(place);
+                        found.2.entry(place).or_insert(number);
+                    }
+                }
+                found.0 = number + 1;
+            }
+            found
+        }))
+    }
+
     /// How many samples did not count since the last call, by reason.
     fn take_counts(&mut self) -> Vec<(&'static str, u64)> {
         let counts = std::mem::replace(&mut self.counts, [0; Why::ALL.len()]);
@@ -175,6 +215,10 @@ impl Reader {
         std::mem::take(&mut self.refusals)
     }
 }
+
+/// Number of the line that is left, first and last time, and the first line in each stretch of time.
+#[derive(IntoPyObject)]
+struct Surveyed(usize, Option<(i64, i64)>, HashMap<i64, usize>);
 
 /// A reader while it reads.
 struct Lane<'a> {

@@ -13,12 +13,12 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -29,12 +29,14 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
 from shoal.models.extras import require
 from shoal.models.numerals import json_number
-from shoal.stream.file_run import Line, line_of
+from shoal.stream.file_run import Line, has_beat, line_of
+from shoal.stream.machine import Record
 
 MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
 LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
 AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
 CHUNK = 1_000  # events that are read, and hashed, at once
+BLOCK = 1 << 20  # bytes, likewise, for the kernel
 LINES_NAMES = (".jsonl", ".ndjson", "-")
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
 FEED_NAMES = (".pb", ".pbf", ".protobuf", ".bin")
@@ -106,11 +108,64 @@ class EventFile:
         Raises:
             InputError: the file cannot be read.
         """
+        with (
+            self._readable(),
+            opened(self.source, is_gzip=self._is_gzip) as (raw, file),
+            closing(self._events(file)) as events,
+        ):
+            while chunk := list(islice(events, CHUNK)):
+                yield chunk
+                on_bytes(raw.tell() if raw.seekable() else 0)
+
+    def is_in_lines(self) -> bool:
+        """Whether each event is a line of its own, so that the file can be read in blocks of lines.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        with self._readable(), opened(self.source, is_gzip=self._is_gzip) as (_, file):
+            self.form = self._form(file)
+        return self.form is FileForm.LINES
+
+    def blocks(self, kind: Any, on_bytes: Advance = ignore) -> Iterator[Sequence[Record]]:
+        """The events of a file in lines, as `lines` has them, many at once: of `kind`, the kernel's class.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        for _, block in self.whole_lines(on_bytes):
+            first = self.count
+            found, joined, _ = kind.lines(block, first)
+            if self._has_beats and has_beat(block):
+                found = [line_of(first + number, event) for number, event in enumerate(joined.split(b"\n")[:-1])]
+            self._hash.update(joined)
+            self.count += len(found)
+            yield found
+
+    def whole_lines(self, on_bytes: Advance = ignore) -> Iterator[tuple[int, bytes]]:
+        """Blocks of a file in lines, each cut at the end of a line, with the number of its first line.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        number, begun = 1, list[bytes]()
+        with self._readable(), opened(self.source, is_gzip=self._is_gzip) as (raw, file):
+            while block := file.read(BLOCK):
+                cut = block.rfind(b"\n") + 1
+                if not cut:
+                    begun.append(block)
+                    continue
+                whole = b"".join((*begun, block[:cut]))
+                yield number, whole
+                number, begun = number + whole.count(b"\n"), [block[cut:]]
+                on_bytes(raw.tell() if raw.seekable() else 0)
+            if rest := b"".join(begun):
+                yield number, rest
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            with opened(self.source, is_gzip=self._is_gzip) as (raw, file), closing(self._events(file)) as events:
-                while chunk := list(islice(events, CHUNK)):
-                    yield chunk
-                    on_bytes(raw.tell() if raw.seekable() else 0)
+            yield
         except (OSError, EOFError, zlib.error) as error:
             raise self._unreadable(error) from None
 
@@ -158,10 +213,7 @@ class EventFile:
             self.places = "record"
             yield from Feed(file, self.path, with_lengths=form is FileForm.FEEDS)
         else:
-            for number, line in enumerate(file, 1):
-                event = line.rstrip(b"\r\n")
-                if event.strip():
-                    yield number, event
+            yield from events_in(file, 1)
 
     def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         csv.field_size_limit(LONGEST_CELL)
@@ -209,6 +261,14 @@ class EventFile:
                 number_text = json_number(cell) if numeric else None
                 cells.append(name + (_json(cell, is_used=is_used) if number_text is None else number_text.encode()))
         return b"{%s}" % b",".join(cells)
+
+
+def events_in(file: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, each with its number; the first line has this one."""
+    for number, line in enumerate(file, first):
+        event = line.rstrip(b"\r\n")
+        if event.strip():
+            yield number, event
 
 
 def _json(cell: str, *, is_used: bool) -> bytes:

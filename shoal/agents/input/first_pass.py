@@ -6,16 +6,18 @@ are functions of pattern. It decides which shares are too much.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import groupby
+from typing import Any
 
-from shoal.agents.input.event_file import EventFile
+from shoal.agents.input.event_file import EventFile, events_in
 from shoal.agents.input.forms import describe
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, getter, parse
-from shoal.stream.file_run import beat_of
+from shoal.stream.file_run import beat_of, has_beat
 from shoal.stream.survey import YEAR, Gap, Survey, Trouble
 from shoal.stream.topic import TopicPlan
 
@@ -36,19 +38,31 @@ class Limits:
     late: float | None = None  # None: MAX_LATE, of those that no metric's `late` or `lateness` speaks of
 
 
-def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None]) -> Survey:
-    """Read the whole file once.
+def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None], kernel: Any = None) -> Survey:
+    """Read the whole file once; in the kernel, if its module is given and knows the metrics.
 
     Raises:
         InputError: it cannot be read.
     """
-    survey = Survey(plan)
-    look = survey.look
+    survey = Survey(plan, kernel)
+    if survey.takes_blocks and file.is_in_lines():
+        for first, block in file.whole_lines(on_bytes):
+            lines, _, has_blanks = kernel.RecordBatch.lines(block, 0)
+            if has_blanks or (plan.protects_presence and has_beat(block)):
+                _look_at(survey, plan, events_in(BytesIO(block), first))
+            else:
+                survey.look_through(lines, first)
+        return survey
     for chunk in file.chunks(on_bytes):
-        for number, raw in chunk:
-            if not plan.protects_presence or beat_of(raw) is None:
-                look(number, raw)
+        _look_at(survey, plan, chunk)
     return survey
+
+
+def _look_at(survey: Survey, plan: TopicPlan, events: Iterable[tuple[int, bytes]]) -> None:
+    look = survey.look
+    for number, raw in events:
+        if not plan.protects_presence or beat_of(raw) is None:
+            look(number, raw)
 
 
 def judge(survey: Survey, file: EventFile, limits: Limits) -> None:

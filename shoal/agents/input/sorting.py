@@ -51,6 +51,10 @@ class SortedFile(EventFile):
             raise self._refused(error) from None
         self.places, self.fault = self._file.places, self._file.fault
 
+    def is_in_lines(self) -> bool:
+        """Not as it is sorted."""
+        return False
+
     def chunks(self, on_bytes: Advance = lambda _: None) -> Iterator[list[tuple[int, bytes]]]:
         """The events in order, each with its line in the file."""
         try:

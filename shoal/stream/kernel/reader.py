@@ -82,6 +82,18 @@ class Kernel:
             if left < first:
                 twin(records[left:first])
 
+    def survey(
+        self, lines: Any, first: int, clocks: Sequence[EventClock], stretch: int
+    ) -> tuple[int, tuple[int, int] | None, dict[int, int]]:
+        """Look through lines from number `first` on: the number of the first that it leaves to the twin, the first and
+        the last time, and the first line in each stretch of time that is so long.
+        """
+        self._reader.latest = [clock.latest for clock in clocks]
+        left, times, begun = self._reader.survey(lines, first, stretch)
+        for clock, latest in zip(clocks, self._reader.latest, strict=True):
+            clock.latest = latest
+        return left, times, begun
+
     def _feed(self, records: Sequence[Record], first: int, clocks: Sequence[EventClock]) -> int:
         """Let the kernel take records from number `first` on; the number of the first that it leaves."""
         self._reader.latest = [clock.latest for clock in clocks]

@@ -103,7 +103,7 @@ def run(
             file.check_opens()
             say(UNSEEN)
         else:
-            file, survey = _look_through(files, session.config, file, plan, sort=sort)
+            file, survey = _look_through(files, session.config, file, plan, lane.module, sort=sort)
         is_nothing_yet = open_ and not survey.records and not session.config.is_discreet
         if is_nothing_yet:
             say(f"shoal: {file.path}: there is no event in it yet; {NOTHING_DONE}")
@@ -124,12 +124,12 @@ def run(
 
 
 def _look_through(
-    files: ExitStack, config: Config, file: EventFile, plan: TopicPlan, *, sort: bool
+    files: ExitStack, config: Config, file: EventFile, plan: TopicPlan, kernel: Any, *, sort: bool
 ) -> tuple[EventFile, Survey]:
     """The input, in order of time if that was asked for, and what can be used of it."""
     with progress(f"looking through {file.path}", size_of(file.source)) as advance:
         if not sort:
-            return file, survey_file(file, plan, advance)
+            return file, survey_file(file, plan, advance, kernel)
         ordered: SortedFile = files.enter_context(sorted_file(file, config, plan.topic))
         survey = Survey(plan)
         ordered.fill(survey.look, advance)
@@ -186,7 +186,11 @@ def _run(
     releases = 0
     reading = nullcontext(ignore) if shown is None else progress(f"reading {shown}", size_of(file.source))
     with reading as advance:
-        for chunk in runner.outputs(file.lines(advance), end=end):
+        if runner.blocks is not None and file.is_in_lines():
+            outputs = runner.outputs_of(file.blocks(runner.blocks, advance), end=end)
+        else:
+            outputs = runner.outputs(file.lines(advance), end=end)
+        for chunk in outputs:
             for done in continuation.take(chunk):
                 out.writelines(release.value + b"\n" for release in done.releases)
                 releases += len(done.made)
