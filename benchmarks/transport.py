@@ -80,7 +80,8 @@ async def restore(settings: KafkaSettings, topic: str) -> tuple[int, float]:
         tps = [TopicPartition(settings.changelog("bound", topic), p) for p in range(PARTITIONS)]
         bounds = await reader.stable_bounds(tps)
         began = time.perf_counter()
-        await reader.load(bounds)
+        values: dict[bytes | None, bytes | None] = {}
+        await reader.load(bounds, dict.fromkeys(tps, lambda key, value, _: values.update({key: value})))
         return sum(end - first for first, end in bounds.values()), time.perf_counter() - began
 
 

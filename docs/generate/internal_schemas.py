@@ -91,12 +91,15 @@ def _bound_changelog() -> Schema:
         "accounts": said("Of each metric, how much of what its accounts hold.", by_name(LABEL, rows(COUNT))),
         "watermarks": said("How far each clock has come, by label.", by_name(TEXT, either(INTEGER, NULL))),
         "beat": said("The last beat.", INTEGER),
+        "record": said("The last record of the log, which has this mark's digest.", COUNT),
+        "needs": said("The first record of the log that a successor needs; 0: all, and what stands before it.", COUNT),
     }
-    body = _mark(fields, ("beat",))
+    body = _mark(fields, ("beat", "record", "needs"))
     return file("bound-changelog", body | {
         "title": "Mark of the changelog of bound",
         "description": "The value under key \\0mark of APP.bound.TOPIC.changelog, JSON. Under \\0topic is the source "
-        "topic's id, as text. All other records are binary: an account of a user, whom the key names. Internal.",
+        "topic's id, as text. All other records are binary, numbered in their keys, \\0log and 8 bytes: accounts that "
+        "changed, and others again. Internal.",
     })  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class Topic(NamedTuple):
     more: str  # what to know of it
 
 
-FOR_EVER, COMPACTED = "for ever", "compacted"
+FOR_EVER, COMPACTED, TRIMMED = "for ever", "compacted", "what is needed"
 TOPICS = (
     Topic("APP.releases", "releases", "metric and group", "`partitions`", FOR_EVER, "**public**",
           "The record key is `metric|group`. "
@@ -48,9 +48,9 @@ TOPICS = (
           "internal: those who may read the events", "The record key is `TOPIC|PARTITION` of the source. "
           "Each holds an event as it came. "
           "[Dead letters](../guides/dead-letters.md) says how to repair them, and lists the reasons."),
-    Topic("APP.bound.TOPIC.changelog", "bound-changelog", "binary", "those of TOPIC", COMPACTED,
-          "internal: nobody but workers", "The state of a source partition. Keys name users; accounts are binary. The "
-          "mark is JSON:"),
+    Topic("APP.bound.TOPIC.changelog", "bound-changelog", "binary", "those of TOPIC", TRIMMED,
+          "internal: nobody but workers", "The state of a source partition: a log of accounts, which are binary and "
+          "name users. Each transaction ends with a mark, in JSON:"),
     Topic("APP.release.changelog", "release-changelog", "a letter and JSON", "`partitions`", COMPACTED,
           "internal: nobody but workers", "State of a contributions partition. A key such as `h[\"visits/1|east\"]` "
           "is its kind and a JSON list."),

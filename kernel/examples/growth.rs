@@ -4,13 +4,16 @@
 //! `benchmarks/growth.py` runs it, each size in a process of its own, and prints the table.
 
 #[allow(dead_code)]
+#[path = "../src/deltas.rs"]
+mod deltas;
+#[allow(dead_code)]
 #[path = "../src/store/mod.rs"]
 mod store;
 
 use std::hint::black_box;
 
 use store::memory::Memory;
-use store::{Kind, Stores};
+use store::Stores;
 
 const EVENTS: usize = 4_000_000;
 const ROUNDS: usize = 3;
@@ -85,7 +88,7 @@ fn name_of(user: usize) -> String {
 
 fn measure(users: usize) {
     let before = memory().0;
-    let mut stores = Stores::new(None, vec![Kind { tag: b"a".to_vec(), width: 16 }], true);
+    let mut stores = Stores::new(None, vec![16], true);
     let began = processor_time();
     for user in 0..users {
         stores.restore(0, name_of(user).as_bytes(), &[0; 16]).expect("it is a record");

@@ -11,6 +11,7 @@
 
 mod batches;
 mod clock;
+mod deltas;
 mod groups;
 mod json;
 mod lines;

@@ -5,24 +5,26 @@ or later, or the rule says why it does not. What a rule must remember stands in 
 changed since the last transaction.
 
 Stores are kept by periods. A period is open while an event can have an effective time in it; then it is closed, and the
-changelog loses it, a bounded number of records in each transaction. A restart half way finds what is left and goes on.
-What is never closed is one period without end.
+changelog says so. What is never closed is one period without end.
 
-Changelog keys: tag of the store, [period, 8 bytes], name.
+The changelog has entries, in which names stand with their numbers (`Logged`): those that changed since the last
+transaction, and the next ones in order, so that what is needed of it never gets long (`shoal/stream/deltas/`). Names
+keep the order in which they came, or after a restart that in which they were last entered in order: so the next owner
+goes on where the one before it was.
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms.statistic import COUNT_BITS, Block
+from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, unpack
 
 PERIOD_BYTES = 8
 ACCOUNT_BYTES = 8
 ONE_MEMBER = 1 << COUNT_BITS  # of an account that counts groups, or cells, beside samples
-Changes = list[tuple[bytes, bytes | None]]  # changelog records; None: a tombstone
 
 
 # Why a sample does not count. Of the first five the reason is counted, of the others the record is a dead letter.
@@ -75,11 +77,6 @@ class Store:
     def put(self, name: bytes, number: int) -> None:
         self.held[name] = self.changed[name] = number
 
-    def pop(self, most: int) -> Iterator[bytes]:
-        """Remove at most `most` names, and yield them."""
-        for _ in range(min(most, len(self.held))):
-            yield self.held.popitem()[0]
-
 
 class RecordKind(NamedTuple):
     """One kind of changelog records: a store in each period."""
@@ -95,10 +92,12 @@ class Periods:
         self._length = length  # microseconds; None: one period without end
         self._durable = durable
         self._open: dict[int, tuple[Store, ...]] = {}
-        self._closed: deque[tuple[bytes, tuple[Store, ...]]] = deque()
+        self._closed: list[list[int]] = [[] for _ in kinds]  # that the changelog does not know to be closed
+        self._names: dict[tuple[int, int], list[bytes]] = {}  # of a kind and period: those that are packed in order
+        self._record = 0  # that is being restored
         self.kinds = kinds
         self.forever = self.of(0) if length is None else None  # of a period without end
-        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # of a changelog that is being restored
+        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # of a state before format 3
 
     def of(self, time: int) -> tuple[Store, ...]:
         """The stores of the period of an effective time, which are made if there are none."""
@@ -110,14 +109,10 @@ class Periods:
             stores = self._open[period] = tuple(Store() for _ in self.kinds)
         return stores
 
-    def _prefix(self, period: int) -> bytes:
-        return b"" if self._length is None else period.to_bytes(PERIOD_BYTES, "big", signed=True)
-
     @property
     def sizes(self) -> list[int]:
-        """The number of changelog records of each kind, those of closed periods that are not dropped yet included."""
-        periods = [*self._open.values(), *(stores for _, stores in self._closed)]
-        return [sum(len(stores[kind].held) for stores in periods) for kind in range(len(self.kinds))]
+        """The number of names of each kind."""
+        return [sum(len(stores[kind].held) for stores in self._open.values()) for kind in range(len(self.kinds))]
 
     def newest(self, name: bytes) -> int | None:
         """The number of a name in the latest open period that has it, among the records of the first kind."""
@@ -129,8 +124,10 @@ class Periods:
         for period in sorted(self._open):
             yield None if self._length is None else period * self._length, self._open[period]
 
+    # ---------------------------------------------------------------- before format 3
+
     def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
-        """The function that takes a restored record of a kind: its key without the tag, and its value."""
+        """The function that takes a record of a kind: [period, 8 bytes] and name, and its value."""
         held = self._unsorted[kind] if self.forever is None else self.forever[kind].held
 
         def take(key: bytes, value: bytes) -> None:
@@ -146,41 +143,121 @@ class Periods:
                 stores = self._stores(int.from_bytes(key[:PERIOD_BYTES], "big", signed=True))
                 stores[kind].held[key[PERIOD_BYTES:]] = number
 
-    def changes(self) -> Changes:
-        """The records that changed since the last call."""
-        changes: Changes = []
-        for period, stores in self._open.items():
-            for (tag, width), store in zip(self.kinds, stores, strict=True):
-                changed = store.changed
-                if self._durable:
-                    before = tag + self._prefix(period)
-                    changes += [(before + name, number.to_bytes(width, "big")) for name, number in changed.items()]
-                changed.clear()
-        return changes
+    # ---------------------------------------------------------------- the changelog: see `Logged`
 
-    def close(self, promise: int | None, most: int) -> Changes:
-        """Close the periods that end by the promise; return at most `most` tombstones, of the oldest periods first.
-
-        No effective time will be before the promise, and `changes` was called. What has its tombstone is forgotten.
-        """
-        for period in self._over(promise):
-            self._closed.append((self._prefix(period), self._open.pop(period)))
-        if not self._durable:
-            self._closed.clear()
-        dropped: Changes = []
-        while self._closed and len(dropped) < most:
-            prefix, stores = self._closed[0]
-            for (tag, _), store in zip(self.kinds, stores, strict=True):
-                dropped += [(tag + prefix + name, None) for name in store.pop(most - len(dropped))]
-            if not any(store.held for store in stores):
-                self._closed.popleft()
-        return dropped
-
-    def _over(self, promise: int | None) -> list[int]:
+    def close(self, promise: int | None) -> None:
+        """Forget the periods that end by the promise: no effective time will be before it."""
         length = self._length
         if length is None or promise is None:
-            return []
-        return sorted(period for period in self._open if (period + 1) * length <= promise)
+            return
+        for period in sorted(period for period in self._open if (period + 1) * length <= promise):
+            self._forget(period)
+            for closed in self._closed if self._durable else ():
+                closed.append(period)
+
+    def _forget(self, period: int) -> None:
+        self._open.pop(period, None)
+        for kind in range(len(self.kinds)):
+            self._names.pop((kind, period), None)
+
+    def cleared(self, kind: int) -> list[int]:
+        closed, self._closed[kind] = self._closed[kind], []
+        return closed
+
+    def changed(self, kind: int) -> list[Packed]:
+        packed: list[Packed] = []
+        for period in sorted(self._open):
+            changed = self._open[period][kind].changed
+            if changed and self._durable:
+                packed += pack_numbers(period, changed.items(), self.kinds[kind].width)
+            changed.clear()
+        return packed
+
+    def periods(self) -> Sequence[int]:
+        return sorted(self._open)
+
+    def size(self, kind: int, period: int) -> int:
+        return len(self._open[period][kind].held)
+
+    def pack(self, kind: int, period: int, first: int, most: int, room: int) -> list[Packed]:
+        held = self._open[period][kind].held
+        names = self._names.setdefault((kind, period), [])
+        if not first:
+            names.clear()
+        if len(names) < first + most:  # names that came since it was last looked
+            names += islice(held, len(names), None)
+        width = self.kinds[kind].width
+        next_ones = names[first : first + min(most, room // (width + 1) + 1)]
+        packed = pack_numbers(period, ((name, held[name]) for name in next_ones), width, room)
+        if first + packed[0].names == len(held):
+            self._names.pop((kind, period))
+        return packed
+
+    def begin(self, record: int) -> None:
+        self._record = record
+
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
+        held: dict[Any, int] = self._stores(period)[kind].held
+        held.setdefault(self._record, 0)  # a number among the names, that says which record those after it are of
+        for name, number in unpack(entries, self.kinds[kind].width):
+            if in_order:
+                held.pop(name, None)
+            held[name] = int.from_bytes(number, "big")
+
+    def clear(self, period: int) -> None:
+        self._forget(period)
+
+    def runs(self, kind: int, period: int) -> Runs:
+        held: dict[Any, int] = self._open[period][kind].held
+        runs, count, record = Runs(), 0, 0
+        for name in held:
+            if type(name) is not int:
+                count += 1
+                continue
+            if count > (runs[-1][0] if runs else 0):
+                runs.append((count, record))
+            record = name
+        if count > (runs[-1][0] if runs else 0):
+            runs.append((count, record))
+        for name in [name for name in held if type(name) is int]:
+            del held[name]
+        return runs
+
+
+class LoggedNumbers(NamedTuple):
+    """One kind of the stores of `Periods`, as the changelog has it: see `Logged`."""
+
+    stores: Periods
+    kind: int
+    tag: bytes
+    width: int
+
+    def cleared(self) -> list[int]:
+        return self.stores.cleared(self.kind)
+
+    def changed(self) -> list[Packed]:
+        return self.stores.changed(self.kind)
+
+    def periods(self) -> Sequence[int]:
+        return self.stores.periods()
+
+    def size(self, period: int) -> int:
+        return self.stores.size(self.kind, period)
+
+    def pack(self, period: int, first: int, most: int, room: int) -> list[Packed]:
+        return self.stores.pack(self.kind, period, first, most, room)
+
+    def begin(self, record: int) -> None:
+        self.stores.begin(record)
+
+    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
+        self.stores.take(self.kind, period, entries, in_order=in_order)
+
+    def clear(self, period: int) -> None:
+        self.stores.clear(period)
+
+    def restored(self, period: int) -> Runs:
+        return self.stores.runs(self.kind, period)
 
 
 class Accounts(ABC):
@@ -201,8 +278,13 @@ class Accounts(ABC):
 
     @property
     def sizes(self) -> list[int]:
-        """The number of changelog records of each kind after `changes` and `close`."""
+        """How many names there are of each kind."""
         return [size for periods in self._periods for size in periods.sizes]
+
+    @property
+    def sizes_before(self) -> list[int]:
+        """The same, as marks before format 3 count them."""
+        return self.sizes
 
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user that count against the cap now; None where there is no such account."""
@@ -214,6 +296,22 @@ class Accounts(ABC):
 
     # ---------------------------------------------------------------- the changelog
 
+    @property
+    def logged(self) -> list[Logged]:
+        """What they hold, as the changelog has it."""
+        return [
+            LoggedNumbers(periods, kind, tag, width)
+            for periods in self._periods
+            for kind, (tag, width) in enumerate(periods.kinds)
+        ]
+
+    def close(self, promise: int | None) -> None:
+        """Forget the periods in which no event can count any more, as none will be before the promise."""
+        for periods in self._periods:
+            periods.close(promise)
+
+    # ---------------------------------------------------------------- changelogs before format 3
+
     def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
         """The functions that take restored records, by tag: each gets the key without the tag, and the value."""
         return {
@@ -224,20 +322,3 @@ class Accounts(ABC):
         """Complete the restoration: the takers have taken all records."""
         for periods in self._periods:
             periods.restored()
-
-    def changes(self) -> Changes:
-        """The records that changed since the last call."""
-        changes: Changes = []
-        for periods in self._periods:
-            changes += periods.changes()
-        return changes
-
-    def close(self, promise: int | None, most: int) -> Changes:
-        """Close the periods in which no event can count any more, as none will be before the promise.
-
-        At most `most` tombstones are returned; the rest comes with the next calls.
-        """
-        dropped: Changes = []
-        for periods in self._periods:
-            dropped += periods.close(promise, most - len(dropped))
-        return dropped

@@ -12,22 +12,23 @@ from typing import Any
 
 import orjson
 
-from shoal.mechanisms.accounts import COUNTED, Accounts, Changes, Site
+from shoal.mechanisms.accounts import COUNTED, Accounts, Site
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
 from shoal.models.times import time_of_text, valid
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
+from shoal.stream.deltas.restoring import Restoring
+from shoal.stream.deltas.rolling import Rolling
+from shoal.stream.deltas.writing import LogEnd
 from shoal.stream.event_time import BEAT_AHEAD, EventClock
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, MARK, REMEDY, begun, check_mark, format_of, lacks, lost
+from shoal.stream.state_mark import FORMAT, MARK, begun, check_mark, format_of, lacks, lost
 from shoal.stream.topic import Metric, TopicPlan
-
-DROPPED = 50_000  # records of closed periods that one transaction drops; more where it writes more: none pile up
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class Bound:
     dead_letters: list[bytes]
     next_offset: int
     events: int
+    first_record: int  # of the changelog, that this transaction has
+    needs: int  # the first record of the changelog that a successor needs
 
 
 class Intake:
@@ -100,6 +103,7 @@ class BoundPartition:
             self.kernel.begin(accounts)
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
+        self._log = LogEnd(Rolling([logged for one in accounts for logged in one.logged]))
         self._idle_wall: int | None = None
         self._ended = False
         self._dead: list[bytes] = []
@@ -131,21 +135,23 @@ class BoundPartition:
         self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
         self._find_begun()
 
+    def restoring(self) -> Restoring:
+        """What takes the changelog, record by record."""
+        return Restoring(self._where(), self.accounts, self._check_mark, self._adopt)
+
     def restore(self, items: Mapping[bytes, bytes]) -> None:
-        """Rebuild from the changelog's last values.
+        """Rebuild from all of a changelog at once, of each key the last value.
 
         Raises:
             FailStop: the state belongs to another log, names a metric that this configuration lacks, or lost accounts.
         """
-        raw_mark = items.get(MARK)
-        if raw_mark is None:
-            if items:
-                raise FailStop(
-                    f"{self._where()}: its changelog has accounts but no mark, which is written last; {REMEDY}"
-                )
-            return
-        mark = orjson.loads(raw_mark)
-        self._check_mark(mark)
+        restoring = self.restoring()
+        for key, value in items.items():
+            restoring.take(key, value)
+        restoring.done()
+
+    def _adopt(self, mark: dict[str, Any], log: LogEnd) -> None:
+        self._log = log
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
         self._starts = {metric.label: self._start_of(metric, mark) for metric in self.plan.metrics}
@@ -153,8 +159,7 @@ class BoundPartition:
         for event_clock in self._event_clocks:
             latest = mark.get("beat") if event_clock.clock.beats else None
             event_clock.latest = mark["watermarks"].get(event_clock.clock.label, latest)
-        self._restore_accounts(items)
-        self._check_accounts(mark.get("accounts", {}))
+        self._check_accounts(mark)
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
         check_mark(self._where(), mark, self.log_id)
@@ -188,21 +193,11 @@ class BoundPartition:
         if self.kernel is not None:
             self.kernel.activate(begun)
 
-    def _restore_accounts(self, items: Mapping[bytes, bytes]) -> None:
-        takers = {tag: take for intake in self._all_intakes for tag, take in intake.accounts.takers().items()}
-        tag, take = MARK, None
-        for key, value in items.items():
-            if not key.startswith(tag):  # keys with one tag follow one another
-                tag = key[: key.index(b"\x00") + 1]
-                take = takers.get(tag)
-            if take is not None:  # else: the mark, or of a retired metric
-                take(key[len(tag) :], value)
+    def _check_accounts(self, mark: dict[str, Any]) -> None:
+        expected: dict[str, list[int]] = mark.get("accounts", {})
         for intake in self._all_intakes:
-            intake.accounts.restored()
-
-    def _check_accounts(self, expected: dict[str, list[int]]) -> None:
-        for intake in self._all_intakes:
-            found, due = intake.accounts.sizes, expected.get(intake.metric.label)
+            accounts, due = intake.accounts, expected.get(intake.metric.label)
+            found = accounts.sizes if format_of(mark) == FORMAT else accounts.sizes_before
             if due is not None and found != due:
                 raise FailStop(lost(self._where(), intake.metric.label, found, due))
 
@@ -363,36 +358,32 @@ class BoundPartition:
             intake.accounts.flush(self._event_clocks[intake.metric.clock].promise, idle=idle or self._ended)
         promises = [event_clock.promise for event_clock in self._event_clocks]
         messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
-        bound = Bound(messages, self._changelog(), self._dead, self.next_offset, self._events)
+        changelog = self._changelog()
+        bound = Bound(messages, changelog, self._dead, self.next_offset, self._events, self._log.first, self._log.needs)
         self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0
         return bound
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
-        entries, tombstones = Changes(), Changes()
         for intake in self._intakes:
-            entries += intake.accounts.changes()
-        most = max(DROPPED, 2 * len(entries))
-        for intake in self._intakes:
-            promise = self._event_clocks[intake.metric.clock].promise
-            tombstones += intake.accounts.close(promise, most - len(tombstones))
-        entries += tombstones
-        entries.append((MARK, self._mark()))
-        return entries
+            intake.accounts.close(self._event_clocks[intake.metric.clock].promise)
+        if self._durable:
+            return self._log.write(self._mark())
+        for logged in (logged for intake in self._intakes for logged in intake.accounts.logged):
+            logged.changed()  # nobody asks for it
+        return [(MARK, orjson.dumps(self._mark()))]
 
-    def _mark(self) -> bytes:
+    def _mark(self) -> dict[str, Any]:
         beats = [clock.latest for clock in self._event_clocks if clock.clock.beats and clock.latest is not None]
-        return orjson.dumps(
-            {
-                "format": FORMAT,
-                "offset": self.next_offset,
-                "log": self.log_id,
-                "numbers": self._outgoing.numbers,
-                "starts": self._starts,
-                "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
-                "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
-                **({"beat": max(beats)} if beats else {}),
-            }
-        )
+        return {
+            "format": FORMAT,
+            "offset": self.next_offset,
+            "log": self.log_id,
+            "numbers": self._outgoing.numbers,
+            "starts": self._starts,
+            "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
+            "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
+            **({"beat": max(beats)} if beats else {}),
+        }
 
 
 def _reason(error: Exception) -> str:

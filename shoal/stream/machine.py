@@ -48,6 +48,16 @@ class Record(Protocol):
         """The headers, in order."""
 
 
+class LogSpan(NamedTuple):
+    """What a transaction says of a changelog that is a log."""
+
+    first: int
+    """The first of its records."""
+
+    needs: int
+    """The first record that a successor needs; what is before it may be deleted when the transaction is committed."""
+
+
 @dataclass(slots=True)
 class Outbox:
     """One transaction's worth, taken from a machine: all of it becomes visible, or none."""
@@ -64,8 +74,53 @@ class Outbox:
     events: int = 0
     """Source records covered, for statistics."""
 
+    log: LogSpan | None = None
+    """Of a changelog that is a log."""
+
     stamp: int | None = None
     """Milliseconds that `records` bear as their timestamp; None: the time of writing."""
+
+
+class Restoration(Protocol):
+    """Takes a changelog, record by record in the order of offsets."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no record yet."""
+
+    @property
+    def needs_beginning(self) -> bool:
+        """Whether what was restored needs the topic's first record."""
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """The next record."""
+
+    def done(self) -> None:
+        """All was taken."""
+
+
+class LastValues:
+    """Restores a machine whose changelog is a table: of each key the last value holds, and a tombstone removes it."""
+
+    needs_beginning = True
+
+    def __init__(self, restore: Callable[[Mapping[bytes, bytes]], None]) -> None:
+        self._restore = restore
+        self._values: dict[bytes, bytes] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._values
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        if value is None:
+            self._values.pop(key or b"", None)
+        else:
+            self._values[key or b""] = value
+
+    def done(self) -> None:
+        self._restore(self._values)
+        self._values = {b"": b""} if self._values else {}
 
 
 class Machine(Protocol):
@@ -87,8 +142,8 @@ class Machine(Protocol):
     def has_complete(self) -> bool:
         """Whether an outbox is waiting that will not grow, so that nobody should wait for more."""
 
-    def restore(self, items: Mapping[bytes, bytes]) -> None:
-        """Take the changelog: the last value of each key, tombstones left out. Called once, before all else."""
+    def restoring(self) -> Restoration:
+        """What takes the changelog. Called once, before all else."""
 
     def start(self, offset: int) -> None:
         """There is no state: begin at this source offset. Called once, after `restore`, if next_offset is None."""

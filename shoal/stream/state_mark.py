@@ -7,9 +7,11 @@ from shoal.models.times import iso
 
 MARK = b"\x00mark"
 # 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
-# messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over.
-FORMAT = 2
-RELEASE_FORMAT = 3  # of the state of release; 3: contributions that wait for their tick are not written one by one
+# messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over. 3: bound's
+# changelog is a log of what changed (`deltas/`); in release's, contributions that wait for their tick are not written
+# one by one.
+FORMAT = 3  # of the state of bound
+RELEASE_FORMAT = 3
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
 ANEW = "start a new `app` with raised versions of all metrics"
 REMEDY = f"restore the topic from a copy, or {ANEW}"
@@ -31,15 +33,20 @@ def check_mark(where: str, mark: dict[str, Any], log_id: str, newest: int = FORM
         FailStop: it belongs to another log, or was written by a newer version.
     """
     if format_of(mark) > newest:
-        raise FailStop(
-            f"{where}: its state has format {format_of(mark)}, this version of shoal reads up to {newest}; "
-            "run the version that wrote it, or a newer one"
-        )
+        raise FailStop(newer(where, format_of(mark), newest))
     if mark["log"] != log_id:
         raise FailStop(
             f"{where}: its state belongs to audit log {mark['log']}, the configured one is {log_id}; "
             f"restore [audit] url, or {ANEW}"
         )
+
+
+def newer(where: str, found: int, newest: int = FORMAT) -> str:
+    """What to say where a newer version wrote a state."""
+    return (
+        f"{where}: its state has format {found}, this version of shoal reads up to {newest}; "
+        "run the version that wrote it, or a newer one"
+    )
 
 
 def lacks(where: str, what: str) -> str:

@@ -46,7 +46,7 @@ TOPIC = "events"
 SOURCES, HOMES = 2, 4
 Lane = Literal["kernel", "twin"]
 TWIN: Lane = "twin"
-MARK = b"\x00mark"
+MARK, RECORD = b"\x00mark", b"\x00log"
 Entry = tuple[bytes, bytes | None]  # of a changelog; None is a tombstone
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -209,6 +209,7 @@ class Cluster:
         self.written.dead_letters += taken.dead_letters
         self.written.bound_entries += [(index, entry) for entry in taken.changelog]
         _apply(self.sources[index].changelog, taken.changelog)
+        _trim(self.sources[index].changelog, taken.needs)
         for number, message in taken.messages:
             home, value = self.homes[number], message.encode()
             home.log.append(Line(home.first + len(home.log), value))
@@ -297,6 +298,13 @@ def _apply(changelog: dict[bytes, bytes], entries: Iterable[Entry]) -> None:
             changelog.pop(key, None)
         else:
             changelog[key] = value
+
+
+def _trim(changelog: dict[bytes, bytes], needs: int) -> None:
+    """Delete what no successor needs: all before this record of bound's log."""
+    needed = {MARK, *(key for key in changelog if key.startswith(RECORD) and key >= RECORD + needs.to_bytes(8, "big"))}
+    for key in changelog.keys() - needed if needs else ():
+        del changelog[key]
 
 
 # ---------------------------------------------------------------- replay

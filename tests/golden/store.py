@@ -25,6 +25,7 @@ SAVED = FOLDER / "saved"
 FROZEN: Mapping[str, str] = {
     "952ad58": "eba71120e671efc913b98553ea72db9ae1725ec1a81677b64bee5bcd5edadaaa",
     "3280704": "b4102a31d260c1e550c58e2a1f860ee93823b60862251d8cf7ab500e350d1103",
+    "format-3": "45d3f7bbbe353aabc567420f0d241eb4291c8b30bf41c93aad417c43c70e61ff",
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.models.errors import FailStop
-from shoal.stream.machine import Outbox, OutRecord, Record, StagePartition
+from shoal.stream.machine import LastValues, Outbox, OutRecord, Record, StagePartition
 
 MARK = b"\x00mark"
 PAIR, ONE = struct.Struct(">qq"), struct.Struct(">q")
@@ -31,6 +31,9 @@ class ToyBound:
         self.state: dict[bytes, list[int] | bytes] = {}
         self.touched: dict[bytes, list[int]] = {}
         self.out: dict[tuple[str, int], list[OutRecord]] = {}
+
+    def restoring(self) -> LastValues:
+        return LastValues(self.restore)
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         self.state = dict(items)
@@ -101,6 +104,9 @@ class ToyRelease:
         self.todo: list[bytes] = []  # work that is due
         self.covered: int | None = None  # by what is done
         self.out: list[OutRecord] = []
+
+    def restoring(self) -> LastValues:
+        return LastValues(self.restore)
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
         if MARK in items:

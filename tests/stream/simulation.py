@@ -12,12 +12,15 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK
+from shoal.mechanisms.stores.packed import unpack
 from shoal.models.config.file import Config
 from shoal.models.records import Message, Row
 from shoal.models.times import end_of_tick, iso
 from shoal.stream.bound import BoundPartition
+from shoal.stream.deltas.record import CLEARED, PREFIX, decode
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
+from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan, plan_topic
 
 SECRET = b"s" * 32
@@ -222,12 +225,34 @@ def rows_of(message: Message) -> list[tuple[str, Row]]:
 
 
 def apply(changelog: dict[bytes, bytes], entries: Iterable[tuple[bytes, bytes | None]]) -> None:
-    """What compaction leaves."""
+    """What compaction leaves; of a log without what its mark does not need."""
     for key, value in entries:
         if value is None:
             changelog.pop(key, None)
         else:
             changelog[key] = value
+    trim(changelog)
+
+
+def trim(changelog: dict[bytes, bytes]) -> None:
+    """Delete what a bound mark does not need, records of a format before included."""
+    mark = orjson.loads(changelog.get(MARK, b"{}"))
+    for key in [key for key in changelog if key != MARK] if mark.get("needs") else ():
+        if not key.startswith(PREFIX) or int.from_bytes(key[len(PREFIX) :], "big") < mark["needs"]:
+            del changelog[key]
+
+
+def names_of(changelog: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """What a log holds, by tag, period and name: as the records of a format before were."""
+    found: dict[bytes, bytes] = {}
+    for key, value in sorted(changelog.items()):
+        for section in decode(key, value).sections() if key.startswith(PREFIX) else ():
+            before = section.tag + section.period.to_bytes(8, "big", signed=True)
+            if section.kind == CLEARED:
+                for name in [name for name in found if name.startswith(before)]:
+                    del found[name]
+            found |= {before + name: held for name, held in unpack(section.entries, section.width)}
+    return found
 
 
 def order(release: bytes) -> tuple[str, str, str, int]:

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
-from shoal.stream import bound
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.state_mark import MARK
-from tests.stream.simulation import STAMP, Cluster, config, run_file
+from tests.stream.simulation import STAMP, Cluster, config, names_of, run_file
 from tests.stream.test_equality import actions, encode, events_in_order
 from tests.stream.units import Event, Stage, plan_of, schedules, sums
 from tests.support.effort import examples
@@ -169,40 +168,20 @@ def test_a_file_run_forgets_and_has_no_changelog():
     assert run.bound.users == 1
 
 
-def test_much_is_dropped_in_pieces_and_a_restart_finds_the_rest(monkeypatch):
-    monkeypatch.setattr(bound, "DROPPED", 3)
+def test_what_is_over_goes_at_once_and_a_restart_knows():
     stage = Stage(plan_of(sums(**PERIOD, **GROUPS)))
-    # given 20 accounts and 20 groups of them that are over, in two periods
+    # given 20 accounts and 20 groups of them, in two periods
     for time in (1, 11):
         stage.run(*(Event(f"u{n}", time) for n in range(10)))
-        assert not stage.machine.users - 10
-    left = [20]
+        assert stage.machine.users == 10
+    # when both are over, and the worker dies
     stage.clock(20)
     stage.run()
-    assert len(stage.state) < 40
-    while stage.state:
-        # when the worker dies between pieces, and nobody says anything more
-        before = len(stage.state)
-        stage.crash()
-        taken = stage.idle()
-        assert taken is not None
-        gone = [key for key, value in taken.changelog if value is None]
-        # then each piece is small, and the mark says what is left
-        assert len(gone) == min(3, before)
-        mark = orjson.loads(stage.changelog[MARK])["accounts"]["m0/1"]
-        assert mark == stage.machine._intakes[0].accounts.sizes
-        assert sum(mark) == len(stage.state) == before - len(gone)
-        left.append(before)
-    assert len(left) > 6
-
-
-def test_dropping_keeps_up_with_what_is_written(monkeypatch):
-    """Whatever the size of a piece: the state does not grow with time."""
-    monkeypatch.setattr(bound, "DROPPED", 1)
-    stage = Stage(plan_of(sums(**PERIOD, **GROUPS)))
-    stage.run(*(Event(f"u{n % 7}", n) for n in range(2000)), every=50)
-    assert max(len(taken.changelog) for taken in stage.taken) <= 3 * 100 + 1
-    assert len(stage.state) < 4 * 100
+    stage.crash()
+    # then nothing is left, nor does anything come back
+    assert not stage.state
+    assert stage.machine.users == 0
+    assert orjson.loads(stage.changelog[MARK])["accounts"]["m0/1"] == [0, 0]
 
 
 def test_memory_is_that_of_the_open_periods():
@@ -213,10 +192,10 @@ def test_memory_is_that_of_the_open_periods():
 
 
 @given(st.data())
-def test_a_changelog_that_lost_a_part_of_an_open_or_closed_period_is_refused(data):
+def test_a_changelog_that_lost_a_record_is_refused(data):
     stage = Stage(plan_of(sums(**PERIOD, **GROUPS, lateness="15s")))
-    stage.run(*(Event(user, time, group) for time in (1, 11, 21) for user in "ab" for group in "xy"))
-    lost = data.draw(st.sets(st.sampled_from(sorted(stage.state)), min_size=1))
+    stage.run(*(Event(user, time, group) for time in (1, 11, 21) for user in "ab" for group in "xy"), every=2)
+    lost = data.draw(st.sets(st.sampled_from(sorted(stage.changelog.keys() - {MARK})), min_size=1))
     again = BoundPartition(stage.plan, 0)
     with pytest.raises(FailStop, match="users would start again at count 0"):
         again.restore({key: value for key, value in stage.changelog.items() if key not in lost})
@@ -244,27 +223,23 @@ configs = st.sampled_from([
 
 @examples(38)
 @given(configs, events, schedules)
-def test_restarts_and_drops_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
+def test_restarts_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
     # given what one transaction makes of a stream
     plan = plan_of(cfg)
     whole = Stage(plan).run(*found)
-    # when another run is cut into transactions, dies anywhere, and drops in pieces of two records
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bound, "DROPPED", 2)
-        cut = Stage(plan)
-        cut.produce(*found)
-        cut.suffer(schedule)
-        # then sums, samples and dead letters are the same
-        assert (cut.step_sums(), cut.samples()) == (whole.step_sums(), whole.samples())
-        assert [letter for taken in cut.taken for letter in taken.dead_letters] == [
-            letter for taken in whole.taken for letter in taken.dead_letters
-        ]
-        # and so is the state, once what is over is dropped
-        for _ in range(100):
-            cut.idle()
-            whole.idle()
-    assert cut.changelog.keys() == whole.changelog.keys()
-    assert all(cut.changelog[key] == whole.changelog[key] for key in whole.state)
+    # when another run is cut into transactions, and dies anywhere
+    cut = Stage(plan)
+    cut.produce(*found)
+    cut.suffer(schedule)
+    # then sums, samples and dead letters are the same
+    assert (cut.step_sums(), cut.samples()) == (whole.step_sums(), whole.samples())
+    assert [letter for taken in cut.taken for letter in taken.dead_letters] == [
+        letter for taken in whole.taken for letter in taken.dead_letters
+    ]
+    # and so is the state, once what is over is forgotten
+    cut.idle()
+    whole.idle()
+    assert names_of(cut.changelog) == names_of(whole.changelog)
 
 
 # ---------------------------------------------------------------- to the releases
@@ -281,7 +256,5 @@ RELEASED = [
 def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, rows, sources, homes, schedule):
     found = encode(rows)
     expected = run_file(cfg, found)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bound, "DROPPED", 3)
-        cluster = Cluster.after(cfg, found, sources, homes, schedule)
+    cluster = Cluster.after(cfg, found, sources, homes, schedule)
     assert cluster.releases() == expected

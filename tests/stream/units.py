@@ -11,7 +11,7 @@ from shoal.models.config.file import Config
 from shoal.stream.bound import Bound, BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.topic import TopicPlan, plan_topic
-from tests.stream.simulation import SECRET, STAMP, apply, config, rows_of
+from tests.stream.simulation import SECRET, STAMP, apply, config, names_of, rows_of
 
 STEPS = 16  # of the grid of these configurations
 Place = tuple[str, int]  # group, microsecond at which its step begins
@@ -124,8 +124,8 @@ class Stage:
 
     @property
     def state(self) -> set[bytes]:
-        """What the changelog holds but for the mark."""
-        return self.changelog.keys() - {b"\x00mark"}
+        """The names that the changelog holds, with their tags and periods."""
+        return set(names_of(self.changelog))
 
     def step_sums(self) -> Counter[Place]:
         """Of all groups together, exact."""

@@ -4,12 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::store::{self, Change, Kind, Overflow};
-
-fn records<'py>(py: Python<'py>, changes: Vec<Change>) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-    let bytes = |raw: Vec<u8>| PyBytes::new(py, &raw);
-    changes.into_iter().map(|(key, value)| (bytes(key), value.map(bytes))).collect()
-}
+use crate::store::{self, Overflow};
 
 impl From<Overflow> for PyErr {
     /// The error that the twin raises for the same reason.
@@ -18,6 +13,9 @@ impl From<Overflow> for PyErr {
     }
 }
 
+/// Period, how many names, and their entries.
+type PyPacked<'py> = (i64, usize, Bound<'py, PyBytes>);
+
 /// The stores of one metric's accounts, by period.
 #[pyclass(module = "shoal_kernel")]
 pub struct Stores(pub(super) store::Stores);
@@ -25,12 +23,11 @@ pub struct Stores(pub(super) store::Stores);
 #[pymethods]
 impl Stores {
     #[new]
-    fn new(length: Option<i64>, kinds: Vec<(Vec<u8>, usize)>, durable: bool) -> PyResult<Self> {
-        if kinds.iter().any(|&(_, width)| width > 16) || length.is_some_and(|length| length < 1) {
+    fn new(length: Option<i64>, widths: Vec<usize>, durable: bool) -> PyResult<Self> {
+        if widths.iter().any(|&width| width > 16) || length.is_some_and(|length| length < 1) {
             return Err(PyValueError::new_err("a number has at most 16 bytes, and a period a length"));
         }
-        let kinds = kinds.into_iter().map(|(tag, width)| Kind { tag, width }).collect();
-        Ok(Stores(store::Stores::new(length, kinds, durable)))
+        Ok(Stores(store::Stores::new(length, widths, durable)))
     }
 
     /// Make the stores of a period, if there are none.
@@ -79,16 +76,47 @@ impl Stores {
         self.0.restored();
     }
 
-    fn changes<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)>> {
-        Ok(records(py, self.0.changes()?))
+    /// Forget the periods that end by the promise.
+    fn close(&mut self, promise: Option<i64>) {
+        self.0.close(promise);
     }
 
-    fn close<'py>(
-        &mut self,
+    fn clear(&mut self, period: i64) {
+        self.0.forget(period);
+    }
+
+    fn cleared(&mut self, kind: usize) -> Vec<i64> {
+        self.0.cleared(kind)
+    }
+
+    /// [(period, how many names, entries)] of what changed since the last call.
+    fn changed<'py>(&mut self, py: Python<'py>, kind: usize, full: usize) -> PyResult<Vec<PyPacked<'py>>> {
+        let packed = self.0.changed(kind, full)?.into_iter();
+        Ok(packed.map(|(period, count, entries)| (period, count, PyBytes::new(py, &entries))).collect())
+    }
+
+    /// How many names, and their entries.
+    fn pack<'py>(
+        &self,
         py: Python<'py>,
-        promise: Option<i64>,
+        kind: usize,
+        period: i64,
+        first: usize,
         most: usize,
-    ) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-        records(py, self.0.close(promise, most))
+        full: usize,
+    ) -> (usize, Bound<'py, PyBytes>) {
+        let (count, entries) = self.0.pack(kind, period, first, most, full);
+        (count, PyBytes::new(py, &entries))
+    }
+
+    /// Restore entries of a record.
+    fn take(&mut self, kind: usize, period: i64, record: u64, entries: &[u8], in_order: bool) -> PyResult<()> {
+        let taken = self.0.take(kind, period, record, entries, in_order);
+        taken.ok_or_else(|| PyValueError::new_err("entries are cut off"))
+    }
+
+    /// [(end of a run of names, record)]: all was restored.
+    fn settle(&mut self, kind: usize, period: i64) -> Vec<(usize, u64)> {
+        self.0.settle(kind, period)
     }
 }

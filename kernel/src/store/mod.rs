@@ -8,15 +8,13 @@ pub mod memory;
 mod records;
 mod table;
 
-use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 
+use crate::deltas::Order;
 use records::Records;
 use table::Table;
-
-pub type Change = (Vec<u8>, Option<Vec<u8>>); // a changelog record; None is a tombstone
 
 /// Names of a kind in one period.
 const MOST: usize = u32::MAX as usize - 1;
@@ -32,6 +30,7 @@ pub struct Store {
     records: Records,
     changed: Vec<u32>,
     overflowed: bool,
+    pub order: Order, // in which the changelog has the names
 }
 
 impl Store {
@@ -43,6 +42,7 @@ impl Store {
             records: Records::new(width),
             changed: vec![],
             overflowed: false,
+            order: Order::default(),
         }
     }
 
@@ -94,10 +94,11 @@ impl Store {
         }
     }
 
-    /// Give a name the number that the changelog has.
-    pub fn restore(&mut self, name: &[u8], number: u128) {
+    /// Give a name the number that the changelog has; its place.
+    pub fn restore(&mut self, name: &[u8], number: u128) -> u32 {
         let index = self.place(name);
         self.overflowed |= !self.records.set(index, number);
+        index
     }
 
     /// Turn the order of the names around.
@@ -106,38 +107,43 @@ impl Store {
         self.table.reverse(self.len().saturating_sub(1) as u32);
     }
 
-    /// Remove the name that came last, of a store in which nothing is looked up any more.
-    fn pop(&mut self) -> Option<Vec<u8>> {
-        self.records.pop()
+    /// The places that were put since the last call, in the order of their first time, unless a number was too large.
+    pub fn take_changed(&mut self) -> Result<Vec<u32>, Overflow> {
+        if self.overflowed {
+            return Err(Overflow);
+        }
+        let changed = std::mem::take(&mut self.changed);
+        changed.iter().for_each(|&index| self.records.unmark(index));
+        Ok(changed)
+    }
+
+    /// A name's number, as the changelog has it.
+    pub fn bytes(&self, index: u32) -> &[u8] {
+        self.records.bytes(index)
     }
 }
 
 /// Whether so many more names can come.
-fn has_room(names: usize, more: usize) -> bool {
+pub fn has_room(names: usize, more: usize) -> bool {
     more <= MOST - names
-}
-
-/// One kind of changelog records: a store in each period.
-pub struct Kind {
-    pub tag: Vec<u8>,
-    pub width: usize, // bytes of a number
 }
 
 /// The stores of one metric, by period; of what has no end there is one period, number 0.
 pub struct Stores {
     pub length: Option<i64>,
-    pub kinds: Vec<Kind>,
-    durable: bool,
+    pub widths: Vec<usize>, // bytes of a number, by kind
+    pub durable: bool,
     open: Vec<(i64, Vec<Store>)>,
     last_seen: Vec<Vec<(i64, u64)>>, // by kind and period: which record of a changelog that is being restored was its last
     seen: u64,
-    closed: VecDeque<(Vec<u8>, Vec<Store>)>,
+    closed: Vec<Vec<i64>>, // by kind: periods that the changelog does not know to be closed
 }
 
 impl Stores {
-    pub fn new(length: Option<i64>, kinds: Vec<Kind>, durable: bool) -> Self {
-        let last_seen = kinds.iter().map(|_| vec![]).collect();
-        let mut stores = Stores { length, kinds, durable, open: vec![], last_seen, seen: 0, closed: VecDeque::new() };
+    pub fn new(length: Option<i64>, widths: Vec<usize>, durable: bool) -> Self {
+        let last_seen = widths.iter().map(|_| vec![]).collect();
+        let closed = widths.iter().map(|_| vec![]).collect();
+        let mut stores = Stores { length, widths, durable, open: vec![], last_seen, seen: 0, closed };
         if length.is_none() {
             stores.of(0);
         }
@@ -153,7 +159,7 @@ impl Stores {
     pub fn of(&mut self, period: i64) -> &mut [Store] {
         let found = self.open.iter().rposition(|&(known, _)| known == period); // few are open; the newest is wanted most
         let at = found.unwrap_or_else(|| {
-            self.open.push((period, self.kinds.iter().map(|kind| Store::new(kind.width)).collect()));
+            self.open.push((period, self.widths.iter().map(|&width| Store::new(width)).collect()));
             self.open.len() - 1
         });
         &mut self.open[at].1
@@ -170,19 +176,10 @@ impl Stores {
         periods
     }
 
-    /// The number of records of each kind, those of closed periods that are not dropped yet included.
+    /// The number of names of each kind.
     pub fn sizes(&self) -> Vec<usize> {
-        let all = || self.open.iter().map(|(_, stores)| stores).chain(self.closed.iter().map(|(_, stores)| stores));
-        (0..self.kinds.len()).map(|kind| all().map(|stores| stores[kind].len()).sum()).collect()
-    }
-
-    /// What precedes the names of a period in the changelog's keys.
-    fn prefix(&self, period: i64) -> Vec<u8> {
-        if self.length.is_none() {
-            vec![]
-        } else {
-            period.to_be_bytes().to_vec()
-        }
+        let kinds = 0..self.widths.len();
+        kinds.map(|kind| self.open.iter().map(|(_, stores)| stores[kind].len()).sum()).collect()
     }
 
     /// Take a restored record of a kind: its key without the tag, and its value.
@@ -206,7 +203,7 @@ impl Stores {
         Some(())
     }
 
-    /// Order what was taken as the twin does, the last first: changes and tombstones have that order, too.
+    /// Order what was taken as the twin does, the last first: the changelog keeps that order.
     pub fn restored(&mut self) {
         let mut order: Vec<i64> = vec![];
         for of_kind in &mut self.last_seen {
@@ -225,58 +222,26 @@ impl Stores {
         stores.all(|store| has_room(store.len(), more)).then_some(()).ok_or(Overflow)
     }
 
-    /// The records that changed since the last call, unless a number was too large for its width.
-    pub fn changes(&mut self) -> Result<Vec<Change>, Overflow> {
-        let mut changes = vec![];
-        for at in 0..self.open.len() {
-            let prefix = self.prefix(self.open[at].0);
-            for (kind, store) in self.kinds.iter().zip(&mut self.open[at].1) {
-                if store.overflowed {
-                    return Err(Overflow);
-                }
-                for index in std::mem::take(&mut store.changed) {
-                    store.records.unmark(index);
-                    if self.durable {
-                        let key = [&kind.tag[..], &prefix, store.name(index)].concat();
-                        changes.push((key, Some(store.records.bytes(index).to_vec())));
-                    }
+    /// Forget the periods that end by the promise.
+    pub fn close(&mut self, promise: Option<i64>) {
+        let (Some(length), Some(promise)) = (self.length, promise) else { return };
+        for period in self.periods() {
+            if i128::from(period + 1) * i128::from(length) <= i128::from(promise) {
+                self.forget(period);
+                if self.durable {
+                    self.closed.iter_mut().for_each(|closed| closed.push(period));
                 }
             }
         }
-        Ok(changes)
     }
 
-    /// Close the periods that end by the promise; return at most `most` tombstones, of the oldest periods first.
-    pub fn close(&mut self, promise: Option<i64>, most: usize) -> Vec<Change> {
-        if let (Some(length), Some(promise)) = (self.length, promise) {
-            for period in self.periods() {
-                if i128::from(period + 1) * i128::from(length) <= i128::from(promise) {
-                    let at = self.open.iter().position(|&(known, _)| known == period).expect("it is open");
-                    let (_, mut stores) = self.open.remove(at);
-                    stores.iter_mut().for_each(|store| store.table = Table::default());
-                    self.closed.push_back((self.prefix(period), stores));
-                }
-            }
-        }
-        if !self.durable {
-            self.closed.clear();
-        }
-        let mut dropped = vec![];
-        while let Some((prefix, stores)) = self.closed.front_mut() {
-            if dropped.len() >= most {
-                break;
-            }
-            for (kind, store) in self.kinds.iter().zip(stores.iter_mut()) {
-                while dropped.len() < most {
-                    let Some(name) = store.pop() else { break };
-                    dropped.push(([&kind.tag[..], prefix, &name].concat(), None));
-                }
-            }
-            if stores.iter().all(|store| store.len() == 0) {
-                self.closed.pop_front();
-            }
-        }
-        dropped
+    pub fn forget(&mut self, period: i64) {
+        self.open.retain(|&(known, _)| known != period);
+    }
+
+    /// The periods closed since the last call, of which the changelog of a kind does not know.
+    pub fn cleared(&mut self, kind: usize) -> Vec<i64> {
+        std::mem::take(&mut self.closed[kind])
     }
 }
 
@@ -285,7 +250,7 @@ mod tests {
     use super::*;
 
     fn stores(length: Option<i64>) -> Stores {
-        Stores::new(length, vec![Kind { tag: b"a\0".to_vec(), width: 2 }], true)
+        Stores::new(length, vec![2], true)
     }
 
     #[test]
@@ -294,9 +259,9 @@ mod tests {
         let store = &mut stores.of(0)[0];
         let place = store.place(b"u");
         store.put(place, 0xffff);
-        assert_eq!(stores.changes(), Ok(vec![(b"a\0u".to_vec(), Some(vec![0xff, 0xff]))]));
+        assert_eq!(stores.changed(0, 9), Ok(vec![(0, 1, b"\x01u\xff\xff".to_vec())]));
         stores.of(0)[0].put(place, 0x1_0000);
-        assert_eq!(stores.changes(), Err(Overflow));
+        assert_eq!(stores.changed(0, 9), Err(Overflow));
     }
 
     #[test]

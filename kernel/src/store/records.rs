@@ -130,20 +130,6 @@ impl Records {
         }
     }
 
-    /// Remove the name that came last.
-    pub fn pop(&mut self) -> Option<Vec<u8>> {
-        let last = u32::try_from(self.len.checked_sub(1)?).expect("it has an index");
-        let name = self.name(last).to_vec();
-        if self.at(last)[0] & LENGTH == LONG {
-            self.long.pop(name.len());
-        }
-        self.len -= 1;
-        if self.len % REGION == 0 {
-            self.regions.truncate(self.len / REGION);
-        }
-        Some(name)
-    }
-
     /// Turn the order of the names around.
     pub fn reverse(&mut self) {
         for index in 0..self.len / 2 {
@@ -152,7 +138,6 @@ impl Records {
             *self.at_mut(low) = *self.at(high);
             *self.at_mut(high) = record;
         }
-        self.long.is_in_order = false;
     }
 }
 
@@ -168,12 +153,11 @@ const REFERENCE: usize = 12;
 /// Names that are too long for a record, one after the other in chunks, none of which is ever copied once it is full.
 struct LongNames {
     chunks: Vec<Vec<u8>>,
-    is_in_order: bool, // of the records
 }
 
 impl Default for LongNames {
     fn default() -> Self {
-        LongNames { chunks: vec![], is_in_order: true }
+        LongNames { chunks: vec![] }
     }
 }
 
@@ -200,18 +184,6 @@ impl LongNames {
         let within = begin as usize & (CHUNK - 1);
         &self.chunks[(begin >> CHUNK_BITS) as usize][within..within + length]
     }
-
-    /// Forget the name that came last; after a reversal all are kept until the store goes.
-    fn pop(&mut self, length: usize) {
-        if !self.is_in_order {
-            return;
-        }
-        let chunk = self.chunks.last_mut().expect("it has the name");
-        chunk.truncate(chunk.len() - length);
-        if chunk.is_empty() {
-            self.chunks.pop();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -237,24 +209,10 @@ mod tests {
                 assert_eq!(records.bytes(number as u32).len(), width);
             }
             records.reverse();
-            for name in names() {
-                assert_eq!(records.pop(), Some(name));
+            for (number, name) in names().enumerate() {
+                assert_eq!(records.name((records.len() - 1 - number) as u32), name);
             }
-            assert_eq!(records.pop(), None);
         }
-    }
-
-    #[test]
-    fn the_name_that_came_last_goes_first() {
-        let mut records = Records::new(16);
-        let all: Vec<_> = names().collect();
-        for name in &all {
-            records.push(name);
-        }
-        for name in all.iter().rev() {
-            assert_eq!(records.pop().as_ref(), Some(name));
-        }
-        assert!(records.regions.is_empty() && records.long.chunks.is_empty());
     }
 
     #[test]

@@ -11,8 +11,10 @@ from aiokafka import TopicPartition
 
 from shoal.agents.audit.replay.scan import Scan, partition_counts
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
+from shoal.agents.kafka.topic_ids import STATE_KEY
 from shoal.mechanisms.accounts import Accounts, Holding, Site
 from shoal.models.config.file import Config
+from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.topic import Metric, plan_topic
 
@@ -49,40 +51,37 @@ async def kept_of(config: Config, settings: KafkaSettings, user: bytes) -> list[
                 config, topic, NO_KEY,
                 source_partitions=counts[topic], contributions_partitions=counts[settings.contributions],
             )  # fmt: skip
-            records = await _naming(scan, TopicPartition(changelog, partition), user)
+            accounts = [_accounts_of(metric) for metric in plan.metrics]
+            await _restore(scan, TopicPartition(changelog, partition), accounts, user)
             kept += [
-                Kept(metric, topic, partition, list(_restored(metric, records).of_user(user)))
-                for metric in plan.metrics
+                Kept(metric, topic, partition, list(one.of_user(user)))
+                for metric, one in zip(plan.metrics, accounts, strict=True)
             ]
     return kept
 
 
-async def _naming(scan: Scan, changelog: TopicPartition, user: bytes) -> dict[bytes, bytes]:
-    """The last values of a partition's keys that hold the bytes of a user id, which other users' may hold as well."""
+async def _restore(scan: Scan, changelog: TopicPartition, accounts: Sequence[Accounts], user: bytes) -> None:
+    """Restore what names hold that have the bytes of a user id, which other users' may have as well."""
     (end,) = (await scan.stable_ends([changelog])).values()
     (first,) = (await scan.first_offsets([changelog])).values()
-    values: dict[bytes, bytes] = {}
+    restoring = Restoring(
+        f"{changelog.topic}[{changelog.partition}]", accounts, _accept, _accept, is_wanted=lambda name: user in name
+    )
     async for records in scan.read(changelog, first, end):
         for record in records:
-            if record.key is None or user not in record.key:
-                continue
-            if record.value is None:
-                values.pop(record.key, None)
-            else:
-                values[record.key] = record.value
-    return values
+            if record.key != STATE_KEY:
+                restoring.take(record.key, record.value)
+    restoring.done()
 
 
-def _restored(metric: Metric, records: dict[bytes, bytes]) -> Accounts:
-    """The accounts of a metric, as far as the records go."""
+def _accounts_of(metric: Metric) -> Accounts:
     site = Site(metric.label, _nowhere, lambda _: True, durable=False)
     accounts: Accounts = metric.section.kind.accounts(metric.section, metric.bounder, site)
-    for tag, take in accounts.takers().items():
-        for key, value in records.items():
-            if key.startswith(tag):
-                take(key[len(tag) :], value)
-    accounts.restored()
     return accounts
+
+
+def _accept(*_: Any) -> None:
+    """Judge nothing: a worker does."""
 
 
 def _nowhere(*_: Any) -> None:

@@ -1,13 +1,13 @@
 """Reads what a takeover needs from Kafka: changelogs, bounds, the last record of an output, the group's offsets.
 
-The old owners are fenced already, so the last value of each key is read exactly up to the end. A changelog whose end is
+The old owners are fenced already, so a changelog is read exactly up to the end. A changelog whose end is
 not stable or whose beginning is gone is a fail-stop, if a second look finds the same (`takeover.py`). If brokers go
 away meanwhile they are waited for, and reading starts over.
 """
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -19,6 +19,7 @@ from shoal.models.errors import FailStop
 from shoal.stream.machine import Record
 
 STABLE_LIMIT = 10.0  # seconds for a fenced transaction's markers to show; they are there at once as a rule
+Take = Callable[[bytes | None, bytes | None, int], None]
 FIRST_LOOK_BACK = 2  # a commit marker follows the last record of a transaction
 
 
@@ -80,23 +81,21 @@ class Reader:
         stable = await self._committed.end_offsets(list(bounds)) if bounds else {}
         return [tp for tp, (_, end) in bounds.items() if stable[tp] != end]
 
-    async def load(self, bounds: dict[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, dict[bytes, bytes]]:
-        """The last value of each key of each partition; a tombstone removes its key."""
-        states: dict[TopicPartition, dict[bytes, bytes]] = {tp: {} for tp in bounds}
+    async def load(self, bounds: dict[TopicPartition, tuple[int, int]], take: Mapping[TopicPartition, Take]) -> None:
+        """Give each partition's records to its function: key, value and offset."""
         todo = {tp for tp, (first, end) in bounds.items() if first < end}
         if not todo:
-            return states
+            return
         self._committed.assign(list(todo))
         for tp in todo:
             self._committed.seek(tp, bounds[tp][0])
         while todo:
             fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
             for tp, records in fetched.items():
-                _apply(states[tp], records, bounds[tp][1])
+                _give(take[tp], records, bounds[tp][1])
             for tp in list(todo):
                 if await self._committed.position(tp) >= bounds[tp][1]:  # the position passes markers and holes too
                     todo.discard(tp)
-        return states
 
     async def last_committed(self, tp: TopicPartition, bounds: tuple[int, int]) -> Record | None:
         """The last committed record of a partition whose end is stable."""
@@ -132,16 +131,12 @@ class Reader:
         return records
 
 
-def _apply(state: dict[bytes, bytes], records: list[Any], end: int) -> None:
-    """Apply records up to the end: what came after it is another owner's, and other bounds do not know of it."""
+def _give(take: Take, records: list[Any], end: int) -> None:
+    """Give records up to the end: what came after it is another owner's, and other bounds do not know of it."""
     for record in records:
         if record.offset >= end:
             return
-        value = record.value
-        if value is None:
-            state.pop(record.key, None)
-        else:
-            state[record.key] = value
+        take(record.key, record.value, record.offset)
 
 
 async def group_offsets(settings: KafkaSettings, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:

@@ -32,6 +32,7 @@ class Operation(IntEnum):
 
     READ = 3
     WRITE = 4
+    DELETE = 6
 
     @property
     def label(self) -> str:
@@ -44,6 +45,7 @@ class Rights:
 
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    advised: list[str] = field(default_factory=list)  # missing, and workers do without
 
 
 async def verify_rights(settings: KafkaSettings, sources: Sequence[str]) -> list[str]:
@@ -56,7 +58,11 @@ async def verify_rights(settings: KafkaSettings, sources: Sequence[str]) -> list
     if rights.missing:
         missing = "; ".join(rights.missing)
         raise KafkaError(f"{settings.brokers}: Kafka denies what a worker needs: {missing}; grant it with kafka-acls")
-    return [f"could not ask for {right}" for right in rights.unknown]
+    advised = [
+        f"Kafka denies {right}; what workers need no more stays there: grant it with kafka-acls"
+        for right in rights.advised
+    ]
+    return [*(f"could not ask for {right}" for right in rights.unknown), *advised]
 
 
 def wanted_rights(settings: KafkaSettings, sources: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
@@ -77,7 +83,14 @@ async def find_rights(settings: KafkaSettings, sources: Sequence[str]) -> Rights
     """
     rights = Rights()
     async with admin(settings) as client:
-        _judge_topics(settings, rights, wanted_rights(settings, sources), await _allowed(client, settings, sources))
+        allowed = await _allowed(client, settings, sources)
+        _judge_topics(settings, rights, wanted_rights(settings, sources), allowed)
+        logs = [settings.changelog(BOUND, source) for source in sources]
+        rights.advised += [
+            f"{Operation.DELETE.label} on topic {name}"
+            for name in logs
+            if allowed.get(name, (1, 0))[0] == 0 and _denies(allowed[name][1], Operation.DELETE)
+        ]
         await _ask_group(client, settings, rights)
         await _ask_transactions(client, settings, rights, sources)
     return rights
@@ -111,6 +124,10 @@ def _judge_topics(
             denied |= {(name, operation): None for operation in operations if not bits >> operation & 1}
     rights.missing += [f"{operation.label} on {name}" for name, operation in denied]
     rights.unknown = list(dict.fromkeys(rights.unknown))
+
+
+def _denies(bits: int, operation: Operation) -> bool:
+    return bits != NOT_STATED and not bits >> operation & 1
 
 
 async def _ask_group(client: AIOKafkaAdminClient, settings: KafkaSettings, rights: Rights) -> None:

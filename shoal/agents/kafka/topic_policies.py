@@ -16,7 +16,10 @@ COMPACT = {
     "min.cleanable.dirty.ratio": "0.2",
     "max.compaction.lag.ms": str(3_600_000),
 }
-CHECKED = ("cleanup.policy", "retention.ms", "retention.bytes")
+# Of a log, too, of which workers delete what nobody needs: small segments go sooner.
+LOG = KEEP | {"segment.bytes": str(64 << 20), "segment.ms": str(600_000)}
+# In the order in which a wrong one is named: a policy that deletes is harmless once nothing is kept for a time only.
+CHECKED = ("retention.ms", "retention.bytes", "cleanup.policy")
 SAFE_REPLICATION = 3
 SAFE = {"min.insync.replicas": "2"}  # at that replication: what is acknowledged outlives any one broker
 

@@ -25,6 +25,7 @@ from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_policies import (
     COMPACT,
     KEEP,
+    LOG,
     SAFE,
     SAFE_REPLICATION,
     Configs,
@@ -60,9 +61,9 @@ def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[s
     s = settings
     outputs = (s.contributions, s.releases, s.activations, s.dead_letters)
     safe = SAFE if s.replication >= SAFE_REPLICATION else {}
-    keep, compact = KEEP | safe, COMPACT | safe
+    keep, compact, log = KEEP | safe, COMPACT | safe, LOG | safe
     wanted = {name: (s.partitions, keep) for name in outputs}
-    wanted |= {s.changelog(BOUND, topic): (count, compact) for topic, count in sources.items()}
+    wanted |= {s.changelog(BOUND, topic): (count, log) for topic, count in sources.items()}
     return wanted | {s.changelog(RELEASE, s.contributions): (s.partitions, compact)}
 
 

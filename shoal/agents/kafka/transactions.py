@@ -9,18 +9,25 @@ Until then nothing may be written, and no new producer may take the id: it could
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
+import structlog
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import (
     IllegalOperation,
     KafkaTimeoutError,
+    LeaderNotAvailableError,
     NodeNotReadyError,
+    PolicyViolationError,
     ProducerFenced,
+    TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
+    for_code,
 )
 from aiokafka.errors import KafkaError as ClientError
+from aiokafka.protocol.admin import DeleteRecordsRequest
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.client_errors import refusal_of
@@ -31,6 +38,10 @@ from shoal.models.errors import FailStop
 from shoal.stream.machine import Headers, Outbox, StagePartition
 from shoal.stream.state_mark import REMEDY
 
+log = structlog.get_logger("shoal.worker")
+
+LEAST_BYTES = 1 << 18  # of a log that are deleted at a time
+SHARE = 4  # and of this share of what stays
 MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
 STOP_LIMIT = 5.0
 START_LIMIT = 20.0  # a broker that takes the connection and then says nothing is one to try again, perhaps another one
@@ -63,7 +74,9 @@ class Writer:
         self.partition = partition
         self.changelog = (settings.changelog(partition.stage, partition.topic), partition.number)
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
-        self.preface: list[tuple[bytes, bytes | None]] = []  # goes into the changelog with the next outbox, once
+        # Goes into the changelog with the next outbox; into a log, of which the beginning is deleted, with each.
+        self.preface: list[tuple[bytes, bytes | None]] = []
+        self.changelog_began: int | None = None  # the offset at which the last transaction's part of it began
         self._settings, self._reach = settings, reach
         self._name = settings.transactional_id(*partition)
         self._producer: AIOKafkaProducer | None = None
@@ -145,7 +158,8 @@ class Writer:
         task = asyncio.ensure_future(self._transaction(rounds))
         try:
             await self._limited(task)
-            self.preface = []
+            if outbox.log is None:
+                self.preface = []
         except ProducerFenced:
             raise
         except TransactionalIdAuthorizationFailed as error:  # which does not name it where a transaction ends
@@ -202,8 +216,12 @@ class Writer:
         producer = self._started
         await producer.begin_transaction()
         sent = [(await self._send(batch, target), target) for batches in rounds for batch, target in batches]
+        self.changelog_began = None
         for future, target in sent:  # each must be awaited: aiokafka commits although a batch failed
-            self._check_offset(target, (await future).offset)
+            offset = (await future).offset
+            self._check_offset(target, offset)
+            if target == self.changelog and self.changelog_began is None:
+                self.changelog_began = offset
         await producer.commit_transaction()
 
     async def _send(self, batch: Any, target: Target) -> Awaitable[Any]:
@@ -229,6 +247,26 @@ class Writer:
             )
         self.last_offsets[target] = offset
 
+    async def delete_changelog(self, before: int) -> None:
+        """Delete the changelog's records before this offset.
+
+        Raises:
+            ClientError: the broker refuses, or is away.
+        """
+        if self._producer is None:
+            return  # it is another's to delete now
+        topic, number = self.changelog
+        client = self._producer.client
+        leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
+        if leader is None or leader < 0:
+            raise LeaderNotAvailableError
+        request = DeleteRecordsRequest([(topic, [(number, before)])], int(START_LIMIT * 1000))
+        answer = await asyncio.wait_for(client.send(leader, request), START_LIMIT)
+        for _, partitions, *_ in answer.topics:
+            for _, _, code, *_ in partitions:
+                if code:
+                    raise for_code(code)
+
     async def stop(self) -> None:
         """Close connections; an open transaction, if any, is aborted by the next owner."""
         if self._producer is not None:
@@ -240,6 +278,65 @@ class Writer:
         if self._producer is not None:
             producer, self._producer = self._producer, None
             await abandon(producer)
+
+
+class Trimmer:
+    """Deletes what no successor needs of one partition's changelog, where that is a log (`shoal/stream/deltas/`).
+
+    A transaction says which record of the log is the first that is needed. When it is committed, and much stands before
+    that record, the broker is asked to delete it. That may fail at any time, and be done the next time: what is not
+    deleted is only read in vain. It needs the right to delete; without it the log grows, and the worker says so once.
+    """
+
+    def __init__(self, writer: "Writer") -> None:
+        self._writer = writer
+        self._known: deque[tuple[int, int, int]] = deque()  # first record, first offset, bytes: of what is needed
+        self._needed = 0  # bytes
+        self._dead = 0
+        self._task: asyncio.Task[None] | None = None
+        self.is_denied = False
+
+    def restored(self, transactions: Iterable[tuple[int, int, int]]) -> None:
+        """What a takeover found."""
+        self._known.extend(transactions)
+        self._needed = sum(size for _, _, size in self._known)
+
+    def committed(self, outbox: Outbox) -> None:
+        """Delete what is not needed any more, if it is much."""
+        offset = self._writer.changelog_began
+        if outbox.log is None or offset is None:
+            return
+        size = sum(len(key) + len(value or b"") for key, value in outbox.changelog)
+        self._known.append((outbox.log.first, offset, size))
+        self._needed += size
+        while self._known[0][0] < outbox.log.needs:
+            _, _, gone = self._known.popleft()
+            self._needed, self._dead = self._needed - gone, self._dead + gone
+        is_busy = self._task is not None and not self._task.done()
+        if self._dead >= max(LEAST_BYTES, self._needed // SHARE) and not is_busy and not self.is_denied:
+            self._dead = 0
+            self._task = asyncio.create_task(self._delete(self._known[0][1]))
+
+    async def _delete(self, before: int) -> None:
+        try:
+            await self._writer.delete_changelog(before)
+        except (TopicAuthorizationFailedError, PolicyViolationError) as error:
+            self.is_denied = True
+            reason = (
+                "Kafka denies Delete on it: grant it with kafka-acls"
+                if isinstance(error, TopicAuthorizationFailedError)
+                else "its cleanup.policy is not delete: change it with kafka-configs"
+            )
+            topic, partition = self._writer.changelog
+            log.warning("not_trimmed", topic=topic, partition=partition, reason=f"{reason}; until then it grows")
+        except (ClientError, TimeoutError, OSError):
+            pass  # the next time deletes this, too
+
+    async def stop(self) -> None:
+        """Leave it to the next owner."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
 
 
 async def abandon(producer: AIOKafkaProducer) -> None:

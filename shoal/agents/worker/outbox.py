@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.stream.bound import Bound, BoundPartition
-from shoal.stream.machine import Outbox
+from shoal.stream.machine import LastValues, LogSpan, Outbox
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 
@@ -62,7 +62,8 @@ class BoundMachine(BoundPartition):
         if bound is None:
             return None
         self._remember(bound, wall)
-        outbox = Outbox(bound.next_offset, bound.changelog, events=bound.events)
+        span = LogSpan(bound.first_record, bound.needs)
+        outbox = Outbox(bound.next_offset, bound.changelog, events=bound.events, log=span)
         for home, message in bound.messages:
             target = (self._settings.contributions, home)
             outbox.records.setdefault(target, []).append((self._source, message.encode(), []))
@@ -115,6 +116,10 @@ class ReleaseMachine(ReleasePartition):
     def has_complete(self) -> bool:
         """Whether a transaction waits that is of one tick, or must come before one."""
         return self._pieces.has_complete and not self.withheld
+
+    def restoring(self) -> LastValues:
+        """What takes the changelog, of which the last values hold."""
+        return LastValues(self.restore)
 
     def idle(self, wall_ms: int) -> None:
         """Clocks come with the messages; silence means nothing."""

@@ -15,7 +15,7 @@ from aiokafka.errors import ProducerFenced
 from shoal.agents.kafka.fail_stop import fail_stop
 from shoal.agents.kafka.fast_records import memory_of
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
-from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
+from shoal.agents.kafka.transactions import TransactionGivenUp, Trimmer, Writer
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.inbox import Inbox
 from shoal.stream.machine import Machine, Outbox, StagePartition
@@ -31,6 +31,7 @@ class Partition:
 
     def __init__(self, settings: KafkaSettings, partition: StagePartition, machine: Machine, writer: Writer) -> None:
         self.settings, self.partition, self.machine, self.writer = settings, partition, machine, writer
+        self.trimmer = Trimmer(writer)
         self.position = 0  # up to where the machine was given records
         self.committed = 0  # up to where a transaction covers them
         self.durable = False  # whether its changelog holds a state
@@ -216,6 +217,7 @@ class Partition:
     async def _commit(self, outbox: Outbox) -> None:
         began = time.monotonic()
         await self.writer.write(outbox)
+        self.trimmer.committed(outbox)
         self.on_committed(outbox, time.monotonic() - began)
         self.committed, self.durable = outbox.next_offset, True
         self.events += outbox.events
@@ -237,6 +239,7 @@ class Partition:
 
     async def close(self) -> None:
         await self.drain()
+        await self.trimmer.stop()
         await self.writer.stop()
 
 

@@ -87,7 +87,7 @@ def declare_tables(app: Any, host: Host, partitions: Mapping[str, int]) -> None:
         name, count = host.settings.changelog(stage, topic), partitions[topic]
         changelog = app.topic(
             name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw",
-            partitions=count, compacting=True,
+            partitions=count, compacting=stage == RELEASE,
         )  # fmt: skip
         table = StateTable(app, name=name, partitions=count, changelog_topic=changelog)
         table.host, table.stage, table.topic = host, stage, topic

@@ -4,7 +4,7 @@
 2. Learn the topics' ids: a topic that was deleted and created again has another one.
 3. Settle the old owner's last transaction where Kafka forgot its marker, and wait until changelogs and releases are
    stable: nobody can write behind their ends any more.
-4. Load the changelogs up to there, none of which may have lost its beginning.
+4. Load the changelogs up to there, none of which may have lost of its beginning what is needed.
 5. Ask where the sources begin and end: after 4, so that a state cannot be ahead of them.
 6. Admit: restore each machine, find where it goes on, and have the domain judge it.
 7. Find where the audit log goes on.
@@ -31,8 +31,9 @@ from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_sta
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.partition import Partition
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.machine import Domain, Record, StagePartition
-from shoal.stream.state_mark import REMEDY
+from shoal.stream.deltas.record import PREFIX
+from shoal.stream.machine import Domain, LastValues, Machine, Record, StagePartition
+from shoal.stream.state_mark import MARK, REMEDY
 
 log = structlog.get_logger("shoal.worker")
 
@@ -58,6 +59,53 @@ class OwnGroup(Protocol):
 
     async def committed_offsets(self, tps: set[TP]) -> Mapping[TP, int | None]:
         """The group's offsets, None where there is none."""
+
+
+class Loading:
+    """A machine that takes its changelog, and what a takeover finds in it by the way."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._restoration = machine.restoring()
+        self.is_log = not isinstance(self._restoration, LastValues)
+        self.named: bytes | None = None  # the id of the topic that the state was made of
+        self.transactions: list[tuple[int, int, int]] = []  # of a log: first record, first offset, bytes
+        self._begin: int | None = None  # the offset of the transaction that is being read
+        self._size = 0
+        self._is_first = True  # whether that transaction has no record of the log yet
+
+    @property
+    def is_empty(self) -> bool:
+        return self._restoration.is_empty
+
+    def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:
+        """The next record."""
+        if self._begin is None:
+            self._begin, self._size = offset, 0
+        self._size += len(value or b"")
+        if key == STATE_KEY:
+            self.named = value
+            return
+        if key is not None and key.startswith(PREFIX) and self._is_first:
+            self._is_first = False
+            self.transactions.append((int.from_bytes(key[len(PREFIX) :], "big"), self._begin, 0))
+        if key == MARK:
+            if not self._is_first:
+                self.transactions[-1] = (*self.transactions[-1][:2], self._size)
+            self._begin, self._is_first = None, True
+        self._restoration.take(key, value)
+
+    def done(self, changelog: TopicPartition, bounds: tuple[int, int]) -> None:
+        """All was taken.
+
+        Raises:
+            FailStop: the state is not whole.
+        """
+        if not self.is_log:
+            check_beginning(changelog, bounds)
+        self._restoration.done()
+        if self._restoration.needs_beginning:
+            check_beginning(changelog, bounds)
 
 
 class Takeover:
@@ -167,9 +215,9 @@ class Takeover:
             if partition.stage == RELEASE
         }
         stable = await reader.stable_bounds([*logs.values(), *outputs.values()])  # 3
-        for tp in logs.values():
-            check_beginning(tp, stable[tp])
-        states = await reader.load({tp: stable[tp] for tp in logs.values()})  # 4
+        loads = {partition: Loading(self._domain.machine(partition)) for partition in logs}
+        # 4
+        await reader.load({tp: stable[tp] for tp in logs.values()}, {logs[p]: one.take for p, one in loads.items()})
         sources = await reader.bounds(TopicPartition(partition.topic, partition.number) for partition in logs)  # 5
         restored = {}
         for partition, writer in self._writers.items():
@@ -178,34 +226,33 @@ class Takeover:
             for tp in written:
                 writer.last_offsets[tp.topic, tp.partition] = stable[tp][1] - 1
             source = sources[TopicPartition(partition.topic, partition.number)]
-            restored[partition] = await self._admit(
-                partition, states.pop(logs[partition]), topic_ids, source, last
-            )  # 6
+            loading = loads.pop(partition)
+            loading.done(logs[partition], stable[logs[partition]])
+            restored[partition] = await self._admit(partition, loading, topic_ids, source, last)  # 6
         return restored
 
     async def _admit(
         self,
         partition: StagePartition,
-        state: dict[bytes, bytes],
+        loading: "Loading",
         topic_ids: Mapping[str, TopicId],
         source: tuple[int, int],
         last: Record | None,
     ) -> Partition:
         writer, now = self._writers[partition], topic_ids[partition.topic]
-        named = state.pop(STATE_KEY, None)
+        machine, named = loading.machine, loading.named
         check_state(partition.topic, named, now)
-        writer.preface = [] if named else [(STATE_KEY, now.id.encode())]
-        machine = self._domain.machine(partition)
-        machine.restore(state)
+        writer.preface = [] if named and not loading.is_log else [(STATE_KEY, now.id.encode())]
         if machine.counted and named is None:
             raise FailStop(f"{partition}: its changelog does not say which topic the state was made of; {REMEDY}")
         if machine.next_offset is None:
             machine.start(source[0])
         position = machine.next_offset if machine.next_offset is not None else source[0]
         check_position(TP(partition.topic, partition.number), position, source)
-        await self._domain.admit(partition, machine, last, fresh=not state)
+        await self._domain.admit(partition, machine, last, fresh=loading.is_empty)
         part = Partition(self._settings, partition, machine, writer)
-        part.begin(position, durable=bool(state))
+        part.begin(position, durable=not loading.is_empty)
+        part.trimmer.restored(loading.transactions)
         return part
 
     async def _audit_positions(self, reader: Reader, tps: set[TP]) -> dict[TP, int]:
@@ -240,5 +287,5 @@ def check_beginning(changelog: TopicPartition, bounds: tuple[int, int]) -> None:
         raise FailStop(
             # Not up to which offset: that depends on values.
             f"{changelog.topic}[{changelog.partition}]: its first records were deleted, by retention or by hand, and "
-            f"the last values of keys may be among them; set cleanup.policy=compact, and {REMEDY}"
+            f"the last values of keys may be among them; set retention.ms=-1 and retention.bytes=-1, and {REMEDY}"
         )

@@ -14,7 +14,6 @@ from shoal.mechanisms.library.keys import Transcript
 from shoal.mechanisms.noise.keyed import pseudonymizer
 from shoal.mechanisms.statistic import NO_ESTIMATE, PART_BITS, PART_MASK, Block, Bounder, Contribution, Estimate
 
-ALL_OF_THEM = 1 << 60  # records that accounts forget at a time
 Rows = list[tuple[str, list[Contribution]]]
 
 
@@ -81,7 +80,7 @@ class UserStream:
     def close(self) -> dict[str, Estimate]:
         """End the open tick and begin the next one; what it releases, by group."""
         self._accounts.flush(self.tick + 1, idle=False)
-        self._accounts.close(self.tick + 1, ALL_OF_THEM)
+        self._accounts.close(self.tick + 1)
         self._transcript.note("tick")
         self._transcript.release()
         rows, due = self._take(), self._groups.due()  # asked first, as by a worker: groups forget there what is void

@@ -16,8 +16,9 @@ Proof: docs/proofs/units.md
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -27,7 +28,6 @@ from shoal.mechanisms.accounts import (
     ONE_MEMBER,
     PERIOD_BYTES,
     Accounts,
-    Changes,
     Holding,
     RecordKind,
     Site,
@@ -35,11 +35,13 @@ from shoal.mechanisms.accounts import (
 )
 from shoal.mechanisms.slot.samples import Samples
 from shoal.mechanisms.statistic import COUNT_MASK, new_block
+from shoal.mechanisms.stores.packed import CHUNK, Logged, Packed, Runs, length, unpack
 
 ANYWHERE = ""  # the cell of what has neither coordinates nor a group
 MOST_CELLS = 4096  # of a unit in a slot, of which release chooses: it takes a time that grows with their square
 KEPT_SAMPLES = 100_000  # of a slot, at most, after a transaction
 PIECE_BYTES = 100_000  # of one contribution or changelog record, about: a user may have more than one record can carry
+NUMBER_BYTES = 4
 BESIDE = 14  # bytes beside a cell's name: of each coordinate of its sample, at most 2**32, of quotes and commas
 LARGEST = 6 * 256 + BESIDE  # of a sample with its cell, whose name has 256 bytes at most, as JSON may write them
 
@@ -65,12 +67,12 @@ class Rule:
 class Kept:
     """The samples of one slot that wait to be sent."""
 
-    __slots__ = ("cells", "count", "fresh", "samples", "written")
+    __slots__ = ("cells", "count", "fresh", "is_logged", "samples")
 
     def __init__(self) -> None:
         self.samples: dict[bytes, list[Any]] = {}  # user -> [number of the first], then cell, value, cell, value, ...
         self.fresh: dict[bytes, int] = {}  # user -> place in that list, from where on the changelog lacks it
-        self.written: list[bytes] = []  # names of records in the changelog
+        self.is_logged = False  # whether the changelog has any of them
         self.cells: dict[str, str] = {}  # names of cells, each once in memory
         self.count = 0  # of samples
 
@@ -88,8 +90,10 @@ class SlotAccounts(Accounts):
         super().__init__(self._slots, *([] if self._units is None else [self._units]))
         self._samples_tag = site.tag(b"s")
         self._restored: dict[bytes, bytes] = {}  # records of samples
+        self._again: dict[int, dict[bytes, dict[int, tuple[str, Any]]]] = {}  # by slot, user, number: restored so far
+        self._records = 0  # of samples in a state before format 3
         self._kept: dict[int, Kept] = {}
-        self._tombstones: Changes = []
+        self._sent: list[int] = []  # slots of whose samples the changelog has some, which are sent
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         rule, cell = self._rule, group or ANYWHERE
@@ -147,7 +151,8 @@ class SlotAccounts(Accounts):
                 self._send_slot(slot, self._kept.pop(slot))
 
     def _send_slot(self, slot: int, kept: Kept) -> None:
-        self._tombstones += [(name, None) for name in kept.written]
+        if kept.is_logged:
+            self._sent.append(slot)
         for user, samples in kept.samples.items():
             for number, part in _pieces(samples, 1, self._rule.coordinates):
                 cells: dict[str, list[Any]] = {}
@@ -160,29 +165,48 @@ class SlotAccounts(Accounts):
 
     @property
     def sizes(self) -> list[int]:
-        """The numbers of changelog records of slots, of units, and of kept samples."""
-        units = [0] if self._units is None else self._units.sizes
-        return [*self._slots.sizes, *units, sum(len(kept.written) for kept in self._kept.values())]
+        """The numbers of names of slots and of units, and of kept samples."""
+        return [*self._accounts_sizes(), sum(kept.count for kept in self._kept.values())]
+
+    @property
+    def sizes_before(self) -> list[int]:
+        return [*self._accounts_sizes(), self._records]
+
+    def _accounts_sizes(self) -> list[int]:
+        return [*self._slots.sizes, *([0] if self._units is None else self._units.sizes)]
+
+    @property
+    def logged(self) -> list[Logged]:
+        return [*super().logged, _LoggedSamples(self, self._samples_tag)]
 
     def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
         return {**super().takers(), self._samples_tag: self._restored.__setitem__}
 
     def restored(self) -> None:
-        """Keep the samples again, in the order of slots, numbers and users."""
         super().restored()
-        for name in sorted(self._restored):
-            self._restore_samples(name, orjson.loads(self._restored[name]))
+        self._records = len(self._restored)
+        for name, held in self._restored.items():
+            slot = int.from_bytes(name[:PERIOD_BYTES], "big", signed=True)
+            self.restore_samples(slot, name[PERIOD_BYTES:], held)
         self._restored.clear()
 
-    def _restore_samples(self, name: bytes, flat: list[Any]) -> None:
-        slot = int.from_bytes(name[:PERIOD_BYTES], "big", signed=True)
-        number = int.from_bytes(name[PERIOD_BYTES : PERIOD_BYTES + 4], "big")
-        user = name[PERIOD_BYTES + 4 :]
-        for cell, value in zip(flat[::2], flat[1::2], strict=True):
-            self._keep(slot, user, number, cell, value)
-        kept = self._kept[slot]
-        kept.written.append(self._samples_tag + name)
-        kept.fresh.pop(user)
+    def restore_samples(self, slot: int, name: bytes, held: bytes) -> None:
+        """Take some of a user's samples, which may be taken twice, until `keep_again`."""
+        flat = orjson.loads(held)
+        samples = self._again.setdefault(slot, {}).setdefault(name[NUMBER_BYTES:], {})
+        first = int.from_bytes(name[:NUMBER_BYTES], "big")
+        samples.update(enumerate(zip(flat[::2], flat[1::2], strict=True), first))
+
+    def keep_again(self, slot: int) -> None:
+        """Keep what was taken of a slot, in the order of numbers and users."""
+        taken = self._again.pop(slot, {})
+        for user, samples in sorted(taken.items(), key=lambda one: (min(one[1]), one[0])):
+            first = min(samples)
+            for number in range(first, first + len(samples)):
+                self._keep(slot, user, first, *samples[number])
+        if taken:
+            self._kept[slot].fresh = {}
+            self._kept[slot].is_logged = True
 
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user in the latest open slot, of one cell or of all together."""
@@ -208,23 +232,74 @@ class SlotAccounts(Accounts):
         kept = None if start is None else self._kept.get(start // self._rule.slot)
         return [] if kept is None else kept.samples.get(user, [])[1::2]
 
-    def changes(self) -> Changes:
-        """The records that changed since the last call, with tombstones for samples that were sent."""
-        tombstones, self._tombstones = self._tombstones, []
-        changes = super().changes()
-        return tombstones + changes + self._fresh_samples() if self._site.durable else []
 
-    def _fresh_samples(self) -> Changes:
-        changes: Changes = []
-        for slot, kept in self._kept.items():
-            before = self._samples_tag + slot.to_bytes(PERIOD_BYTES, "big", signed=True)
-            for user, begin in kept.fresh.items():
-                for number, part in _pieces(kept.samples[user], begin, self._rule.coordinates):
-                    name = before + number.to_bytes(4, "big") + user
-                    kept.written.append(name)
-                    changes.append((name, bytes(memoryview(orjson.dumps(part)))))  # a copy: the original takes 4 KB
+class _LoggedSamples:
+    """Kept samples, as the changelog has them: by slot, the number of the first and the user are a name."""
+
+    width = 0
+
+    def __init__(self, accounts: SlotAccounts, tag: bytes) -> None:
+        self._accounts, self.tag = accounts, tag
+
+    def cleared(self) -> list[int]:
+        sent, self._accounts._sent = self._accounts._sent, []
+        return sorted(set(sent))
+
+    def changed(self) -> list[Packed]:
+        packed: list[Packed] = []
+        for slot, kept in sorted(self._accounts._kept.items()):
+            if kept.fresh and self._accounts._site.durable:
+                packed += self._packed(slot, kept, list(kept.fresh.items()), CHUNK)
+                kept.is_logged = True
             kept.fresh = {}
-        return changes
+        return packed
+
+    def periods(self) -> Sequence[int]:
+        return sorted(self._accounts._kept.keys() | self._accounts._again.keys())
+
+    def size(self, period: int) -> int:
+        return len(self._accounts._kept[period].samples)
+
+    def pack(self, period: int, first: int, most: int, room: int) -> list[Packed]:
+        kept = self._accounts._kept[period]
+        packed: list[Packed] = []
+        for user in islice(kept.samples, first, first + most):
+            packed += self._packed(period, kept, [(user, 1)], CHUNK)
+            if sum(one.cost for one in packed) >= room:
+                break
+        return packed
+
+    def _packed(self, slot: int, kept: Kept, begins: list[tuple[bytes, int]], room: int) -> list[Packed]:
+        """The samples of users, each from a place in the list on; the last piece of a user counts as the user's."""
+        packed: list[Packed] = []
+        entries, cost, count = bytearray(), 0, 0
+        for user, begin in begins:
+            for number, part in _pieces(kept.samples[user], begin, self._accounts._rule.coordinates):
+                name, held = number.to_bytes(NUMBER_BYTES, "big") + user, orjson.dumps(part)
+                entries += length(len(name)) + name + length(len(held)) + held
+                cost += len(name) + 8 + sum(6 * len(cell.encode()) for cell in part[::2])
+                cost += len(part) // 2 * BESIDE * self._accounts._rule.coordinates
+                if cost >= room:
+                    packed.append(Packed(slot, count, bytes(entries), cost))
+                    entries, cost, count = bytearray(), 0, 0
+            count += 1
+        if entries or count:
+            packed.append(Packed(slot, count, bytes(entries), cost))
+        return packed
+
+    def begin(self, record: int) -> None:
+        """Samples keep no order over a restart."""
+
+    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
+        for name, held in unpack(entries, 0):
+            self._accounts.restore_samples(period, name, held)
+
+    def clear(self, period: int) -> None:
+        self._accounts._again.pop(period, None)
+
+    def restored(self, period: int) -> Runs:
+        self._accounts.keep_again(period)
+        return [(self.size(period), 0)]
 
 
 def _pieces(samples: list[Any], begin: int, coordinates: int) -> Iterator[tuple[int, list[Any]]]:

@@ -33,7 +33,7 @@ class Kernel:
         """What makes the stores of a metric's accounts."""
 
         def make(length: int | None, *kinds: RecordKind, durable: bool) -> KernelPeriods:
-            stores = self._module.Stores(length, [(kind.tag, kind.width) for kind in kinds], durable)
+            stores = self._module.Stores(length, [kind.width for kind in kinds], durable)
             self._stores[metric.index].append(stores)
             return KernelPeriods(stores, length, *kinds)
 

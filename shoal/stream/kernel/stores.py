@@ -1,9 +1,10 @@
 """The kernel's stores in the form of `Periods` and `Store`, over which the twin's rules run unchanged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from shoal.mechanisms.accounts import Changes, Periods, RecordKind, Store
+from shoal.mechanisms.accounts import Periods, RecordKind, Store
+from shoal.mechanisms.stores.packed import CHUNK, Packed, Runs
 
 
 class KernelStore(Store):
@@ -41,6 +42,7 @@ class KernelPeriods(Periods):
 
     def __init__(self, stores: Any, length: int | None, *kinds: RecordKind) -> None:
         self.native, self._length, self.kinds = stores, length, kinds
+        self._record = 0
         self._views: dict[int, tuple[Store, ...]] = {}  # of open periods
         self.forever = self.of(0) if length is None else None
 
@@ -74,13 +76,39 @@ class KernelPeriods(Periods):
     def restored(self) -> None:
         self.native.restored()
 
-    def changes(self) -> Changes:
-        changes: Changes = self.native.changes()
-        return changes
-
-    def close(self, promise: int | None, most: int) -> Changes:
+    def close(self, promise: int | None) -> None:
         self._views.clear()  # of periods that may close now
         if self._length is None:
             self._views[0] = self.forever or ()
-        dropped: Changes = self.native.close(promise, most)
-        return dropped
+        self.native.close(promise)
+
+    def cleared(self, kind: int) -> list[int]:
+        closed: list[int] = self.native.cleared(kind)
+        return closed
+
+    def changed(self, kind: int) -> list[Packed]:
+        found = self.native.changed(kind, CHUNK)
+        return [Packed(period, names, entries, len(entries)) for period, names, entries in found]
+
+    def periods(self) -> Sequence[int]:
+        periods: list[int] = self.native.periods()
+        return periods
+
+    def size(self, kind: int, period: int) -> int:
+        size: int = self.native.size(kind, period)
+        return size
+
+    def pack(self, kind: int, period: int, first: int, most: int, room: int) -> list[Packed]:
+        names, entries = self.native.pack(kind, period, first, most, min(CHUNK, room))
+        return [Packed(period, names, entries, len(entries))]
+
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
+        self.native.take(kind, period, self._record, entries, in_order)
+
+    def clear(self, period: int) -> None:
+        self._views.pop(period, None)
+        self.native.clear(period)
+
+    def runs(self, kind: int, period: int) -> Runs:
+        runs: Runs = self.native.settle(kind, period)
+        return runs

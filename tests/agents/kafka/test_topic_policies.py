@@ -3,7 +3,7 @@
 import asyncio
 
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.agents.kafka.topic_policies import COMPACT, KEEP, losses, not_asked, weak_durability, wrong_policies
+from shoal.agents.kafka.topic_policies import COMPACT, KEEP, LOG, losses, not_asked, weak_durability, wrong_policies
 from shoal.agents.kafka.topics import _check_retention, wanted_topics
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -14,7 +14,8 @@ def test_topics_that_are_made_with_three_replicas_need_two_in_sync() -> None:
         wanted = wanted_topics(KafkaSettings("b", "app", replication=replication), {"events": 4})
         assert {config.get("min.insync.replicas") for _, config in wanted.values()} == {least}
         assert wanted["app.releases"][1].items() >= KEEP.items()
-        assert wanted["app.bound.events.changelog"][1].items() >= COMPACT.items()
+        assert wanted["app.release.changelog"][1].items() >= COMPACT.items()
+        assert wanted["app.bound.events.changelog"][1].items() >= LOG.items()
 
 
 def test_what_is_safe_is_not_warned_of() -> None:

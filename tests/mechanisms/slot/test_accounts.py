@@ -52,7 +52,7 @@ def test_a_units_first_slots_cells_and_samples_count_once_wherever_it_crashes(of
     for time, user, cell in found:
         if data.draw(st.booleans()):
             ledger.accounts.flush(time, idle=False)
-            ledger.commit(time, data.draw(st.integers(0, 3)))
+            ledger.commit(time)
             if data.draw(st.booleans()):
                 ledger.crash()
         slot, unit = time // SLOT, (user, 0 if of.unit is None else time // of.unit)

@@ -1,0 +1,124 @@
+r"""Records of bound's changelog since format 3.
+
+Records are numbered from 1. Each bears the digest of the one before it, of the transaction's mark, and its own: what is
+missing, repeated, altered or of another log is found. The key is a record's own, so that compaction removes none.
+
+    key      "\0log", number (8 bytes)
+    value    format (1 byte), digest (16), digest of the record before (16), digest of the mark (16; of another record
+             than a transaction's last one zeros), then sections
+    section  kind (1 byte), length of the tag, tag, period (8 bytes);
+             unless the kind is CLEARED also width, length of the entries, entries (`stores/packed.py`)
+
+A tag is that of the keys before format 3: a letter, the metric's label, a zero byte. A section that is CLEARED says
+that a period holds nothing any more. Of CHANGED and of KEPT entries the last one of a name holds; those that are KEPT
+are written in order, and change nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+from shoal.mechanisms.accounts import PERIOD_BYTES
+from shoal.mechanisms.stores.packed import length, read_length
+
+PREFIX = b"\x00log"
+NUMBER_BYTES = 8
+FORMAT = 3
+DIGEST_BYTES = 16
+NO_DIGEST = bytes(DIGEST_BYTES)
+SECTIONS_AT = 1 + 3 * DIGEST_BYTES
+CLEARED, CHANGED, KEPT = 0, 1, 2
+MOST_BYTES = 700_000  # of a record, about; brokers take a million unless they are told otherwise
+
+
+class Section(NamedTuple):
+    """What one record says of one kind and period."""
+
+    kind: int
+    tag: bytes
+    period: int
+    width: int = 0
+    entries: bytes = b""
+
+    def encode(self) -> bytes:
+        head = bytes((self.kind,)) + length(len(self.tag)) + self.tag
+        head += self.period.to_bytes(PERIOD_BYTES, "big", signed=True)
+        return head if self.kind == CLEARED else head + length(self.width) + length(len(self.entries)) + self.entries
+
+
+class LogRecord(NamedTuple):
+    """A record as it was found."""
+
+    number: int
+    digest: bytes
+    before: bytes
+    mark: bytes
+    value: bytes
+
+    def sections(self) -> Iterator[Section]:
+        """What it says, in order.
+
+        Raises:
+            ValueError: it is not what was written.
+        """
+        return read_sections(self.value)
+
+
+def digest_of(*parts: bytes | memoryview) -> bytes:
+    """What later records know these bytes by."""
+    found = blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
+def key_of(number: int) -> bytes:
+    """The key of a record."""
+    return PREFIX + number.to_bytes(NUMBER_BYTES, "big")
+
+
+def encode(number: int, before: bytes, mark: bytes, sections: Iterable[bytes]) -> tuple[bytes, bytes]:
+    """A record's digest and value; `mark` is the digest of the mark."""
+    rest = b"".join((before, mark, *sections))
+    digest = digest_of(number.to_bytes(NUMBER_BYTES, "big"), rest)
+    return digest, bytes((FORMAT,)) + digest + rest
+
+
+def decode(key: bytes, value: bytes) -> LogRecord:
+    """A record of this format.
+
+    Raises:
+        ValueError: it is not what was written.
+    """
+    if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT:
+        raise ValueError("is none that shoal writes")
+    number = key[len(PREFIX) :]
+    digest, before, mark = (value[1 + n * DIGEST_BYTES : 1 + (n + 1) * DIGEST_BYTES] for n in range(3))
+    if digest_of(number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:
+        raise ValueError("is not as it was written")
+    return LogRecord(int.from_bytes(number, "big"), digest, before, mark, value)
+
+
+def read_sections(value: bytes) -> Iterator[Section]:
+    """The sections of a record's value.
+
+    Raises:
+        ValueError: these are none.
+    """
+    at, end = SECTIONS_AT, len(value)
+    while at < end:
+        kind = value[at]
+        size, at = read_length(value, at + 1)
+        tag, at = value[at : at + size], at + size
+        period, at = int.from_bytes(value[at : at + PERIOD_BYTES], "big", signed=True), at + PERIOD_BYTES
+        if kind == CLEARED and at <= end:
+            yield Section(kind, tag, period)
+            continue
+        if kind not in (CHANGED, KEPT) or at >= end:
+            raise ValueError("has a section that this version does not know")
+        width, at = read_length(value, at)
+        size, at = read_length(value, at)
+        if at + size > end:
+            raise ValueError("has a section that is cut off")
+        yield Section(kind, tag, period, width, value[at : at + size])
+        at += size

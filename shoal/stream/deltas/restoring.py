@@ -1,0 +1,144 @@
+"""Restores the accounts of a source partition from its changelog, record by record as they come from Kafka.
+
+A changelog before format 3 has a record for each name, of which the last value holds; it may stand in front of the log,
+until all of it is written again there. What is not exactly what was written is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from shoal.mechanisms.accounts import Accounts
+from shoal.mechanisms.stores.packed import Logged, select
+from shoal.models.errors import FailStop
+from shoal.stream.deltas.record import CLEARED, FORMAT, KEPT, NO_DIGEST, PREFIX, LogRecord, decode, digest_of
+from shoal.stream.deltas.rolling import Rolling
+from shoal.stream.deltas.writing import LogEnd
+from shoal.stream.state_mark import MARK, REMEDY, format_of, newer
+
+Mark = dict[str, Any]
+
+
+class Restoring:
+    """One restoration; `judge` refuses a mark, `adopt` takes what comes of it."""
+
+    def __init__(
+        self,
+        where: str,
+        accounts: Sequence[Accounts],
+        judge: Callable[[Mark], None],
+        adopt: Callable[[Mark, LogEnd], None],
+        *,
+        is_wanted: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        self._where, self._accounts, self._judge, self._adopt = where, accounts, judge, adopt
+        self._is_wanted = is_wanted  # of which names alone is restored what they hold; None: of all
+        self._by_tag: dict[bytes, Logged] = {one.tag: one for each in accounts for one in each.logged}
+        self._before: dict[bytes, bytes] = {}  # last values of a changelog before format 3
+        self._raw_mark: bytes | None = None
+        self._first = 0  # number of the first record
+        self._last: LogRecord | None = None
+        self.is_empty = True
+        self.needs_beginning = False  # whether what it was restored from begins with the topic
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """The next record.
+
+        Raises:
+            FailStop: it does not follow the one before.
+        """
+        self.is_empty = False
+        if key == MARK:
+            self._raw_mark = value
+        elif key is not None and key.startswith(PREFIX):
+            self._take_record(key, value or b"")
+        elif self._last is not None:
+            raise self._torn("has other records among its own")
+        elif self._is_wanted is not None and not self._is_wanted(key or b""):
+            pass
+        elif value is None:
+            self._before.pop(key or b"", None)
+        else:
+            self._before[key or b""] = value
+
+    def done(self) -> None:
+        """All was taken.
+
+        Raises:
+            FailStop: the state is not whole, or not this partition's.
+        """
+        if self._raw_mark is None:
+            if self.is_empty:
+                return
+            raise FailStop(f"{self._where}: its changelog has accounts but no mark, which is written last; {REMEDY}")
+        mark: Mark = orjson.loads(self._raw_mark)
+        self._judge(mark)
+        rolling = Rolling([one for each in self._accounts for one in each.logged])
+        if format_of(mark) < FORMAT:
+            if self._last is not None:
+                raise self._torn("does not end as its mark says")
+            self._restore_before()
+            self.needs_beginning = True
+            rolling.restored(0)
+            self._adopt(mark, LogEnd(rolling))
+            return
+        last = self._last
+        if last is None or self._first > max(1, mark["needs"]):
+            raise self._torn("lacks records that are needed")
+        if mark["record"] != last.number or digest_of(self._raw_mark) != last.mark:
+            raise self._torn("does not end as its mark says")
+        self.needs_beginning = mark["needs"] == 0
+        rolling.restored(mark["needs"])
+        self._adopt(mark, LogEnd(rolling, last.number, last.digest))
+
+    def _take_record(self, key: bytes, value: bytes) -> None:
+        if value[:1] > bytes((FORMAT,)):
+            raise FailStop(newer(self._where, value[0]))
+        try:
+            record = decode(key, value)
+        except ValueError as error:
+            raise self._torn(f"has a record that {error}") from None
+        if self._last is None:
+            self._first = record.number
+            if record.number == 1:
+                self._restore_before()
+        before = NO_DIGEST if record.number == 1 else None if self._last is None else self._last.digest
+        if self._last is not None and record.number != self._last.number + 1:
+            raise self._torn("lacks records, or has some twice")
+        if before is not None and record.before != before:
+            raise self._torn("has a record that does not follow the one before it")
+        self._last = record._replace(value=b"")
+        try:
+            self._restore(record)
+        except ValueError as error:
+            raise self._torn(f"has a record that {error}") from None
+
+    def _restore(self, record: LogRecord) -> None:
+        for one in self._by_tag.values():
+            one.begin(record.number)
+        for kind, tag, period, width, entries in record.sections():
+            logged = self._by_tag.get(tag)
+            if logged is None:
+                continue  # of a retired metric
+            if kind == CLEARED:
+                logged.clear(period)
+            elif width != logged.width:
+                raise ValueError("has numbers of another size")
+            else:
+                if self._is_wanted is not None:
+                    entries = select(entries, width, self._is_wanted)
+                logged.take(period, entries, in_order=kind == KEPT)
+
+    def _restore_before(self) -> None:
+        takers = {tag: take for each in self._accounts for tag, take in each.takers().items()}
+        for key, value in self._before.items():
+            take = takers.get(key[: key.find(b"\x00") + 1])
+            if take is not None:  # else of a retired metric
+                take(key[key.index(b"\x00") + 1 :], value)
+        self._before.clear()
+        for each in self._accounts:
+            each.restored()
+
+    def _torn(self, what: str) -> FailStop:
+        return FailStop(f"{self._where}: its changelog {what}; users would start again at count 0: {REMEDY}")

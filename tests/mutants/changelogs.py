@@ -1,0 +1,83 @@
+"""Mutants of bound's changelog as a log: what a successor needs, and what it must refuse."""
+
+from tests.mutants.mutant import Mutant
+
+LOG = "stream/deltas/test_log.py::"
+NEEDED = (LOG + "test_what_is_needed_holds_everything",)
+REFUSED = (LOG + "test_a_log_that_is_not_what_was_written_is_refused",)
+BREACH = "a successor lacks accounts, whose users start again at count 0"
+
+MUTANTS = (
+    Mutant(
+        name="needed one record later",
+        family="changelogs",
+        file="stream/deltas/rolling.py",
+        old="return min((shelf.oldest for",
+        new="return 1 + min((shelf.oldest for",
+        breach=BREACH,
+        tests=NEEDED,
+    ),
+    Mutant(
+        name="names that came during a round are passed over",
+        family="changelogs",
+        file="stream/deltas/rolling.py",
+        old="self._ahead.append((size, record))",
+        new="self._ahead.append((size, record + 1))",
+        breach=BREACH,
+        tests=NEEDED,
+    ),
+    Mutant(
+        name="more names taken as written than were",
+        family="changelogs",
+        file="stream/deltas/rolling.py",
+        old="shelf.written(packed.names, record)",
+        new="shelf.written(packed.names + 1, record)",
+        breach=BREACH,
+        tests=NEEDED,
+    ),
+    Mutant(
+        name="closed periods come back",
+        family="changelogs",
+        file="stream/deltas/restoring.py",
+        old="logged.clear(period)",
+        new="logged.periods()",
+        breach="accounts of a period that is over are restored, and never go",
+        tests=NEEDED,
+    ),
+    Mutant(
+        name="digests of the records before are not compared",
+        family="changelogs",
+        file="stream/deltas/restoring.py",
+        old="if before is not None and record.before != before:",
+        new="if before is not None and len(record.before) != len(before):",
+        breach="records of another log count as this one's",
+        tests=REFUSED,
+    ),
+    Mutant(
+        name="a mark of another transaction",
+        family="changelogs",
+        file="stream/deltas/restoring.py",
+        old="or digest_of(self._raw_mark) != last.mark:",
+        new="or not last.mark:",
+        breach="an offset that was changed is read on at",
+        tests=REFUSED,
+    ),
+    Mutant(
+        name="a beginning that was cut off",
+        family="changelogs",
+        file="stream/deltas/restoring.py",
+        old='self._first > max(1, mark["needs"])',
+        new='self._first > max(1, mark["record"])',
+        breach=BREACH,
+        tests=REFUSED,
+    ),
+    Mutant(
+        name="altered records",
+        family="changelogs",
+        file="stream/deltas/record.py",
+        old="if digest_of(number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:",
+        new="if len(digest) != DIGEST_BYTES:",
+        breach="counts that somebody changed are taken for those that were written",
+        tests=REFUSED,
+    ),
+)
