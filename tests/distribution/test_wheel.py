@@ -87,6 +87,8 @@ def test_every_command_works(outcomes, folder):
     printed = {name: fields for name, (fields, _) in outcomes.items()}
     assert [one["metric"] for one in printed["plan"]["metrics"]] == ["spending"]
     assert printed["check"]["warnings"]
+    # There is no kernel here to be imported: what works, the twin does.
+    assert (printed["check"]["kernel"]["lane"], printed["check"]["kernel"]["kernel"]) == ("twin", "not installed")
     assert printed["run"]["releases"] == 14
     assert printed["budget"]
     assert printed["audit"]["ok"] is True
