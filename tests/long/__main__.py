@@ -31,6 +31,7 @@ PARTS = (
     Part("laws", (*PYTEST, "-n2", "-m", "not kafka", "tests"), 90, LONG),
     Part("stories", (*PYTEST, "-n3", "-m", "kafka", "tests"), 60, LONG),
     Part("mutants", ("tests.mutants",), 60),
+    Part("kernel", ("tests.mutants", "--family", "kernel"), 60),
     Part("lanes", ("tests.long.lanes",), 60),
     Part("privacy", ("tests.privacy.auditor", "--configurations", "300", "--jobs", "2"), 30),
     Part("orders", (*PYTEST, "tests/long/orders.py"), 30),

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from tests.mutants.catalogue import FAMILIES, MUTANTS
 from tests.mutants.mutant import Misfit, Mutant
-from tests.mutants.runner import BROKEN, CAUGHT, Verdict, copy_project, failing_anyway, try_mutant
+from tests.mutants.runner import BROKEN, CAUGHT, Verdict, build, copy_project, failing_anyway, try_mutant
 
 
 def main(
@@ -28,13 +28,15 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per mutant instead of the table.")] = False,
     jobs: Annotated[int, typer.Option(help="How many at once.")] = os.cpu_count() or 1,
 ) -> None:
-    """Break copies of the package and see which tests notice."""
+    """Break copies of the package and see which tests notice. Those of the kernel are built, and tried only by name."""
     if family is not None and family not in FAMILIES:
         raise typer.BadParameter(f"one of {', '.join(FAMILIES)}", param_hint="--family")
     chosen = [
         mutant
         for mutant in MUTANTS
-        if family in (None, mutant.family) and (name or "") in mutant.name and (mutant.quick or not quick)
+        if (mutant.family == family or family is None and not mutant.is_native)
+        and (name or "") in mutant.name
+        and (mutant.quick or not quick)
     ]
     started = time.monotonic()
     verdicts = misfits(chosen)
@@ -62,6 +64,10 @@ def tried(mutants: list[Mutant], jobs: int) -> Iterator[Verdict]:
     """The verdicts, in order; the tests must pass without a mutant, or their failing says nothing."""
     with tempfile.TemporaryDirectory(prefix="shoal-mutants-") as folder:
         pristine = copy_project(Path(folder) / "pristine")
+        if any(mutant.is_native for mutant in mutants):
+            told = build(pristine)
+            if told:
+                raise SystemExit(f"the kernel does not build: {told}")
         failing = failing_anyway(mutants, pristine)
 
         def verdict(number: int, mutant: Mutant) -> Verdict:

@@ -15,6 +15,7 @@ from tests.mutants import (
     few,
     gaussians,
     golden,
+    kernel,
     ledgers,
     library,
     means,
@@ -71,5 +72,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *audits.MUTANTS,
     *drafts.MUTANTS,
     *golden.MUTANTS,
+    *kernel.MUTANTS,
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(mutant.family for mutant in MUTANTS))

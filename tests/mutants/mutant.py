@@ -16,7 +16,7 @@ class Mutant:
 
     name: str
     family: str
-    file: str  # below shoal/
+    file: str  # below shoal/; of the kernel below the root
     old: str  # occurs exactly once
     new: str
     breach: str  # what it stands for
@@ -27,7 +27,12 @@ class Mutant:
     @property
     def source(self) -> Path:
         """The file, from the root of the project."""
-        return Path("shoal", self.file)
+        return Path(self.file) if self.is_native else Path("shoal", self.file)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it is one of the kernel, which has to be built."""
+        return self.family == "kernel"
 
     def broken(self, text: str) -> str:
         """The text of the file with the mutant in it.

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tests.mutants.witness import REPORT
 from tests.support.effort import LONG, VARIABLE
 
 LIMIT = 600  # seconds that the tests of one mutant may take
+NATIVE = "native"  # the folder of a copy that has its kernel
+BUILDING = threading.Lock()
 NOTHING: dict[str, Any] = {"collected": [], "passed": [], "modules": {}}
 PYTEST = (
     sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.witness", "--noconftest", "--assert=plain",
@@ -39,12 +42,34 @@ class Verdict:
 
 def copy_project(to: Path) -> Path:
     """A copy of the package and its tests, compiled so that a changed file is always noticed, whatever its time."""
-    for name in ("shoal", "tests"):
-        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("shoal", "tests", "kernel"):
+        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__", "target"))
     for name in ("pyproject.toml", "docs"):  # some tests read them
         (to / name).symlink_to(ROOT / name)
     compileall.compile_dir(to, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
     return to
+
+
+def build(folder: Path) -> str:
+    """Build the kernel of a copy into a folder of its own; what the compiler said if it cannot.
+
+    All copies share what is compiled of other packages, so they are built one after the other.
+    """
+    target = folder.parent / "target"
+    with BUILDING:
+        for file in (folder / "kernel" / "src").rglob("*.rs"):
+            file.touch()  # another copy, with an older time, was built last
+        done = subprocess.run(
+            ["cargo", "build", "--quiet", "--release", "--locked", "--features", "extension-module"],
+            cwd=folder / "kernel", env=os.environ | {"CARGO_TARGET_DIR": str(target)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            return done.stderr
+        library = next(one for one in (target / "release").iterdir() if one.suffix in (".so", ".dylib"))
+        (folder / NATIVE).mkdir()
+        shutil.copy(library, folder / NATIVE / "shoal_kernel.abi3.so")
+    return ""
 
 
 def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> Verdict:
@@ -55,13 +80,18 @@ def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> Verdict:
     broken = mutant.broken(file.read_text())
     file.unlink()  # it is a link
     file.write_text(broken)
+    if mutant.is_native:
+        shutil.rmtree(folder / NATIVE)
+        told = build(folder)
+        if told:
+            return Verdict(mutant, BROKEN, f"it does not compile: {told}", time.monotonic() - started)
     report = run_tests(folder, mutant.tests, "-x")
     outcome, by = judge(mutant, report, folder)
     shutil.rmtree(folder)
     return Verdict(mutant, outcome, by, time.monotonic() - started)
 
 
-# Lines of the twin are broken: the kernel would make the right bytes all the same.
+# Where lines of the twin are broken, the kernel would make the right bytes all the same; its own tests ask for it.
 TWIN = {"SHOAL_KERNEL": "off"}
 
 
@@ -70,10 +100,11 @@ def run_tests(folder: Path, tests: Iterable[str], *options: str) -> dict[str, An
     with tempfile.TemporaryDirectory(prefix="shoal-mutants-") as work:
         written = Path(work) / "report.json"
         mine = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST", "PYTHON"))}
+        mine |= {"PYTHONPATH": f"{folder / NATIVE}:{folder}", REPORT: str(written), VARIABLE: str(LONG)}
         try:
             done = subprocess.run(
                 [*PYTEST, f"--basetemp={work}/tmp", *options, *(f"tests/{one}" for one in tests)],
-                cwd=folder, env=mine | TWIN | {"PYTHONPATH": str(folder), REPORT: str(written), VARIABLE: str(LONG)},
+                cwd=folder, env=mine | TWIN,
                 capture_output=True, text=True, timeout=LIMIT, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -95,7 +126,7 @@ def fault(kind: str, said: str) -> dict[str, str]:
 def judge(mutant: Mutant, report: dict[str, Any], folder: Path) -> tuple[str, str]:
     """The outcome and the test that caught the mutant, or what is wrong."""
     strangers = [file for file in report["modules"].values() if not Path(file).is_relative_to(folder)]
-    name = ".".join(mutant.source.with_suffix("").parts)
+    name = "shoal_kernel" if mutant.is_native else ".".join(mutant.source.with_suffix("").parts)
     for failed in report["failed"]:
         if not failed["test"] or failed["kind"] == "collection":
             return BROKEN, f"{failed['kind']}: {failed['said']}"

@@ -62,7 +62,7 @@ def pytest_sessionfinish() -> None:
     modules = {
         name: str(module.__file__)
         for name, module in sys.modules.items()
-        if name.partition(".")[0] in ("shoal", "tests") and getattr(module, "__file__", None)
+        if name.partition(".")[0] in ("shoal", "shoal_kernel", "tests") and getattr(module, "__file__", None)
     }
     report = {"collected": _collected, "failed": _failed, "passed": _passed, "modules": modules}
     Path(os.environ[REPORT]).write_text(json.dumps(report))

@@ -1,0 +1,85 @@
+"""Mutants of the kernel: lines of Rust that do something else than the twin. Each is built, which takes a while."""
+
+from tests.mutants.mutant import Mutant
+
+READER = "stream/kernel/test_reader.py::test_both_lanes_send_the_same"
+STORES = "stream/kernel/test_stores.py::"
+OVERFLOWS = STORES + "test_a_number_beyond_its_width_overflows_in_both"
+ORDER = STORES + "test_names_of_any_length_keep_numbers_and_order"
+CUTS = "stream/kernel/test_queues.py::test_messages_are_cut_in_the_same_places"
+BATCHES = "stream/kernel/test_batches.py::test_records_are_those_that_aiokafka_reads"
+
+
+def mutant(file: str, name: str, old: str, new: str, breach: str, *tests: str) -> Mutant:
+    """One of a file of the kernel; a test without a slash is a configuration of both lanes."""
+    where = tuple(test if "/" in test else f"{READER}[{test}]" for test in tests)
+    source = f"kernel/src/{file}.rs"
+    return Mutant(name=f"kernel: {name}", family="kernel", file=source, old=old, new=new, breach=breach, tests=where)
+
+
+MUTANTS = (
+    mutant("rules", "one more than the cap", "accounts.number(place) & COUNT_MASK >= u128::from(*cap)",
+           "accounts.number(place) & COUNT_MASK > u128::from(*cap)", "a user counts once too often", "groups"),
+    mutant("rules", "one group more", "if count >= u128::from(*groups)", "if count > u128::from(*groups)",
+           "a user is in one group too many", "groups"),
+    mutant("rules", "one group of a unit more", "if account / ONE_MEMBER >= u128::from(*groups)",
+           "if account / ONE_MEMBER > u128::from(*groups)", "a unit is in one group too many", "sums"),
+    mutant("rules", "one sample of a unit more", "if account & COUNT_MASK >= u128::from(*cap)",
+           "if account & COUNT_MASK > u128::from(*cap)", "a unit counts once too often", "sums of a day"),
+    mutant("rules", "the weight of a block", "let weight = 1 << level.saturating_sub(1);", "let weight = 1 << level;",
+           "a block says twice its samples", "full"),
+    mutant("rules", "fewer samples alone", "if count <= *alone", "if count < *alone",
+           "a sample that goes out alone waits", "sharp"),
+    mutant("rules", "the neighbouring bucket", "|&boundary| boundary <= value", "|&boundary| boundary < value",
+           "a sample on a boundary is clipped by another range", "sharp"),
+    mutant("rules", "the level of a sample", "64 - (count - 1).leading_zeros()", "64 - count.leading_zeros()",
+           "samples of a user have noise of another level", "sharp"),
+    mutant("rules", "after the end", "|end| sample.effective >= end", "|end| sample.effective > end",
+           "a sample at the end counts", "declared keys"),
+    mutant("rules", "declared keys told apart", "Why::OverCap | Why::GroupsLeftOut | Why::Undeclared",
+           "Why::OverCap | Why::GroupsLeftOut", "a key that nobody declared becomes a dead letter", "declared keys"),
+    mutant("rules", "once in each step, of each user", "if seen.find(member).is_some()",
+           "if seen.find(user).is_some()", "a unit counts twice in a step", "users"),
+    mutant("partitioning", "another hash", "hash ^ hash >> 15", "hash ^ hash >> 14",
+           "a user of another partition has a second account", "naive"),
+    mutant("clock", "late as it was", "Some(Times { own, effective, latest: self.latest })",
+           "Some(Times { own, effective: own, latest: self.latest })",
+           "a sample comes to a tick that is over", "naive"),
+    mutant("clock", "a clock that goes by events", "if self.beats { self.latest } else { Some(own) }",
+           "{ Some(own) }", "an event moves a clock that protects presence", "add-remove"),
+    mutant("json", "what follows a record", "(scan.at == raw.len()).then_some(())",
+           "(scan.at <= raw.len()).then_some(())", "what is no JSON counts", "naive"),
+    mutant("json", "control characters", "0..=0x1f => return None", "0..=0x08 => return None",
+           "what is no JSON counts", "naive"),
+    mutant("json", "zeros in front", "b'0' => {}", "b'0' => while let Some(b'0'..=b'9') = self.peek() { self.at += 1 }",
+           "what is no JSON counts", "naive"),
+    mutant("json", "what is no UTF-8", "if !raw.is_ascii() && std::str::from_utf8(raw).is_err()", "if raw.is_empty()",
+           "what is no JSON counts", "naive"),
+    mutant("numbers", "no sign", "Some(if negative { -number } else { number })",
+           "Some(if negative { number } else { number })", "a value is another", "naive"),
+    mutant("numbers", "beyond a double", "number.is_finite().then_some(number)", "Some(number)",
+           "a value that no double holds counts", "naive"),
+    mutant("times", "zones the other way", "if *sign == b'+'", "if *sign == b'-'",
+           "a sample has another time", "naive"),
+    mutant("python/reader", "minus zero", """text.len() <= 18 && text != b"-0\"""", "text.len() <= 18",
+           "a user has two names, and two accounts", "naive"),
+    mutant("queue", "the tick before", "|last| last.start == start", "|last| last.start <= start",
+           "a sample comes to a tick that is over", "naive"),
+    mutant("queue", "another pseudonym", "Pseudonyms::new(key)", "Pseudonyms::new(&key[1..])",
+           "a user has another pseudonym in each lane, and so two caps", "full"),
+    mutant("messages", "longer messages", "const MESSAGE_BYTES: u64 = 400_000;", "const MESSAGE_BYTES: u64 = 500_000;",
+           "a message is cut elsewhere, and the release reads it twice", CUTS),
+    mutant("store/records", "numbers that are cut", "if number > self.mask {",
+           "if number > self.mask && self.width > 99 {",
+           "an account that overflows begins anew", OVERFLOWS),
+    mutant("store/records", "written once", "self.at_mut(index)[0] &= !CHANGED;", "self.at_mut(index)[0] |= CHANGED;",
+           "an account is written once, and a restart forgets what came since", "naive"),
+    mutant("store/mod", "the order of tombstones", "for_each(Store::reverse)", "for_each(|_| ())",
+           "a restored account is dropped in another order", ORDER),
+    mutant("store/mod", "a period too long", "<= i128::from(promise)", "< i128::from(promise)",
+           "the accounts of a period stay when it is over", ORDER),
+    mutant("store/table", "numbers of others", "u64::from(last - number + 1)", "u64::from(number + 1)",
+           "a user has the account of another after a restart", ORDER),
+    mutant("batches", "times of others", "header.first_timestamp.checked_add(later)?",
+           "header.first_timestamp.checked_sub(later)?", "a record has another time", BATCHES),
+)  # fmt: skip
