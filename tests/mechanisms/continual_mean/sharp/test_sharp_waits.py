@@ -171,6 +171,13 @@ class TestPatterns:
             within = [ticks for ticks in asked if ticks.bit_length() == size]
             assert within == list(range(1 << size - 1, min(1 << size, 5000), 1 << size - 7))
 
+    def test_answers_that_are_forgotten_are_found_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("shoal.mechanisms.continual_mean.sharp.parameters.MOST_ANSWERS", 3)
+        forgetful, fresh = mean(100, 8, 1), mean(100, 8, 1)
+        for ticks in (*range(1, 9), *range(1, 9)):
+            assert forgetful.begin(90, 0, 500, ticks) == fresh._begin(90, 0, 500, ticks)
+            assert len(forgetful._answers) <= 3
+
 
 class TestNumbersOfUnits:
     """How many are waited for."""
