@@ -81,4 +81,13 @@ MUTANTS = (
         breach="counts that somebody changed are taken for those that were written",
         tests=REFUSED,
     ),
+    Mutant(
+        name="a transaction too many is deleted",
+        family="changelogs",
+        file="agents/kafka/transactions.py",
+        old="while self._known[0][0] < outbox.log.needs:",
+        new="while self._known[0][0] <= outbox.log.needs and len(self._known) > 1:",
+        breach=BREACH,
+        tests=("agents/kafka/test_trimmer.py::test_nothing_that_is_needed_is_deleted",),
+    ),
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import OffsetOutOfRangeError
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.settings import KafkaSettings
@@ -90,7 +91,10 @@ class Reader:
         for tp in todo:
             self._committed.seek(tp, bounds[tp][0])
         while todo:
-            fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
+            try:
+                fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
+            except OffsetOutOfRangeError as error:  # an owner before had the beginning deleted: look again
+                raise TimeoutError("a changelog lost its beginning while it was read") from error
             for tp, records in fetched.items():
                 _give(take[tp], records, bounds[tp][1])
             for tp in list(todo):

@@ -76,7 +76,7 @@ class Writer:
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
         # Goes into the changelog with the next outbox; into a log, of which the beginning is deleted, with each.
         self.preface: list[tuple[bytes, bytes | None]] = []
-        self.changelog_began: int | None = None  # the offset at which the last transaction's part of it began
+        self.changelog_began = 0  # the last transaction's part of it begins there, or later
         self._settings, self._reach = settings, reach
         self._name = settings.transactional_id(*partition)
         self._producer: AIOKafkaProducer | None = None
@@ -216,12 +216,13 @@ class Writer:
         producer = self._started
         await producer.begin_transaction()
         sent = [(await self._send(batch, target), target) for batches in rounds for batch, target in batches]
-        self.changelog_began = None
+        began = [self.last_offsets.get(self.changelog, -1) + 1]
         for future, target in sent:  # each must be awaited: aiokafka commits although a batch failed
             offset = (await future).offset
             self._check_offset(target, offset)
-            if target == self.changelog and self.changelog_began is None:
-                self.changelog_began = offset
+            if target == self.changelog:
+                began.append(offset)
+        self.changelog_began = max(began[:2])  # a first batch without an offset, -1, is somewhere after the one before
         await producer.commit_transaction()
 
     async def _send(self, batch: Any, target: Target) -> Awaitable[Any]:
@@ -303,11 +304,10 @@ class Trimmer:
 
     def committed(self, outbox: Outbox) -> None:
         """Delete what is not needed any more, if it is much."""
-        offset = self._writer.changelog_began
-        if outbox.log is None or offset is None:
+        if outbox.log is None:
             return
         size = sum(len(key) + len(value or b"") for key, value in outbox.changelog)
-        self._known.append((outbox.log.first, offset, size))
+        self._known.append((outbox.log.first, self._writer.changelog_began, size))
         self._needed += size
         while self._known[0][0] < outbox.log.needs:
             _, _, gone = self._known.popleft()

@@ -1,0 +1,99 @@
+"""When the beginning of a log is deleted, and up to where: never what the last commit needs."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.errors import TopicAuthorizationFailedError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents.kafka import transactions
+from shoal.agents.kafka.reachability import Reach
+from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.transactions import Trimmer, Writer
+from shoal.stream.machine import LogSpan, Outbox, StagePartition
+from tests.support.effort import examples
+
+
+def a_writer() -> Writer:
+    settings = KafkaSettings("b:1", "app")
+    return Writer(settings, StagePartition("bound", "events", 0), Reach(settings))
+
+
+def told(first: int, needs: int, size: int) -> Outbox:
+    return Outbox(0, [(b"", bytes(size))], log=LogSpan(first, needs))
+
+
+steps = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), st.integers(1, 400)), min_size=1, max_size=60)
+
+
+@examples(100)
+@given(steps, st.booleans())
+def test_nothing_that_is_needed_is_deleted(found: list[tuple[int, int, int]], restarts: bool) -> None:
+    async def go() -> None:
+        deleted: list[int] = []
+        writer = a_writer()
+
+        async def delete(before: int) -> None:
+            deleted.append(before)
+
+        patch.setattr(writer, "delete_changelog", delete)
+        trimmer, offset, record, needs = Trimmer(writer), 0, 1, 0
+        begins: dict[int, int] = {}
+        for records, behind, size in found:
+            # given transactions that begin at an offset with a record, and need one that is not before the last need
+            writer.changelog_began, begins[record] = offset, offset
+            needs = max(needs, max((one for one in begins if one <= record - behind), default=0))
+            trimmer.committed(told(record, needs, size))
+            await asyncio.sleep(0)
+            # then what is deleted ends where that record's transaction begins, at the latest
+            assert all(before <= begins.get(needs, 0) for before in deleted)
+            if restarts:
+                trimmer = Trimmer(writer)
+                trimmer.restored([(one, begin, 9) for one, begin in begins.items()])
+            offset, record = offset + records + 2, record + records
+        assert deleted == sorted(deleted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transactions, "LEAST_BYTES", 300)
+        asyncio.run(go())
+
+
+def test_a_right_that_is_missing_is_said_once_and_never_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(transactions, "LEAST_BYTES", 1)
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(transactions.log, "warning", lambda event, **fields: said.append({"event": event} | fields))
+
+    async def go() -> int:
+        writer, asked = a_writer(), []
+
+        async def delete(before: int) -> None:
+            asked.append(before)
+            raise TopicAuthorizationFailedError
+
+        monkeypatch.setattr(writer, "delete_changelog", delete)
+        trimmer = Trimmer(writer)
+        for record in range(1, 20):
+            writer.changelog_began = 3 * record
+            trimmer.committed(told(record, record, 100))
+            await asyncio.sleep(0)
+        await trimmer.stop()
+        return len(asked)
+
+    assert asyncio.run(go()) == 1
+    (warning,) = said
+    assert warning["event"] == "not_trimmed"
+    assert "Kafka denies Delete on it" in warning["reason"]
+
+
+def test_an_outbox_without_a_log_and_a_writer_that_has_ended_delete_nothing() -> None:
+    async def go() -> None:
+        writer = a_writer()
+        Trimmer(writer).committed(Outbox(0, [(b"", b"")]))
+        await writer.delete_changelog(7)  # it has no producer
+        await Trimmer(writer).stop()
+
+    asyncio.run(go())
