@@ -284,14 +284,16 @@ class Writer:
 class Trimmer:
     """Deletes what no successor needs of one partition's changelog, where that is a log (`shoal/stream/deltas/`).
 
-    A transaction says which record of the log is the first that is needed. When it is committed, and much stands before
-    that record, the broker is asked to delete it. That may fail at any time, and be done the next time: what is not
-    deleted is only read in vain. It needs the right to delete; without it the log grows, and the worker says so once.
+    A transaction says which record of the log is the first that is needed. When the one after it is committed, and much
+    stands before that record, the broker is asked to delete it. That may fail at any time, and be done the next time:
+    what is not deleted is only read in vain. It needs the right to delete; without it the log grows, and the worker
+    says so once.
     """
 
     def __init__(self, writer: "Writer") -> None:
         self._writer = writer
         self._known: deque[tuple[int, int, int]] = deque()  # first record, first offset, bytes: of what is needed
+        self._needs = 0  # the first record that the commit before needs
         self._needed = 0  # bytes
         self._dead = 0
         self._task: asyncio.Task[None] | None = None
@@ -309,7 +311,10 @@ class Trimmer:
         size = sum(len(key) + len(value or b"") for key, value in outbox.changelog)
         self._known.append((outbox.log.first, self._writer.changelog_began, size))
         self._needed += size
-        while self._known[0][0] < outbox.log.needs:
+        # By what the commit before needed: that its marker is everywhere is known only now. A transaction goes when the
+        # one after it begins with what is needed, or before: a restored one may be needed from its middle on.
+        needs, self._needs = self._needs, outbox.log.needs
+        while len(self._known) > 1 and self._known[1][0] <= needs:
             _, _, gone = self._known.popleft()
             self._needed, self._dead = self._needed - gone, self._dead + gone
         is_busy = self._task is not None and not self._task.done()
