@@ -254,8 +254,8 @@ class Writer:
         Raises:
             ClientError: the broker refuses, or is away.
         """
-        if self._producer is None:
-            return  # it is another's to delete now
+        if self._producer is None or before <= 0:  # it is another's to delete now; and -1 would delete all
+            return
         topic, number = self.changelog
         client = self._producer.client
         leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
