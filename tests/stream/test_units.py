@@ -1,5 +1,7 @@
 """Accounts by unit: one cap over all groups, periods that begin and end, events that have no account."""
 
+from collections.abc import Iterator
+
 import orjson
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
+from shoal.stream.deltas import rolling
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.state_mark import MARK
 from tests.stream.simulation import STAMP, Cluster, config, names_of, run_file
@@ -16,6 +19,14 @@ from tests.support.effort import examples
 
 PERIOD = {"unit": "user-10s"}
 GROUPS = {"group": "g", "max_groups_per_user": 2}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_at_a_time() -> Iterator[None]:
+    """Else all of so small a state is written again in each transaction, and hides what was not written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling, "LEAST", 1)
+        yield
 
 
 def reasons(stage: Stage) -> list[str]:
