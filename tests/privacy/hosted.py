@@ -134,7 +134,7 @@ class Hosted:
         machine.restore(state)
         if machine.next_offset is None:
             machine.start(0)
-        writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(partition, outbox)))
+        writer = cast(Writer, SimpleNamespace(write=lambda outbox: self._write(partition, outbox), changelog_began=0))
         self.machines[partition] = machine
         self._host.partitions[partition] = part = Partition(self.settings, partition, cast(Machine, machine), writer)
         # How long it took is not a function of anything here.
