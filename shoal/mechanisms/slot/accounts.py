@@ -283,8 +283,7 @@ class _LoggedSamples:
                     packed.append(Packed(slot, count, bytes(entries), cost))
                     entries, cost, count = bytearray(), 0, 0
             count += 1
-        if entries or count:
-            packed.append(Packed(slot, count, bytes(entries), cost))
+        packed.append(Packed(slot, count, bytes(entries), cost))
         return packed
 
     def begin(self, record: int) -> None:

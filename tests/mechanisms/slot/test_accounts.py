@@ -133,3 +133,11 @@ def test_without_a_changelog_samples_are_sent_all_the_same():
 def test_of_very_many_cells_release_is_given_the_first_ones():
     assert [rule(max_cells=k, splits=False).most_cells for k in (1, 9000)] == [MOST_CELLS, 9000]
     assert rule(max_cells=7).most_cells == 7
+
+
+def test_a_slot_of_which_a_changelog_has_no_samples_keeps_none():
+    accounts = Ledger(maker(rule())).accounts
+    assert isinstance(accounts, SlotAccounts)
+    accounts.keep_again(4)
+    assert list(accounts.of_user(b"a")) == []
+    assert not accounts._kept
