@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.kernel import METRIC, STATISTICS, new_bound, plan_of
+from benchmarks.kernel import STATISTICS, new_bound
+from benchmarks.workload import plan_alone
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 
@@ -63,7 +64,7 @@ def _lane(lane: str, users: int) -> dict[str, float]:
 
 def _bound(users: int, *, kernel: bool) -> dict[str, float]:
     """One event of every user, then events of random ones."""
-    bound = new_bound(plan_of(METRIC + STATISTICS["naive"].format(users=users)), kernel=kernel)
+    bound = new_bound(plan_alone(STATISTICS["naive"].format(users=users)), kernel=kernel)
     _feed(bound, np.arange(2 * SLICE))  # whatever is made once is there
     gc.collect()
     before = _memory()

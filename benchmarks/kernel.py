@@ -6,10 +6,8 @@ Each algorithm reads the same events in both lanes, in turn, three times; the fa
 """
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import aiokafka.consumer.fetcher as fetcher
@@ -17,30 +15,15 @@ import numpy as np
 from aiokafka import TopicPartition
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from benchmarks.workload import MEAN, plan_alone
 from shoal.agents.kafka import fast_records
 from shoal.agents.lane import lane_named
-from shoal.models.config.file import load
 from shoal.stream.bound import BoundPartition
-from shoal.stream.topic import TopicPlan, plan_topic
+from shoal.stream.topic import TopicPlan
 
-METRIC = """
-[privacy]
-epsilon = 4.0
-
-[[metric]]
-name = "amount"
-topic = "events"
-user = "user"
-value = "value"
-time = "at"
-range = [0, 100]
-epsilon = 1.0
-max_contributions = 64
-"""
-MEAN = 'statistic = "mean"\nusers = {users}\nevery = "1h"\nalgorithm = "{name}"\n'
 STATISTICS = {
-    **{name: MEAN.format(name=name, users="{users}") for name in ("naive", "sharp", "full")},
-    "groups": MEAN.format(name="full", users="{users}") + 'group = "group"\nmax_groups_per_user = 4\n',
+    **{name: MEAN.format(algorithm=name, users="{users}", every="1h") for name in ("naive", "sharp", "full")},
+    "groups": MEAN.format(algorithm="full", users="{users}", every="1h") + 'group = "group"\nmax_groups_per_user = 4\n',
     "sum": 'statistic = "sum"\nstep = "1h"\ndecay = {{ kind = "window", length = "7d" }}\n',
     "add-remove": 'statistic = "mean"\nrelation = "add-remove"\nstep = "1h"\nstart = "2023-01-01"\nhorizon = "365d"\n',
 }
@@ -66,7 +49,7 @@ def main(arguments: list[str]) -> None:
     print(f"{events:,} events of {users:,} users, in batches of 16 KB; processor time of bound, microseconds an event")
     print(f"{'':12}" + "".join(f"{name:>18}" for name in WAYS) + f"{'twin / kernel':>18}")
     for name, metric in STATISTICS.items():
-        plan = plan_of(METRIC + metric.format(users=users))
+        plan = plan_alone(metric.format(users=users), contributions_partitions=4)
         times = [[_time(plan, fetches, *way) for way in WAYS.values()] for _ in range(ROUNDS)]
         best = [min(one) * 1e6 / events for one in zip(*times, strict=True)]
         print(f"{name:12}" + "".join(f"{one:18.2f}" for one in best) + f"{best[0] / best[-1]:18.1f}")
@@ -105,14 +88,6 @@ def _builder() -> Any:
 
 def _stored(batch: Any, begin: int) -> bytes:
     return begin.to_bytes(8) + bytes(batch.build())[8:]
-
-
-def plan_of(text: str) -> TopicPlan:
-    """The plan of a configuration's topic."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "shoal.toml"
-        file.write_text(text)
-        return plan_topic(load(file), "events", bytes(32), source_partitions=1, contributions_partitions=4)
 
 
 def new_bound(plan: TopicPlan, *, kernel: bool) -> BoundPartition:

@@ -10,7 +10,6 @@ case has a process of its own, so that memory is its own.
 import gc
 import multiprocessing
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -20,32 +19,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks.workload import MEAN, plan_alone
 from shoal.agents.process_settings import tune_garbage_collector
-from shoal.models.config.file import load
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.topic import TopicPlan, plan_topic
+from shoal.stream.topic import TopicPlan
 
-METRIC = """
-[privacy]
-epsilon = 4.0
-
-[[metric]]
-name = "amount"
-topic = "events"
-user = "user"
-value = "value"
-time = "at"
-range = [0, 100]
-epsilon = 1.0
-max_contributions = 64
-statistic = "mean"
-users = {users}
-every = "1h"
-algorithm = "{name}"
-"""
 ALGORITHMS = ("naive", "sharp", "full")
 FIRST, HOUR = 1_700_000_000_000, 3_600_000  # milliseconds
 SLICE, TRANSACTION = 2_000, 20_000  # events
@@ -131,11 +112,8 @@ def drive(machine: ReleasePartition, messages: list[bytes], offset: int) -> tupl
 
 
 def plan_of(name: str, users: int, *, grouped: bool) -> TopicPlan:
-    """The plan of one metric by this algorithm."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "shoal.toml"
-        file.write_text(METRIC.format(users=users, name=name) + ('group = "group"\n' if grouped else ""))
-        return plan_topic(load(file), "events", bytes(32), source_partitions=1, contributions_partitions=1)
+    """The plan of one mean by this algorithm."""
+    return plan_alone(MEAN.format(users=users, algorithm=name, every="1h") + ('group = "group"\n' if grouped else ""))
 
 
 def new_release(plan: TopicPlan) -> ReleasePartition:

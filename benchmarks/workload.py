@@ -1,6 +1,7 @@
 """What the benchmarks feed: events of people with a skew, in time order, and configurations that read them."""
 
 import asyncio
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from shoal.agents.audit import key_file
 from shoal.agents.kafka import fast_records
+from shoal.models.config.file import load
 from shoal.stream.machine import Headers
 from shoal.stream.partitioning import PARTITIONERS
+from shoal.stream.topic import TopicPlan, plan_topic
 
 FIRST = 1_700_000_000_000  # ms: the first event's time
 SPAN = 10 * 24 * 3600 * 1000  # ms: from the first event to the last
@@ -30,6 +33,8 @@ url = "sqlite:///{app}.db"
 
 [privacy]
 key_file = "{app}.key"
+"""
+METRIC = """\
 epsilon = 4.0
 
 [[metric]]
@@ -124,7 +129,18 @@ async def create_topic(brokers: str, topic: str, partitions: int) -> None:
 def configure(folder: Path, app: str, *, brokers: str = "", topic: str, users: int, algorithm: str, every: str) -> Path:
     """A configuration with a key and an audit log of its own."""
     path = folder / f"{app}.toml"
-    text = CONFIG + (SUM if algorithm == WINDOW else MEAN)
+    text = CONFIG + METRIC + (SUM if algorithm == WINDOW else MEAN)
     path.write_text(text.format(brokers=brokers, app=app, topic=topic, users=users, algorithm=algorithm, every=every))
     key_file.new(folder / f"{app}.key")
     return path
+
+
+def plan_alone(statistic: str, *, contributions_partitions: int = 1) -> TopicPlan:
+    """The plan of the topic `events` without brokers, for a metric with these lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "shoal.toml"
+        path.write_text("[privacy]\n" + METRIC.format(topic="events") + statistic)
+        config = load(path)
+    return plan_topic(
+        config, "events", bytes(32), source_partitions=1, contributions_partitions=contributions_partitions
+    )
