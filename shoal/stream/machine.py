@@ -82,21 +82,21 @@ class Outbox:
 
 
 class Restoration(Protocol):
-    """Takes a changelog, record by record in the order of offsets."""
+    """Restores a machine from its changelog, record by record in the order of offsets."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was no record yet."""
+        """Whether the changelog held no state; asked when the restoration is complete."""
 
     @property
     def needs_beginning(self) -> bool:
         """Whether what was restored needs the topic's first record."""
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        """The next record."""
+        """Restore what the next record says; a value of None is a tombstone."""
 
     def done(self) -> None:
-        """All was taken."""
+        """Complete the restoration, after the last record."""
 
 
 class LastValues:
@@ -107,10 +107,7 @@ class LastValues:
     def __init__(self, restore: Callable[[Mapping[bytes, bytes]], None]) -> None:
         self._restore = restore
         self._values: dict[bytes, bytes] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._values
+        self.is_empty = True
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         if value is None:
@@ -120,7 +117,8 @@ class LastValues:
 
     def done(self) -> None:
         self._restore(self._values)
-        self._values = {b"": b""} if self._values else {}
+        self.is_empty = not self._values
+        self._values = {}
 
 
 class Machine(Protocol):

@@ -300,7 +300,7 @@ class Trimmer:
         self.is_denied = False
 
     def restored(self, transactions: Iterable[tuple[int, int, int]]) -> None:
-        """What a takeover found."""
+        """Note the transactions that a takeover read: of each its first record, first offset and bytes."""
         self._known.extend(transactions)
         self._needed = sum(size for _, _, size in self._known)
 

@@ -28,12 +28,12 @@ class Inbox:
 
     @property
     def full(self) -> bool:
-        """Whether reading should pause."""
+        """Whether its share is taken, so that reading should pause."""
         return self.held > 0 and self.held >= self.share
 
     @property
     def low(self) -> bool:
-        """Whether reading may go on."""
+        """Whether half of its share is free again, so that a paused reading may go on."""
         return 2 * self.held <= self.share or not self.held
 
     @property
@@ -58,7 +58,7 @@ class Inbox:
         self._in_hand = 0
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Drop the batches that wait; the one in hand still counts."""
         self._waiting.clear()
         self.held = self._in_hand
 

@@ -79,7 +79,7 @@ class Loading:
         return self._restoration.is_empty
 
     def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:
-        """The next record."""
+        """Restore what the next record says, and note where its transaction began and how large it is."""
         if self._begin is None:
             self._begin, self._size = offset, 0
         self._size += len(value or b"")
@@ -96,7 +96,7 @@ class Loading:
         self._restoration.take(key, value)
 
     def done(self, changelog: TopicPartition, bounds: tuple[int, int]) -> None:
-        """All was taken.
+        """Complete the restoration, after the last record.
 
         Raises:
             FailStop: the state is not whole.

@@ -38,10 +38,10 @@ class Logged(Protocol):
         """What changed since the last call, but for those periods."""
 
     def periods(self) -> Sequence[int]:
-        """Those that hold something."""
+        """The periods that hold something."""
 
     def size(self, period: int) -> int:
-        """The number of names."""
+        """The number of names that a period holds."""
 
     def pack(self, period: int, first: int, most: int, room: int) -> list[Packed]:
         """Names from number `first` on, at most `most`, and one more than have room at most; at least one."""
@@ -57,10 +57,10 @@ class Logged(Protocol):
         """
 
     def clear(self, period: int) -> None:
-        """Forget a period."""
+        """Forget all that a period holds."""
 
     def restored(self, period: int) -> Runs:
-        """All was taken: in which records names stand."""
+        """Complete the restoration of a period, and tell in which records its names stand."""
 
 
 def length(size: int) -> bytes:

@@ -43,7 +43,7 @@ class Restoring:
         self.needs_beginning = False  # whether what it was restored from begins with the topic
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        """The next record.
+        """Restore what the next record says; before format 3 a value of None is a tombstone.
 
         Raises:
             FailStop: it does not follow the one before.
@@ -63,7 +63,7 @@ class Restoring:
             self._before[key or b""] = value
 
     def done(self) -> None:
-        """All was taken.
+        """Complete the restoration, after the last record.
 
         Raises:
             FailStop: the state is not whole, or not this partition's.

@@ -28,7 +28,7 @@ class Plain(Accounts):
         super().__init__(self.forever, self.by_period)
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
-        raise NotImplementedError
+        raise NotImplementedError("histories put numbers into the stores themselves")
 
     def put(self, store: int, name: bytes, number: int, time: int) -> None:
         stores = (*self.forever.of(0), *self.by_period.of(time))
