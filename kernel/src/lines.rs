@@ -14,13 +14,31 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
+/// Where the first newline is, or the end: eight bytes at a time.
+#[inline(always)]
+fn newline_in(raw: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const NEWLINES: u64 = ONES * b'\n' as u64;
+    let mut at = 0;
+    for eight in raw.chunks_exact(8) {
+        let zeros = u64::from_le_bytes(eight.try_into().expect("eight bytes")) ^ NEWLINES;
+        // The lowest high bit that is set here is that of the first byte that is zero.
+        let found = zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    raw[at..].iter().position(|&byte| byte == b'\n').map_or(raw.len(), |place| at + place)
+}
+
 /// Cut a block at its newlines; `None` if it is too long. The last line needs no newline.
 pub fn cut(raw: &[u8]) -> Option<Cut> {
     u32::try_from(raw.len()).ok()?;
     let mut cut = Cut { places: Vec::with_capacity(raw.len() / 40), has_blanks: false, joined: None };
     let (mut begin, mut as_it_is) = (0, raw.is_empty() || raw.ends_with(b"\n"));
     while begin < raw.len() {
-        let newline = raw[begin..].iter().position(|&byte| byte == b'\n').map_or(raw.len(), |at| begin + at);
+        let newline = begin + newline_in(&raw[begin..]);
         let line = &raw[begin..newline];
         let end = begin + line.iter().rposition(|&byte| byte != b'\r').map_or(0, |at| at + 1);
         as_it_is &= end == newline;
@@ -52,6 +70,20 @@ mod tests {
         assert_eq!(found.places, [(0, 1), (3, 6), (13, 15)]);
         assert_eq!(found.joined.as_deref(), Some(&b"a\n b \n\rc\n"[..]));
         assert!(found.has_blanks);
+    }
+
+    #[test]
+    fn newlines_are_found_wherever_they_are() {
+        for length in 0..40 {
+            for other in [0, 9, 11, 0x0a ^ 0x80, 0xff] {
+                let mut raw = vec![other; length];
+                assert_eq!(newline_in(&raw), length);
+                for at in (0..length).rev() {
+                    raw[at] = b'\n';
+                    assert_eq!(newline_in(&raw), at);
+                }
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ STORES = "stream/kernel/test_stores.py::"
 OVERFLOWS = STORES + "test_a_number_beyond_its_width_overflows_in_both"
 ORDER = STORES + "test_names_of_any_length_keep_numbers_and_order"
 CUTS = "stream/kernel/test_queues.py::test_messages_are_cut_in_the_same_places"
+EVENTS = "stream/kernel/test_lines.py::test_events_and_their_digest_are_the_same"
 BATCHES = "stream/kernel/test_batches.py::test_records_are_those_that_aiokafka_reads"
 
 
@@ -82,4 +83,8 @@ MUTANTS = (
            "a user has the account of another after a restart", ORDER),
     mutant("batches", "times of others", "header.first_timestamp.checked_add(later)?",
            "header.first_timestamp.checked_sub(later)?", "a record has another time", BATCHES),
+    mutant("lines", "blank lines among events", "cut.has_blanks = true;", "cut.has_blanks = false;",
+           "the digest of a file's events covers lines that are none", EVENTS),
+    mutant("python/reader", "late lines", "times.own != times.effective", "times.own > times.effective",
+           "a file in no order is published from", "stream/kernel/test_lines.py::test_a_survey_is_the_same"),
 )  # fmt: skip
