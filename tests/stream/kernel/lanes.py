@@ -51,6 +51,17 @@ CONFIGS: dict[str, Config] = {
         TWO_SIDED | {"group": "g", "groups": ["a", "b"], "end": "1970-01-01T00:02:30Z", "horizon": None}
     ),
     "found keys": config(TWO_SIDED | FOUND),
+    "users of each step": config(
+        TWO_SIDED
+        | {
+            "statistic": "users",
+            "value": None,
+            "range": None,
+            "max_contributions": 2,
+            "unit": "user-day",
+            "decay": {"kind": "window", "length": "10s"},
+        }
+    ),
     "users": config(TWO_SIDED | {"statistic": "users", "value": None, "range": None, "max_contributions": 2}),
 }
 

@@ -1,6 +1,7 @@
 """The kernel does what its twin does, record by record: whichever took a record cannot be told from what leaves."""
 
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.stream.file_run import Line
 from tests.stream.kernel.lanes import CONFIGS, SUM, Lanes
-from tests.stream.kernel.records import GROUPS, USERS, mutated, plain, records, unusual
+from tests.stream.kernel.records import FRAGMENTS, GROUPS, SHAPES, USERS, mutated, plain, records, unusual
 from tests.stream.simulation import STAMP, config, event
 from tests.support.effort import examples
 
@@ -62,6 +63,43 @@ def test_both_lanes_send_the_same(name: str, raws: list[bytes], cuts: list[int],
                 lanes.restart()
     # then all that leaves is the same
     lanes.take()
+
+
+def by_name(shape: str) -> str:
+    """A shape whose fields have names: those of the plain one have none."""
+    fields = iter(("u", "x", "t", "g"))
+    return re.sub(r'"?%[sd]"?', lambda _: f"%({next(fields)})s", shape)
+
+
+@pytest.mark.parametrize("name", ["naive", "groups"])
+def test_both_lanes_send_the_same_of_every_unusual_record(name: str) -> None:
+    usual = {"u": '"bob"', "x": "0.5", "t": "130", "g": '"a"'}
+    for shape in map(by_name, SHAPES):
+        texts = [shape % (usual | {field: fragment}) for field in usual for fragment in FRAGMENTS]
+        raws = [text.encode("utf-8", "surrogatepass") for text in texts]
+        raws += [raws[0] + wrong for wrong in (b"}", b"x", b"\x00")]
+        raws += [b'{"u": "%s", "x": 1, "t": 130, "g": "a"}' % user for user in (b"\xff", b"\xc3", b"\x1f", b"a\xe9b")]
+        for raw in raws:
+            for stamp in (STAMP, -1):  # with a time of its own a record may be too far ahead
+                lanes = Lanes.of(CONFIGS[name])
+                lanes.process(lines([event("bob", 0.5, 120, g="a"), raw], [STAMP, stamp]))
+                lanes.take()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_both_lanes_send_the_same_of_users_with_many_samples(name: str) -> None:
+    """Few random lists are long enough for blocks and caps."""
+    choose = random.Random(name)
+    lanes = Lanes.of(CONFIGS[name])
+    many = [
+        event(choose.choice(USERS[:2]), choose.random(), 100 + n // 10, g=choose.choice(GROUPS)) for n in range(400)
+    ]
+    log = [Line(offset, raw, timestamp=STAMP) for offset, raw in enumerate(many)]
+    while log:
+        size = choose.randint(1, 12)
+        lanes.process(log[:size])
+        lanes.take()
+        log = log[size:]
 
 
 def test_the_kernel_takes_a_fifth_of_what_is_not_plain() -> None:
