@@ -1,12 +1,14 @@
 """Bound without a broker, in both lanes: processor time of an event, from its record to the bytes of messages.
 
-python -m benchmarks.kernel [--quick]
+python -m benchmarks.kernel [--quick] [--bytes]
 
-Each algorithm reads the same events in both lanes, in turn, three times; the fastest of each counts.
+Each algorithm reads the same events in both lanes, in turn, three times; the fastest of each counts. With `--bytes`,
+what an event adds to the changelog instead, by what the bytes are for: both lanes write the same, so one does it.
 """
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +20,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from benchmarks.workload import MEAN, plan_alone
 from shoal.agents.kafka import fast_records
 from shoal.agents.lane import lane_named
-from shoal.stream.bound import BoundPartition
+from shoal.mechanisms.stores.packed import unpack
+from shoal.stream.bound import Bound, BoundPartition
+from shoal.stream.deltas.record import CHANGED, CLEARED, KEPT, PREFIX, decode
 from shoal.stream.topic import TopicPlan
 
 STATISTICS = {
@@ -39,6 +43,7 @@ WAYS = {
     "kernel": (True, True),
 }  # with the kernel, with batches
 ROUNDS = 3
+PARTS = ("names", "lengths", "numbers", "headers")
 GROUPS = 5_000  # of the metric that has groups
 
 
@@ -46,6 +51,9 @@ def main(arguments: list[str]) -> None:
     """Print a table."""
     events, users = (100_000, 20_000) if "--quick" in arguments else (1_000_000, 200_000)
     fetches = list(_fetches(_records(events, users)))
+    if "--bytes" in arguments:
+        _print_bytes(fetches, events, users)
+        return
     print(f"{events:,} events of {users:,} users, in batches of 16 KB; processor time of bound, microseconds an event")
     print(f"{'':12}" + "".join(f"{name:>18}" for name in WAYS) + f"{'twin / kernel':>18}")
     for name, metric in STATISTICS.items():
@@ -53,6 +61,59 @@ def main(arguments: list[str]) -> None:
         times = [[_time(plan, fetches, *way) for way in WAYS.values()] for _ in range(ROUNDS)]
         best = [min(one) * 1e6 / events for one in zip(*times, strict=True)]
         print(f"{name:12}" + "".join(f"{one:18.2f}" for one in best) + f"{best[0] / best[-1]:18.1f}")
+
+
+def _print_bytes(fetches: list[tuple[int, bytes]], events: int, users: int) -> None:
+    """What the changelog costs, for transactions of one size and of one five times as large."""
+    columns = [f"{part}, {share}" for share in ("changed", "again") for part in PARTS]
+    print(
+        f"{events:,} events of {users:,} users; bytes of bound's changelog an event, and those that a successor reads"
+    )
+    print(
+        "of each name. Again: what the rolling snapshot writes. A record's frame in Kafka, some 10 bytes, is left out."
+    )
+    for size in (TRANSACTION, 5 * TRANSACTION):
+        print(f"transactions of {size:,} events")
+        print(f"{'':12}" + "".join(f"{name:>18}" for name in columns) + f"{'mark':>8}{'all':>8}{'read':>8}")
+        for name, metric in STATISTICS.items():
+            plan = plan_alone(metric.format(users=users), contributions_partitions=4)
+            bound = new_bound(plan, kernel=True)
+            found: Counter[str] = Counter()
+            needed: list[tuple[int, int]] = []  # number of a record, and its bytes
+            for taken in _run(bound, fetches, True, size):
+                needed = [one for one in needed if one[0] >= taken.needs] + list(_weigh(taken.changelog, found))
+            read = sum(size for _, size in needed) / max(1, sum(sum(one.sizes) for one in bound.accounts))
+            parts = "".join(f"{found[column] / events:18.2f}" for column in columns)
+            print(f"{name:12}{parts}{found['mark'] / events:8.2f}{found.total() / events:8.2f}{read:8.1f}")
+
+
+def _weigh(changelog: list[tuple[bytes, bytes | None]], found: Counter[str]) -> Iterator[tuple[int, int]]:
+    """Add up the bytes of a transaction by what they are for; (number, bytes) of its records."""
+    for key, raw in changelog:
+        value = raw or b""
+        size = len(key) + len(value)
+        if not key.startswith(PREFIX):
+            found["mark"] += size
+            continue
+        record = decode(key, value)
+        rest = {CHANGED: 0, KEPT: 0, CLEARED: 0}
+        for section in record.sections():
+            share = "again" if section.kind == KEPT else "changed"
+            of_names, of_numbers = _names_and_numbers(section.entries, section.width)
+            found[f"names, {share}"] += of_names
+            found[f"numbers, {share}"] += of_numbers
+            found[f"lengths, {share}"] += len(section.entries) - of_names - of_numbers
+            rest[section.kind] += len(section.encode()) - len(section.entries)
+            size -= len(section.encode())
+        found["headers, again"] += rest[KEPT]
+        found["headers, changed"] += rest[CHANGED] + rest[CLEARED] + size
+        yield record.number, len(key) + len(value)
+
+
+def _names_and_numbers(entries: bytes, width: int) -> tuple[int, int]:
+    """The bytes of names, and those of numbers."""
+    held = [(len(name), len(number)) for name, number in unpack(entries, width)]
+    return sum(name for name, _ in held), sum(number for _, number in held)
 
 
 def _records(events: int, users: int) -> Iterator[tuple[int, bytes]]:
@@ -102,9 +163,17 @@ def new_bound(plan: TopicPlan, *, kernel: bool) -> BoundPartition:
 def _time(plan: TopicPlan, fetches: list[tuple[int, bytes]], has_kernel: bool, has_batches: bool) -> float:
     """Seconds of processor time for all records, transactions included."""
     bound = new_bound(plan, kernel=has_kernel)
+    began = time.process_time()
+    for taken in _run(bound, fetches, has_batches, TRANSACTION):
+        for _, message in taken.messages:
+            message.encode()
+    return time.process_time() - began
+
+
+def _run(bound: BoundPartition, fetches: list[tuple[int, bytes]], has_batches: bool, size: int) -> Iterator[Bound]:
+    """All records, in transactions of about that many."""
     kind = lane_named("kernel").module.RecordBatch if has_batches else None
     arguments = fast_records.consumer_arguments({TP.topic: kind} if has_batches else {})
-    began = time.process_time()
     for first, raw in fetches:
         fetched = fetcher.PartitionRecords(
             TP, fetcher.MemoryRecords(raw), (), first, arguments["key_deserializer"], None, True, fetcher.READ_COMMITTED
@@ -113,16 +182,10 @@ def _time(plan: TopicPlan, fetches: list[tuple[int, bytes]], has_kernel: bool, h
         for at in range(0, len(records), SLICE):
             part = records[at : at + SLICE]
             bound.process(part, part[-1].offset + 1)
-            if bound.backlog >= TRANSACTION:
-                _write(bound)
-    _write(bound)
-    return time.process_time() - began
-
-
-def _write(bound: BoundPartition) -> None:
-    taken = bound.take(0)
-    for _, message in taken.messages if taken else ():
-        message.encode()
+            if bound.backlog >= size and (taken := bound.take(0)):
+                yield taken
+    if taken := bound.take(0):
+        yield taken
 
 
 if __name__ == "__main__":
