@@ -130,8 +130,8 @@ LAST = (
         name="last block without noise",
         family="noise",
         file="mechanisms/continual_mean/full.py",
-        old="total += clipped + counter.noise(count)",
-        new="total += clipped + counter.noise(count - 1)",
+        old="total += clipped + self._counter(level).noise(count)",
+        new="total += clipped + self._counter(level).noise(count - 1)",
         breach="the nodes of the last block are not in its release",
         tests=(
             "mechanisms/test_statistic_laws.py::TestMean::test_noise_sd_is_that_of_the_draws_in_the_release[epsilon0-full]",

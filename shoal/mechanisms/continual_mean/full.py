@@ -142,14 +142,13 @@ class FullReleaser:
 
     __slots__ = (
         "_active", "_bins", "_changes", "_clips", "_counters", "_counts", "_kept", "_levels", "_mean", "_next",
-        "_prior_key", "_ready", "_sums", "_units",
+        "_prior_key", "_ready", "_subkeys", "_sums", "_units",
     )  # fmt: skip
 
     def __init__(self, mean: Full, key: bytes, group: bytes, coordinate: int) -> None:
         self._mean, self._levels = mean, mean.levels
-        self._counters = [
-            BinaryCounter(level.tree, LevelKeys(key, group, coordinate, level.index)) for level in self._levels
-        ]
+        self._subkeys = partial(LevelKeys, key, group, coordinate)  # of a level's counter
+        self._counters: list[BinaryCounter[BinaryTree] | None] = [None] * len(self._levels)  # made when a level counts
         self._prior_key = partial(derive, key, group, "prior", "mean", coordinate)
         self._clear()
 
@@ -252,15 +251,21 @@ class FullReleaser:
     def estimate(self) -> Estimate | None:
         samples, total = 0, 0
         scales: list[tuple[Fraction, int]] = []
-        for level, counter, count, clipped in zip(self._levels, self._counters, self._counts, self._sums, strict=True):
+        for level, count, clipped in zip(self._levels, self._counts, self._sums, strict=True):
             if count:
                 samples += count * level.weight
-                total += clipped + counter.noise(count)
+                total += clipped + self._counter(level).noise(count)
                 scales.extend(level.tree.scales(count))
         mean = self._mean
         if not samples:
             return None
         return estimate(mean.sample_grid, total, samples, tuple(scales), mean.ends, mean.coverage)
+
+    def _counter(self, level: Level) -> BinaryCounter[BinaryTree]:
+        counter = self._counters[level.index]
+        if counter is None:
+            counter = self._counters[level.index] = BinaryCounter(level.tree, self._subkeys(level.index))
+        return counter
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:

@@ -122,7 +122,9 @@ def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
             # then the counts, hence the noise, are the same
             assert left._counts == right._counts
             for level, count in enumerate(left._counts):
-                assert left._counters[level].noise(count) == right._counters[level].noise(count)
+                assert left._counter(left._levels[level]).noise(count) == right._counter(right._levels[level]).noise(
+                    count
+                )
                 change = left._sums[level] - right._sums[level]
                 if change != before[level]:  # one element moved, and no other ever will
                     moved[level] = moved.get(level, 0) + 1
