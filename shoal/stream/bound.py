@@ -27,7 +27,7 @@ from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, MARK, begun, check_mark, format_of, lacks, lost
+from shoal.stream.state_mark import FORMAT, MARK, begun, check_mark, format_of, lacks, lost, returned
 from shoal.stream.topic import Metric, TopicPlan
 
 
@@ -91,6 +91,7 @@ class BoundPartition:
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
+        self._retired: list[str] = []  # labels that had a state here: the log keeps no accounts of theirs
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
         self._outgoing, accounts = self._parts(None)
@@ -155,6 +156,7 @@ class BoundPartition:
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
         self._starts = {metric.label: self._start_of(metric, mark) for metric in self.plan.metrics}
+        self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._find_begun()
         for event_clock in self._event_clocks:
             latest = mark.get("beat") if event_clock.clock.beats else None
@@ -173,6 +175,9 @@ class BoundPartition:
         for label in mark["starts"]:
             if label not in known:
                 raise FailStop(lacks(self._where(), f"metric {label}"))
+        for metric in self.plan.metrics:
+            if metric.label in mark.get("retired", ()):
+                raise FailStop(returned(self._where(), metric.label))
 
     def _start_of(self, metric: Metric, mark: dict[str, Any]) -> int | None:
         """Where a metric begins: one that is new to the state here; but where presence is protected, at a beat.
@@ -198,6 +203,8 @@ class BoundPartition:
         for intake in self._all_intakes:
             accounts, due = intake.accounts, expected.get(intake.metric.label)
             found = accounts.sizes if format_of(mark) == FORMAT else accounts.sizes_before
+            if due is None and "accounts" in mark and any(found):
+                raise FailStop(returned(self._where(), intake.metric.label))
             if due is not None and found != due:
                 raise FailStop(lost(self._where(), intake.metric.label, found, due))
 
@@ -383,6 +390,7 @@ class BoundPartition:
             "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
             "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
             **({"beat": max(beats)} if beats else {}),
+            **({"retired": self._retired} if self._retired else {}),
         }
 
 

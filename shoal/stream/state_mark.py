@@ -57,6 +57,14 @@ def lacks(where: str, what: str) -> str:
     )
 
 
+def returned(where: str, label: str) -> str:
+    """What to say where a metric that was retired is configured again: the log has been written on without it."""
+    return (
+        f"{where}: metric {label} was retired, and a newer worker has written on without its accounts; users would "
+        "start again at count 0: start this worker with the newer configuration, or raise the metric's version"
+    )
+
+
 def begun(where: str, label: str, start: int, beat: int) -> str:
     """What to say where a metric that protects presence is added too late, in microseconds."""
     return (

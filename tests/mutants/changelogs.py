@@ -90,4 +90,22 @@ MUTANTS = (
         breach=BREACH,
         tests=("agents/kafka/test_trimmer.py::test_nothing_that_is_needed_is_deleted",),
     ),
+    Mutant(
+        name="a retired metric returns to a partition that went on without it",
+        family="changelogs",
+        file="stream/bound.py",
+        old='if metric.label in mark.get("retired", ()):',
+        new='if metric.label in mark.get("returned", ()):',
+        breach=BREACH,
+        tests=("stream/test_bound.py::test_a_retired_metric_never_returns_to_a_partition_that_went_on_without_it",),
+    ),
+    Mutant(
+        name="accounts that the mark does not know",
+        family="changelogs",
+        file="stream/bound.py",
+        old='if due is None and "accounts" in mark and any(found):',
+        new='if due is None and "accounts" in mark and not found:',
+        breach="of a retired metric accounts are restored in part, and the others' users start again at count 0",
+        tests=("stream/test_bound.py::test_accounts_that_the_mark_does_not_know_are_refused",),
+    ),
 )

@@ -10,7 +10,9 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.bound import Bound, BoundPartition
 from shoal.stream.contributions import ROWS
+from shoal.stream.deltas.record import decode, digest_of, encode, key_of
 from shoal.stream.file_run import Line
+from shoal.stream.state_mark import MARK
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
 
@@ -318,3 +320,34 @@ def test_a_retired_metric_leaves_its_state_behind():
     again = BoundPartition(plan, 0, log_id="log")
     again.restore(changelog)
     assert again.users == 1
+
+
+def test_a_retired_metric_never_returns_to_a_partition_that_went_on_without_it():
+    # given a newer worker that has gone on without a metric that was retired
+    cfg, newer = config({"group": "g"}, {"every": "1s"}), config({"group": "g"})
+    machine, changelog = committed(cfg)
+    plan = plan_topic(
+        newer, "events", SECRET, source_partitions=1, contributions_partitions=1, retired=frozenset({"m1/1"})
+    )
+    went_on = BoundPartition(plan, 0, log_id="log")
+    went_on.restore(changelog)
+    for _ in range(2):  # also the second one of these knows of it
+        feed(went_on, event("a", 1, 100, g="x"))
+        apply(changelog, taken(went_on).changelog)
+        went_on = restored(went_on, changelog)
+    # when one with the older file takes the partition over, then it refuses, whether or not accounts are left
+    for left in (changelog, {key: value for key, value in changelog.items() if key != key_of(1)}):
+        with pytest.raises(FailStop, match="metric m1/1 was retired, and a newer worker has written on without its"):
+            restored(machine, left)
+
+
+def test_accounts_that_the_mark_does_not_know_are_refused():
+    # given a state of which nobody noted that a metric was retired, and which has some of its accounts
+    machine, changelog = committed(config({"group": "g"}, {"every": "1s"}))
+    mark = orjson.loads(changelog[MARK])
+    mark["starts"].pop("m1/1"), mark["accounts"].pop("m1/1")
+    raw = orjson.dumps(mark)
+    record = decode(key_of(1), changelog[key_of(1)])
+    _, value = encode(1, record.before, digest_of(raw), [one.encode() for one in record.sections()])
+    with pytest.raises(FailStop, match="metric m1/1 was retired"):
+        restored(machine, {key_of(1): value, MARK: raw})

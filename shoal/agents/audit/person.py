@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
+from aiokafka.errors import OffsetOutOfRangeError
 
 from shoal.agents.audit.replay.scan import Scan, partition_counts
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topic_ids import STATE_KEY
 from shoal.mechanisms.accounts import Accounts, Holding, Site
 from shoal.models.config.file import Config
+from shoal.models.errors import KafkaError
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.topic import Metric, plan_topic
 
+ATTEMPTS = 10  # to read a log whose beginning is deleted meanwhile
 NO_KEY = bytes(32)  # a plan without its key reads accounts and makes no pseudonym and no noise
 
 
@@ -39,7 +42,7 @@ async def kept_of(config: Config, settings: KafkaSettings, user: bytes) -> list[
     """What each metric of the configuration keeps of a user.
 
     Raises:
-        KafkaError: a topic of the app is missing: no worker of it ever ran.
+        KafkaError: a topic of the app is missing: no worker of it ever ran; or workers delete faster than this reads.
     """
     changelogs = {topic: settings.changelog(BOUND, topic) for topic in config.topics}
     counts = await partition_counts(settings, [*changelogs, *changelogs.values(), settings.contributions])
@@ -51,8 +54,7 @@ async def kept_of(config: Config, settings: KafkaSettings, user: bytes) -> list[
                 config, topic, NO_KEY,
                 source_partitions=counts[topic], contributions_partitions=counts[settings.contributions],
             )  # fmt: skip
-            accounts = [_accounts_of(metric) for metric in plan.metrics]
-            await _restore(scan, TopicPartition(changelog, partition), accounts, user)
+            accounts = await _restored(scan, TopicPartition(changelog, partition), plan.metrics, user)
             kept += [
                 Kept(metric, topic, partition, list(one.of_user(user)))
                 for metric, one in zip(plan.metrics, accounts, strict=True)
@@ -60,10 +62,35 @@ async def kept_of(config: Config, settings: KafkaSettings, user: bytes) -> list[
     return kept
 
 
+async def _restored(
+    scan: Scan, changelog: TopicPartition, metrics: Sequence[Metric], user: bytes
+) -> Sequence[Accounts]:
+    """The accounts of each metric, as a worker's last transaction left them.
+
+    Workers delete the log's beginning, perhaps while it is read: records are missing then, so reading begins anew.
+
+    Raises:
+        KafkaError: that happened again and again.
+    """
+    for _ in range(ATTEMPTS):
+        accounts = [_accounts_of(metric) for metric in metrics]
+        try:
+            await _restore(scan, changelog, accounts, user)
+        except OffsetOutOfRangeError:
+            continue
+        return accounts
+    raise KafkaError(
+        f"{changelog.topic}[{changelog.partition}]: workers deleted its beginning {ATTEMPTS} times while it was read, "
+        "as they do with what they need no more; ask again when they have less to do"
+    )
+
+
 async def _restore(scan: Scan, changelog: TopicPartition, accounts: Sequence[Accounts], user: bytes) -> None:
     """Restore what names hold that have the bytes of a user id, which other users' may have as well."""
-    (end,) = (await scan.stable_ends([changelog])).values()
+    # The beginning first: what the transaction at a later end needs is never before it. The other way round, workers
+    # could go on and delete in between, and what that end needs would be missing.
     (first,) = (await scan.first_offsets([changelog])).values()
+    (end,) = (await scan.stable_ends([changelog])).values()
     restoring = Restoring(
         f"{changelog.topic}[{changelog.partition}]", accounts, _accept, _accept, is_wanted=lambda name: user in name
     )

@@ -1,15 +1,23 @@
 """`shoal audit user` tells what a real worker keeps of one person, while it runs and afterwards, without the key."""
 
+import asyncio
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from aiokafka import TopicPartition
 from typer.testing import CliRunner
 
+from shoal.agents.audit import person
+from shoal.agents.audit.replay.scan import Scan
 from shoal.agents.cli.main import app
 from shoal.models.errors import ConfigError, KafkaError
+from shoal.stream.deltas.record import key_of
+from shoal.stream.state_mark import MARK
+from tests.kafka.test_trimming import delete, is_read
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
@@ -78,6 +86,52 @@ def test_what_a_worker_keeps_of_a_person_is_told(kafka: Kafka, tmp_path: Path) -
         assert lines[1:3] == ["  3 samples in 'A', with the sum of an open block", "  1 sample in 'B'"]
         assert "  some of them in 'A'" in lines
         assert "  nothing" in CliRunner().invoke(app, ["audit", "user", str(shoals.config), "nobody"]).stdout
+
+
+def test_a_beginning_that_workers_delete_meanwhile_changes_no_answer(
+    kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Deployment(kafka, tmp_path, METRICS[0], sources={"events": 1}, partitions=1) as shoals:
+        changelog, count = f"{shoals.app}.bound.{shoals.topic()}.changelog", 0
+        worker = shoals.worker()
+        worker.wait_owns(2)
+
+        def feed() -> None:
+            nonlocal count
+            shoals.produce([orjson.dumps({"who": "ann", "at": count, "x": 40, "y": 20, "city": "A"})])
+            count += 1
+            wait_until(lambda: is_read(kafka, changelog, count), 60, lambda: worker.text)
+
+        def go_on_and_delete() -> None:
+            """One more sample, and nothing is left that the transactions before needed."""
+            feed()
+            (*_, mark) = (one for one in kafka.read_committed(changelog) if one.key == MARK)
+            needed = key_of(json.loads(mark.value or b"")["needs"])
+            (offset,) = (one.offset for one in kafka.read_committed(changelog) if one.key == needed)
+            asyncio.run(delete(kafka, changelog, offset))
+
+        feed()
+        feed()
+        ends, races = Scan.stable_ends, 1
+
+        async def raced(scan: Scan, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+            nonlocal races
+            found = await ends(scan, tps)
+            if races:
+                races -= 1
+                await asyncio.to_thread(go_on_and_delete)
+            return found
+
+        # when the beginning goes after it was asked where the log ends, then the answer is that of the log as it is now
+        monkeypatch.setattr(Scan, "stable_ends", raced)
+        assert held(ask(shoals.config, "ann")["mean"]) == [(None, "A", 3)]
+        assert races == 0
+        # and when that happens each time, it says so
+        races = 2
+        monkeypatch.setattr(person, "ATTEMPTS", 2)
+        done = CliRunner().invoke(app, ["audit", "user", str(shoals.config), "ann"])
+        assert isinstance(done.exception, KafkaError)
+        assert "deleted its beginning 2 times while it was read" in str(done.exception)
 
 
 def test_an_app_that_never_ran_has_nothing_to_read(kafka: Kafka, tmp_path: Path) -> None:
