@@ -85,6 +85,12 @@ class SharpParameters(MeanParameters):
         return Buckets(self.grid.steps)
 
     @cached_property
+    def places(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """(level, bucket) of single samples, by both: each is made once, for all groups in which some wait there."""
+        buckets = range(self.buckets.count)
+        return tuple(tuple((level, bucket) for bucket in buckets) for level in range(self.shape.levels))
+
+    @cached_property
     def half_widths(self) -> tuple[int, ...]:
         """The candidates of a scale in grid steps, descending; none is 0.
 

@@ -81,7 +81,7 @@ class SharpReleaser:
         beginning = self._beginning
         if beginning is None:
             self._arrived += samples
-            held = self._waiting.setdefault((level, bucket), [0, 0])
+            held = self._waiting.setdefault(self._mean.places[level][bucket], [0, 0])
             held[0] += samples
             held[1] += total
         elif level <= self._top:
@@ -322,7 +322,7 @@ class SharpReleaser:
         self._units, self._waited, self._ticks = map(int, ticks)
         self._samples, self._total = map(int, sums)
         self._previous = int(previous[0]), int(previous[1])
-        self._waiting = {(int(level), int(bucket)): [int(n), int(sum_)] for level, bucket, n, sum_ in waiting}
+        self._waiting = {self._mean.places[level][bucket]: [int(n), int(sum_)] for level, bucket, n, sum_ in waiting}
         self._blocks = {}
         for row in kept:
             self._blocks.setdefault(row.level - self._mean.shape.levels, {})[row.pseudonym] = row.effective, row.total
