@@ -7,6 +7,7 @@ the worker.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
@@ -23,7 +24,8 @@ from shoal.stream.machine import Machine, Outbox, StagePartition
 SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
 WORK_SECONDS = 0.01  # between two breaths, too
 UNFLUSHED = 2  # times the share of what waits: what may be processed and not taken
-DUTY = 4  # a new flush starts at the earliest after 4 times the last one's duration: little waiting, few transactions
+REST = 1.0, 4.0  # times a flush's duration until the next begins: while the processor has time, and when it has none
+SPARE = 0.5  # so busy, a processor has time to spare
 
 
 class Partition:
@@ -178,14 +180,16 @@ class Partition:
     # -- transactions out
 
     async def _flush(self) -> None:
-        earliest = 0.0
+        earliest, last, worked = 0.0, time.monotonic(), time.process_time()
         while not self._closing:
             await self._changed.wait()
             await self._linger(earliest)
             began = time.monotonic()
             await self._commit_all()
-            ended = time.monotonic()
-            earliest = ended + min(DUTY * (ended - began), self.settings.linger)
+            ended, work = time.monotonic(), time.process_time()
+            busy = (work - worked) / max(ended - last, 1e-6)
+            earliest = ended + min(rest_after(ended - began, busy), self.settings.linger)
+            last, worked = ended, work
 
     async def _linger(self, earliest: float) -> None:
         """Flush at once when input is drained and the last flush was cheap; gather records otherwise."""
@@ -198,8 +202,10 @@ class Partition:
                 due = earliest if self.quiet else began + self.settings.linger
             if now >= due:
                 return
-            waits = not self.quiet or self._is_far_behind
-            await asyncio.sleep(min(due - now, 0.005) if waits else due - now)
+            self._changed.clear()  # nothing is lost: a transaction follows in any case
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(due - now):
+                    await self._changed.wait()
 
     async def _commit_all(self) -> None:
         self._changed.clear()
@@ -241,6 +247,20 @@ class Partition:
         await self.drain()
         await self.trimmer.stop()
         await self.writer.stop()
+
+
+def rest_after(seconds: float, busy: float) -> float:
+    """How long to gather records after a flush of so many seconds, by the share of time that the processor was busy.
+
+    Transactions cost processor time, here and on the brokers, and waiting for more costs latency: a worker with time to
+    spare makes short ones, and one without makes few. Brokers that are slow have fewer of them, too.
+
+    >>> [rest_after(0.01, busy) for busy in (0.0, 0.5, 0.75, 1.0, 1.6)]
+    [0.01, 0.01, 0.025, 0.04, 0.04]
+    """
+    least, most = REST
+    share = min(1.0, max(0.0, (busy - SPARE) / (1.0 - SPARE)))
+    return seconds * (least + share * (most - least))
 
 
 def after(seconds: float) -> Callable[[], bool]:
