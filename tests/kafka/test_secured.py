@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 
 from shoal.agents.audit.session import load_config
+from shoal.agents.kafka import transactions
 from shoal.agents.kafka.client_errors import why_not
+from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.rights import find_rights
-from shoal.agents.kafka.settings import settings_of
+from shoal.agents.kafka.settings import BOUND, settings_of
 from shoal.agents.kafka.topics import verify_topics
+from shoal.agents.kafka.transactions import Trimmer, Writer
 from shoal.models.errors import KafkaError
+from shoal.stream.machine import LogSpan, Outbox, StagePartition
+from tests.agents.worker.test_watch import set_config
 from tests.support.acls import LITERAL, READ, TOPIC, Acl
 from tests.support.deployment import Deployment
 from tests.support.secured import Guarded, SecuredCluster, by_certificate, by_password
@@ -83,6 +88,7 @@ def test_the_documented_rights_are_enough_and_each_of_them_is_missed(guarded: Gu
     assert missing() == []
     check = shoal("check", guarded.config)
     assert check.returncode == 0, check.stderr
+    assert "Kafka denies" not in check.stdout + check.stderr
     # when each is taken away alone, then it is named
     app, source = guarded.app, guarded.topic()
     named = {
@@ -105,6 +111,52 @@ def test_the_documented_rights_are_enough_and_each_of_them_is_missed(guarded: Gu
             f"could not ask for retention and durability: DescribeConfigs on {text} is denied; grant it with kafka-acls"
         ]
         guarded.kafka.grant([guarded.acls[name]])
+
+
+def test_without_the_right_to_delete_a_log_grows_and_a_worker_says_so_once(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(transactions, "LEAST_BYTES", 1)
+    monkeypatch.setattr(transactions.log, "warning", lambda event, **fields: said.append({"event": event} | fields))
+    settings = guarded.settings()
+    partition = StagePartition(BOUND, guarded.topic(), 0)
+    changelog = settings.changelog(BOUND, guarded.topic())
+
+    async def write(first: int) -> None:
+        """Some transactions, each of which needs itself alone; all that is deleted in between is deleted at once."""
+        writer = Writer(settings, partition, Reach(settings))
+        await writer.fence()
+        trimmer = Trimmer(writer)
+        for number in range(first, first + 5):
+            outbox = Outbox(0, [(b"%d" % number, b"x" * 1_000)], log=LogSpan(number, number))
+            await writer.write(outbox)
+            trimmer.committed(outbox)
+            if trimmer._task is not None:
+                await trimmer._task
+        await writer.stop()
+
+    def left() -> list[bytes | None]:
+        return [record.key for record in guarded.kafka.read_committed(changelog)]
+
+    # when the right is missing, then all goes on, nothing is deleted, and it is said
+    guarded.kafka.revoke([guarded.acls["APP.bound.* Delete"]])
+    asyncio.run(write(1))
+    assert left() == [b"1", b"2", b"3", b"4", b"5"]
+    assert [(one["event"], one["topic"]) for one in said] == [("not_trimmed", changelog)]
+    assert "Kafka denies Delete on it: grant it with kafka-acls" in said[0]["reason"]
+    assert asyncio.run(find_rights(settings, [guarded.topic()])).advised == [f"Delete on topic {changelog}"]
+    # where the topic is compacted, likewise
+    guarded.kafka.grant([guarded.acls["APP.bound.* Delete"]])
+    set_config(guarded.kafka, changelog, "cleanup.policy", "compact")
+    asyncio.run(write(6))
+    assert len(left()) == 10
+    assert "its cleanup.policy is not delete" in said[1]["reason"]
+    # and with the right, and the right policy, what nobody needs goes
+    set_config(guarded.kafka, changelog, "cleanup.policy", "delete")
+    asyncio.run(write(11))
+    assert left() == [b"14", b"15"]
+    assert len(said) == 2
 
 
 def test_check_names_a_missing_right_and_ends_with_1(guarded: Guarded) -> None:

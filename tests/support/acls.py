@@ -13,7 +13,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 
 TOPIC, GROUP, TRANSACTIONAL_ID = 2, 3, 5
-READ, WRITE, CREATE, DESCRIBE_CONFIGS = 3, 4, 5, 10
+READ, WRITE, CREATE, DELETE, DESCRIBE_CONFIGS = 3, 4, 5, 6, 10
 LITERAL, PREFIXED, ALLOW = 3, 4, 3
 ANY = 1
 TEXT = String("utf-8")
@@ -40,6 +40,7 @@ def documented(app: str, source: str) -> dict[str, Acl]:
         "source Read": Acl(TOPIC, source, LITERAL, READ),
         "source DescribeConfigs": Acl(TOPIC, source, LITERAL, DESCRIBE_CONFIGS),
         **{f"APP.* {name}": Acl(TOPIC, f"{app}.", PREFIXED, operation) for name, operation in internal.items()},
+        "APP.bound.* Delete": Acl(TOPIC, f"{app}.bound.", PREFIXED, DELETE),
         "transactional id Write": Acl(TRANSACTIONAL_ID, f"{app}.", PREFIXED, WRITE),
         "group Read": Acl(GROUP, app, LITERAL, READ),
     }

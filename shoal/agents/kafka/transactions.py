@@ -286,8 +286,8 @@ class Trimmer:
 
     A transaction says which record of the log is the first that is needed. When the one after it is committed, and much
     stands before that record, the broker is asked to delete it. That may fail at any time, and be done the next time:
-    what is not deleted is only read in vain. It needs the right to delete; without it the log grows, and the worker
-    says so once.
+    what is not deleted is only read in vain. It needs the right to delete, and brokers that can; without either the log
+    grows, and the worker says so once.
     """
 
     def __init__(self, writer: "Writer") -> None:
@@ -325,23 +325,30 @@ class Trimmer:
     async def _delete(self, before: int) -> None:
         try:
             await self._writer.delete_changelog(before)
-        except (TopicAuthorizationFailedError, PolicyViolationError) as error:
+        except (ClientError, TimeoutError, OSError) as error:
+            if may_pass(error):
+                return  # the next time deletes this, too
             self.is_denied = True
-            reason = (
-                "Kafka denies Delete on it: grant it with kafka-acls"
-                if isinstance(error, TopicAuthorizationFailedError)
-                else "its cleanup.policy is not delete: change it with kafka-configs"
-            )
             topic, partition = self._writer.changelog
-            log.warning("not_trimmed", topic=topic, partition=partition, reason=f"{reason}; until then it grows")
-        except (ClientError, TimeoutError, OSError):
-            pass  # the next time deletes this, too
+            log.warning(
+                "not_trimmed", topic=topic, partition=partition, reason=f"{_refusal(error)}; until then it grows"
+            )
 
     async def stop(self) -> None:
         """Leave it to the next owner."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
+
+
+def _refusal(error: Exception) -> str:
+    """What to do where a broker does not delete records, now or later."""
+    match error:
+        case TopicAuthorizationFailedError():
+            return "Kafka denies Delete on it: grant it with kafka-acls"
+        case PolicyViolationError():
+            return "its cleanup.policy is not delete: change it with kafka-configs"
+    return f"the broker refuses to delete records ({name_of(error)}): ask who runs it to allow DeleteRecords"
 
 
 async def abandon(producer: AIOKafkaProducer) -> None:

@@ -21,7 +21,7 @@ from shoal.agents.worker.watch import Watching
 from shoal.stream.machine import StagePartition
 from tests.kafka.kafka_tools import run
 from tests.stream.simulation import Cluster, config, event
-from tests.support.kafka import Kafka
+from tests.support.kafka import Brokers, Kafka
 from tests.support.workers import wait_until
 
 SETTINGS = KafkaSettings("somewhere", "app", partitions=3, idle_after=1.0)
@@ -220,12 +220,12 @@ def test_what_only_looks_goes_on_after_a_mistake_of_its_own(monkeypatch: pytest.
     assert len(said) > 1
 
 
-def set_config(kafka: Kafka, topic: str, key: str, value: str) -> None:
+def set_config(kafka: Brokers, topic: str, key: str, value: str) -> None:
     run(alter(kafka, topic, {"retention.ms": "-1", "retention.bytes": "-1"} | {key: value}))
     wait_until(lambda: kafka.topic_config(topic)[key] == value, 30, lambda: str(kafka.topic_config(topic)))
 
 
-async def alter(kafka: Kafka, topic: str, config: dict[str, str]) -> None:
+async def alter(kafka: Brokers, topic: str, config: dict[str, str]) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
     await admin.start()
     try:
