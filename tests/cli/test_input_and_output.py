@@ -58,6 +58,18 @@ def test_no_two_outputs_are_one_file_and_the_log_is_no_input(desk):
     assert (desk.folder / "in.jsonl").read_bytes() == lines(EVENTS)
 
 
+@pytest.mark.parametrize("option", ["--output", "--dead-letters"])
+def test_a_name_that_promises_compression_is_refused_before_anything_is_charged(desk, option):
+    desk.put("in.jsonl", lines(EVENTS))
+    other = ("--output", "o") if option == "--dead-letters" else ()
+    result = desk.call("--input", "in.jsonl", *other, option, "out.jsonl.GZ")
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert "nothing is packed here; write it plain, and run gzip FILE" in result.stderr.replace("\n", " ")
+    assert not (desk.folder / "out.jsonl.GZ").exists()
+    assert not (desk.folder / "log.db").exists()
+
+
 def test_a_run_that_fails_leaves_the_old_output_whole(desk):
     desk.put("in.jsonl", lines(EVENTS))
     expected = desk.run("in.jsonl")

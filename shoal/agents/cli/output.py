@@ -64,6 +64,18 @@ def _report_in_lines(label: str, total: int | None) -> Callable[[int], None]:
     return advance
 
 
+def refuse_packed(**paths: str | Path | None) -> None:
+    """Refuse names that promise compression: releases are written plain, and a reader would take the name's word.
+
+    Raises:
+        BadParameter: an option names such a file; its keyword is the option's name.
+    """
+    for option, path in paths.items():
+        if path is not None and str(path).lower().endswith(".gz"):
+            hint = f"--{option.replace('_', '-')}"
+            raise typer.BadParameter("nothing is packed here; write it plain, and run gzip FILE", param_hint=hint)
+
+
 def open_output(files: ExitStack, path: str) -> BinaryIO:
     """What a command writes its lines to: a file, or with "-" stdout.
 

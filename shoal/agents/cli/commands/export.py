@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents.cli.output import open_output, say, writing
+from shoal.agents.cli.output import open_output, refuse_packed, say, writing
 from shoal.agents.process_settings import ending_in_order
 from shoal.agents.reading.export import Export, Format, ready
 from shoal.agents.reading.selection import selection
@@ -55,8 +55,7 @@ def export(
         raise typer.BadParameter("name one thing to read: CONFIG, --input FILE or --log URL")
     if app is not None and log is None:
         raise typer.BadParameter("it is for a log with several apps: --log URL", param_hint="--app")
-    if output.lower().endswith(".gz"):
-        raise typer.BadParameter("nothing is packed here; write it plain, and run gzip FILE", param_hint="--output")
+    refuse_packed(output=output)
     chosen = form or _named(output)
     ready(chosen)
     wanted = selection(metric, group, since, until)

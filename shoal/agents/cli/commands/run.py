@@ -14,7 +14,7 @@ import typer
 from shoal.agents.audit.continuation import Continuation
 from shoal.agents.audit.ledger import End
 from shoal.agents.audit.session import Session, load_config, open_session
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, refuse_packed, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.input.event_file import EventFile, ignore, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
@@ -77,6 +77,7 @@ def run(
     """
     if output is None and not dry_run:
         raise typer.BadParameter("name a file for the releases, or - for stdout", param_hint="--output")
+    refuse_packed(output=output, dead_letters=dead_letters)
     tune_garbage_collector()
     lane = lane_of_environment()
     if lane.state == "refused":
