@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
+.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster
 .DEFAULT_GOAL := help
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus, kcat, jq (with apt, as root)'
 	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
 	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
+	@echo 'make test-twin stream, privacy and kills without the kernel, by its Python twin (some minutes)'
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
 	@echo 'make fix       repair what can be repaired: format and lint'
@@ -150,6 +151,12 @@ test-kernel:
 	@if command -v cargo >/dev/null; then \
 		nice -n 10 cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features | sed -u 's/^/kernel:  /'; fi
 
+# Where no kernel is installed, as in a second job of CI, and where one is: the twin does all that the kernel does.
+test-twin: $(INSTALLED)
+	SHOAL_KERNEL=off $(BIN)/python -m tests.golden
+	SHOAL_KERNEL=off SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -n2 -m 'not long' $(TWINS)
+
+TWINS := tests/stream tests/privacy tests/agents/test_lane.py tests/kafka/test_kills.py tests/kafka/test_trimming.py
 QUICK_EFFORT := 0.1
 
 # The tests of a folder, `make quick P=mechanisms/slot`, or all that need no broker, with little effort.

@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Both lanes in turn: a test's name says which one its workers and file runs go by, unless the environment does.
 
-    What `make test` tries in one lane, `make test-long` tries in both.
+    What `make test` tries in one lane, parts of `make test-long` try in both: they set the variable.
     """
     with pytest.MonkeyPatch.context() as environment:
         if KERNEL not in os.environ:

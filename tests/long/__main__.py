@@ -16,6 +16,9 @@ from tests.support.effort import LONG, VARIABLE
 
 LOGS = Path(__file__).parents[2] / ".test-long"
 PYTEST = ("pytest", "-q", "--dist=loadfile")
+# Of tests/kafka: stories of workers that are killed.
+KILLS = ("kills", "trimming", "event_time", "units", "worker_outages")
+KERNEL, LANES = "SHOAL_KERNEL", {"kernel": "on", "twin": "off"}
 
 
 class Part(NamedTuple):
@@ -25,6 +28,7 @@ class Part(NamedTuple):
     command: Sequence[str]
     minutes: int
     effort: float = 1  # of what is in this folder: it says itself how much it tries
+    lane: str = ""  # that of all its workers and file runs; else a test's name decides
 
 
 PARTS = (
@@ -34,7 +38,11 @@ PARTS = (
     Part("kernel", ("tests.mutants", "--family", "kernel"), 60),
     Part("lanes", ("tests.long.lanes",), 60),
     Part("privacy", ("tests.privacy.auditor", "--configurations", "300", "--jobs", "2"), 30),
-    Part("orders", (*PYTEST, "tests/long/orders.py"), 30),
+    *(
+        Part(f"kills-{lane}", (*PYTEST, "-n2", *(f"tests/kafka/test_{name}.py" for name in KILLS)), 30, lane=lane)
+        for lane in LANES
+    ),
+    *(Part(f"orders-{lane}", (*PYTEST, "tests/long/orders.py"), 30, lane=lane) for lane in LANES),
     Part("deploys", (*PYTEST, "-n2", "tests/long/deploys.py", "tests/long/workers.py"), 45),
     Part("operators", (*PYTEST, "tests/long/operators.py"), 30),
     Part("recipes", (*PYTEST, "tests/long/recipes.py"), 30),
@@ -58,7 +66,7 @@ def passes(part: Part) -> bool:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *part.command], stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            env=os.environ | {VARIABLE: str(part.effort)},
+            env=os.environ | {VARIABLE: str(part.effort)} | ({KERNEL: LANES[part.lane]} if part.lane else {}),
         )  # fmt: skip
         try:
             outcome = "failed" if process.wait(part.minutes * 60) else "passed"
@@ -68,7 +76,7 @@ def passes(part: Part) -> bool:
                 raise
             outcome = f"no end within {part.minutes} minutes"
     last = log.read_text("utf-8", "replace").rstrip("\n").rpartition("\n")[2]
-    print(f"{part.name:10} {outcome}, {time.monotonic() - began:.0f} s: {last}", flush=True)
+    print(f"{part.name:13} {outcome}, {time.monotonic() - began:.0f} s: {last}", flush=True)
     return outcome == "passed"
 
 
