@@ -20,7 +20,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from benchmarks.workload import MEAN, plan_alone
 from shoal.agents.kafka import fast_records
 from shoal.agents.lane import lane_named
-from shoal.mechanisms.stores.packed import unpack
+from shoal.mechanisms.stores.packed import number_bytes, unpack_numbers
 from shoal.stream.bound import Bound, BoundPartition
 from shoal.stream.deltas.record import CHANGED, CLEARED, KEPT, PREFIX, decode
 from shoal.stream.topic import TopicPlan
@@ -112,7 +112,7 @@ def _weigh(changelog: list[tuple[bytes, bytes | None]], found: Counter[str]) -> 
 
 def _names_and_numbers(entries: bytes, width: int) -> tuple[int, int]:
     """The bytes of names, and those of numbers."""
-    held = [(len(name), len(number)) for name, number in unpack(entries, width)]
+    held = [(len(name), len(number_bytes(number))) for name, number in unpack_numbers(entries, width)]
     return sum(name for name, _ in held), sum(number for _, number in held)
 
 

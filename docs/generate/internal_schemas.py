@@ -93,8 +93,9 @@ def _bound_changelog() -> Schema:
         "beat": said("The last beat.", INTEGER),
         "record": said("The last record of the log, which has this mark's digest.", COUNT),
         "needs": said("The first record of the log that a successor needs; 0: all, and what stands before it.", COUNT),
+        "cost": said("The most bytes that what this transaction logs may have, whatever the values; format 4.", COUNT),
     }
-    body = _mark(fields, ("beat", "record", "needs"))
+    body = _mark(fields, ("beat", "record", "needs", "cost"))
     return file("bound-changelog", body | {
         "title": "Mark of the changelog of bound",
         "description": "The value under key \\0mark of APP.bound.TOPIC.changelog, JSON. Under \\0topic is the source "

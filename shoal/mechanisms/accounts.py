@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from shoal.mechanisms.statistic import COUNT_BITS, Block
-from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, unpack
+from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, unpack_numbers
 
 PERIOD_BYTES = 8
 ACCOUNT_BYTES = 8
@@ -187,7 +187,7 @@ class Periods:
         if len(names) < first + most:  # names that came since it was last looked
             names += islice(held, len(names), None)
         width = self.kinds[kind].width
-        next_ones = names[first : first + min(most, room // (width + 1) + 1)]
+        next_ones = names[first : first + min(most, room // width + 1)]  # more than have room: each costs more
         packed = pack_numbers(period, ((name, held[name]) for name in next_ones), width, room)
         if first + packed[0].names == len(held):
             self._names.pop((kind, period))
@@ -196,13 +196,13 @@ class Periods:
     def begin(self, record: int) -> None:
         self._record = record
 
-    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool, fixed: bool) -> None:
         held: dict[Any, int] = self._stores(period)[kind].held
         held.setdefault(self._record, 0)  # a number among the names, that says which record those after it are of
-        for name, number in unpack(entries, self.kinds[kind].width):
+        for name, number in unpack_numbers(entries, self.kinds[kind].width, fixed=fixed):
             if in_order:
                 held.pop(name, None)
-            held[name] = int.from_bytes(number, "big")
+            held[name] = number
 
     def clear(self, period: int) -> None:
         self._forget(period)
@@ -250,8 +250,8 @@ class LoggedNumbers(NamedTuple):
     def begin(self, record: int) -> None:
         self.stores.begin(record)
 
-    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
-        self.stores.take(self.kind, period, entries, in_order=in_order)
+    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
+        self.stores.take(self.kind, period, entries, in_order=in_order, fixed=fixed)
 
     def clear(self, period: int) -> None:
         self.stores.clear(period)

@@ -27,7 +27,7 @@ from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, MARK, begun, check_mark, format_of, lacks, lost, returned
+from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, begun, check_mark, format_of, lacks, lost, returned
 from shoal.stream.topic import Metric, TopicPlan
 
 
@@ -42,6 +42,7 @@ class Bound:
     events: int
     first_record: int  # of the changelog, that this transaction has
     needs: int  # the first record of the changelog that a successor needs
+    cost: int  # of what the changelog gets: its bytes at most, whatever the values
 
 
 class Intake:
@@ -202,7 +203,7 @@ class BoundPartition:
         expected: dict[str, list[int]] = mark.get("accounts", {})
         for intake in self._all_intakes:
             accounts, due = intake.accounts, expected.get(intake.metric.label)
-            found = accounts.sizes if format_of(mark) == FORMAT else accounts.sizes_before
+            found = accounts.sizes if format_of(mark) >= LOG_FORMAT else accounts.sizes_before
             if due is None and "accounts" in mark and any(found):
                 raise FailStop(returned(self._where(), intake.metric.label))
             if due is not None and found != due:
@@ -366,7 +367,7 @@ class BoundPartition:
         promises = [event_clock.promise for event_clock in self._event_clocks]
         messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
         changelog = self._changelog()
-        bound = Bound(messages, changelog, self._dead, self.next_offset, self._events, self._log.first, self._log.needs)
+        bound = Bound(messages, changelog, self._dead, self.next_offset, self._events, *self._log.span)
         self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0
         return bound
 

@@ -57,6 +57,9 @@ class LogSpan(NamedTuple):
     needs: int
     """The first record that a successor needs; what is before it may be deleted when the transaction is committed."""
 
+    cost: int
+    """The most bytes that its records may have, whatever the values: by it is decided when enough may be deleted."""
+
 
 @dataclass(slots=True)
 class Outbox:

@@ -9,8 +9,10 @@ MARK = b"\x00mark"
 # 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
 # messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over. 3: bound's
 # changelog is a log of what changed (`deltas/`); in release's, contributions that wait for their tick are not written
-# one by one.
-FORMAT = 3  # of the state of bound
+# one by one. 4: numbers in bound's changelog have no leading zeros (`mechanisms/stores/packed.py`), and a record's
+# digest is of its format, too.
+FORMAT = 4  # of the state of bound
+LOG_FORMAT = 3  # the first in which bound's changelog is a log
 RELEASE_FORMAT = 3
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
 ANEW = "start a new `app` with raised versions of all metrics"

@@ -129,7 +129,7 @@ def test_without_the_right_to_delete_a_log_grows_and_a_worker_says_so_once(
         await writer.fence()
         trimmer = Trimmer(writer)
         for number in range(first, first + 5):
-            outbox = Outbox(0, [(b"%d" % number, b"x" * 1_000)], log=LogSpan(number, number))
+            outbox = Outbox(0, [(b"%d" % number, b"x" * 1_000)], log=LogSpan(number, number, cost=1_000))
             await writer.write(outbox)
             trimmer.committed(outbox)
             if trimmer._task is not None:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.statistic import Block
-from shoal.mechanisms.stores.packed import Logged, unpack
+from shoal.mechanisms.stores.packed import Logged
+from tests.support.entries import held_in
 
 
 class Sent(NamedTuple):
@@ -42,7 +43,7 @@ class Ledger:
                 self._log.append((logged.tag, period, None))
             for packed in logged.changed():
                 before = _before(logged, packed.period)
-                found = {before + name: held for name, held in unpack(packed.entries, logged.width)}
+                found = {before + name: held for name, held in held_in(packed.entries, logged.width)}
                 self.changelog |= found
                 names += found
                 self._log.append((logged.tag, packed.period, packed.entries))

@@ -60,8 +60,8 @@ MUTANTS = (
         name="slots of a unit before the restart",
         family="places",
         file="mechanisms/accounts.py",
-        old='held[name] = int.from_bytes(number, "big")',
-        new='held[name] = 0 if self.forever else int.from_bytes(number, "big")',
+        old="held[name] = number\n",
+        new="held[name] = 0 if self.forever else number\n",
         breach="after a restart everybody has all slots again",
         tests=(
             "mechanisms/slot/test_accounts.py::test_a_unit_that_is_for_ever_keeps_its_slots_and_samples_through_restarts",

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.stores.packed import unpack
 from shoal.models.config.file import Config
 from shoal.models.config.unit import Unit, charge, parse_unit
 from shoal.stream.deltas.record import decode
@@ -24,6 +23,7 @@ from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbo
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
 from tests.support.effort import examples
+from tests.support.entries import held_in
 
 pytestmark = pytest.mark.slow
 
@@ -140,7 +140,7 @@ def crashing(cfg: Config, events: Sequence[Event | bytes], schedule: Sequence[tu
 def pattern_of(key: bytes, value: bytes | None) -> object:
     """What a record of bound's log says of whom, without what it says."""
     return [
-        (section[:4], [name for name, _ in unpack(section.entries, section.width)])
+        (section[:4], [name for name, _ in held_in(section.entries, section.width)])
         for section in decode(key, value or b"").sections()
     ]
 

@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK
-from shoal.mechanisms.stores.packed import unpack
 from shoal.models.config.file import Config
 from shoal.models.records import Message, Row
 from shoal.models.times import end_of_tick, iso
@@ -22,6 +21,7 @@ from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan, plan_topic
+from tests.support.entries import held_in
 
 SECRET = b"s" * 32
 STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is too far ahead
@@ -251,7 +251,8 @@ def names_of(changelog: dict[bytes, bytes]) -> dict[bytes, bytes]:
             if section.kind == CLEARED:
                 for name in [name for name in found if name.startswith(before)]:
                     del found[name]
-            found |= {before + name: held for name, held in unpack(section.entries, section.width)}
+            held = held_in(section.entries, section.width, fixed=section.fixed)
+            found |= {before + name: number for name, number in held}
     return found
 
 

@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::deltas::Packed;
 use crate::store::{self, Overflow};
 
 impl From<Overflow> for PyErr {
@@ -13,8 +14,12 @@ impl From<Overflow> for PyErr {
     }
 }
 
-/// Period, how many names, and their entries.
-type PyPacked<'py> = (i64, usize, Bound<'py, PyBytes>);
+/// Period, how many names, their entries, and what these cost.
+type PyPacked<'py> = (i64, usize, Bound<'py, PyBytes>, usize);
+
+fn in_python(py: Python<'_>, (period, count, entries, cost): Packed) -> PyPacked<'_> {
+    (period, count, PyBytes::new(py, &entries), cost)
+}
 
 /// The stores of one metric's accounts, by period.
 #[pyclass(module = "shoal_kernel")]
@@ -89,13 +94,12 @@ impl Stores {
         self.0.cleared(kind)
     }
 
-    /// [(period, how many names, entries)] of what changed since the last call.
+    /// [(period, how many names, entries, cost)] of what changed since the last call.
     fn changed<'py>(&mut self, py: Python<'py>, kind: usize, full: usize) -> PyResult<Vec<PyPacked<'py>>> {
-        let packed = self.0.changed(kind, full)?.into_iter();
-        Ok(packed.map(|(period, count, entries)| (period, count, PyBytes::new(py, &entries))).collect())
+        Ok(self.0.changed(kind, full)?.into_iter().map(|packed| in_python(py, packed)).collect())
     }
 
-    /// How many names, and their entries.
+    /// Names in their order, from number `first` on.
     fn pack<'py>(
         &self,
         py: Python<'py>,
@@ -104,15 +108,22 @@ impl Stores {
         first: usize,
         most: usize,
         full: usize,
-    ) -> (usize, Bound<'py, PyBytes>) {
-        let (count, entries) = self.0.pack(kind, period, first, most, full);
-        (count, PyBytes::new(py, &entries))
+    ) -> PyPacked<'py> {
+        in_python(py, self.0.pack(kind, period, first, most, full))
     }
 
     /// Restore entries of a record.
-    fn take(&mut self, kind: usize, period: i64, record: u64, entries: &[u8], in_order: bool) -> PyResult<()> {
-        let taken = self.0.take(kind, period, record, entries, in_order);
-        taken.ok_or_else(|| PyValueError::new_err("entries are cut off"))
+    fn take(
+        &mut self,
+        kind: usize,
+        period: i64,
+        record: u64,
+        entries: &[u8],
+        in_order: bool,
+        fixed: bool,
+    ) -> PyResult<()> {
+        let taken = self.0.take(kind, period, record, entries, in_order, fixed);
+        taken.ok_or_else(|| PyValueError::new_err("entries are cut off, or have a number that is too large"))
     }
 
     /// [(end of a run of names, record)]: all was restored.

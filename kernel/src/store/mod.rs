@@ -116,11 +116,6 @@ impl Store {
         changed.iter().for_each(|&index| self.records.unmark(index));
         Ok(changed)
     }
-
-    /// A name's number, as the changelog has it.
-    pub fn bytes(&self, index: u32) -> &[u8] {
-        self.records.bytes(index)
-    }
 }
 
 /// Whether so many more names can come.
@@ -259,7 +254,7 @@ mod tests {
         let store = &mut stores.of(0)[0];
         let place = store.place(b"u");
         store.put(place, 0xffff);
-        assert_eq!(stores.changed(0, 9), Ok(vec![(0, 1, b"\x01u\xff\xff".to_vec())]));
+        assert_eq!(stores.changed(0, 9), Ok(vec![(0, 1, b"\x01u\xfe\xff\x07".to_vec(), 5)]));
         stores.of(0)[0].put(place, 0x1_0000);
         assert_eq!(stores.changed(0, 9), Err(Overflow));
     }

@@ -73,11 +73,6 @@ impl Records {
         true
     }
 
-    /// The bytes of a number, as the changelog has them.
-    pub fn bytes(&self, index: u32) -> &[u8] {
-        &self.at(index)[SIZE - self.width..]
-    }
-
     /// Note that a number changed; whether that is new.
     #[inline(always)]
     pub fn mark(&mut self, index: u32) -> bool {
@@ -206,7 +201,6 @@ mod tests {
             for (number, name) in names().enumerate() {
                 assert_eq!(records.name(number as u32), name);
                 assert_eq!(records.number(number as u32), number as u128 & 0xff);
-                assert_eq!(records.bytes(number as u32).len(), width);
             }
             records.reverse();
             for (number, name) in names().enumerate() {

@@ -287,14 +287,15 @@ class Trimmer:
     A transaction says which record of the log is the first that is needed. When the one after it is committed, and much
     stands before that record, the broker is asked to delete it. That may fail at any time, and be done the next time:
     what is not deleted is only read in vain. It needs the right to delete, and brokers that can; without either the log
-    grows, and the worker says so once.
+    grows, and the worker says so once. How much stands there goes by what transactions cost, not by their bytes, which
+    depend on values: nothing that a worker does or says may.
     """
 
     def __init__(self, writer: "Writer") -> None:
         self._writer = writer
-        self._known: deque[tuple[int, int, int]] = deque()  # first record, first offset, bytes: of what is needed
+        self._known: deque[tuple[int, int, int]] = deque()  # first record, first offset, cost: of what is needed
         self._needs = 0  # the first record that the commit before needs
-        self._needed = 0  # bytes
+        self._needed = 0  # cost
         self._dead = 0
         self._task: asyncio.Task[None] | None = None
         self.is_denied = False
@@ -302,15 +303,14 @@ class Trimmer:
     def restored(self, transactions: Iterable[tuple[int, int, int]]) -> None:
         """Note the transactions that a takeover read: of each its first record, first offset and bytes."""
         self._known.extend(transactions)
-        self._needed = sum(size for _, _, size in self._known)
+        self._needed = sum(cost for _, _, cost in self._known)
 
     def committed(self, outbox: Outbox) -> None:
         """Delete what is not needed any more, if it is much."""
         if outbox.log is None:
             return
-        size = sum(len(key) + len(value or b"") for key, value in outbox.changelog)
-        self._known.append((outbox.log.first, self._writer.changelog_began, size))
-        self._needed += size
+        self._known.append((outbox.log.first, self._writer.changelog_began, outbox.log.cost))
+        self._needed += outbox.log.cost
         # By what the commit before needed: that its marker is everywhere is known only now. A transaction goes when the
         # one after it begins with what is needed, or before: a restored one may be needed from its middle on.
         needs, self._needs = self._needs, outbox.log.needs

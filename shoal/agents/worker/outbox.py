@@ -62,7 +62,7 @@ class BoundMachine(BoundPartition):
         if bound is None:
             return None
         self._remember(bound, wall)
-        span = LogSpan(bound.first_record, bound.needs)
+        span = LogSpan(bound.first_record, bound.needs, bound.cost)
         outbox = Outbox(bound.next_offset, bound.changelog, events=bound.events, log=span)
         for home, message in bound.messages:
             target = (self._settings.contributions, home)

@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
+import orjson
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError as ClientError
@@ -69,7 +70,7 @@ class Loading:
         self._restoration = machine.restoring()
         self.is_log = not isinstance(self._restoration, LastValues)
         self.named: bytes | None = None  # the id of the topic that the state was made of
-        self.transactions: list[tuple[int, int, int]] = []  # of a log: first record, first offset, bytes
+        self.transactions: list[tuple[int, int, int]] = []  # of a log: first record, first offset, cost
         self._begin: int | None = None  # the offset of the transaction that is being read
         self._size = 0
         self._is_first = True  # whether that transaction has no record of the log yet
@@ -79,7 +80,7 @@ class Loading:
         return self._restoration.is_empty
 
     def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:
-        """Restore what the next record says, and note where its transaction began and how large it is."""
+        """Restore what the record at this offset says, and note where transactions begin and what they cost."""
         if self._begin is None:
             self._begin, self._size = offset, 0
         self._size += len(value or b"")
@@ -91,12 +92,13 @@ class Loading:
             self.transactions.append((int.from_bytes(key[len(PREFIX) :], "big"), self._begin, 0))
         if key == MARK:
             if not self._is_first:
-                self.transactions[-1] = (*self.transactions[-1][:2], self._size)
+                cost: int = orjson.loads(value or b"{}").get("cost", self._size)  # marks of format 3 do not say it
+                self.transactions[-1] = (*self.transactions[-1][:2], cost)
             self._begin, self._is_first = None, True
         self._restoration.take(key, value)
 
     def done(self, changelog: TopicPartition, bounds: tuple[int, int]) -> None:
-        """Complete the restoration, after the last record.
+        """Complete the restoration after the last record of the changelog, which has these bounds.
 
         Raises:
             FailStop: the state is not whole.

@@ -289,8 +289,8 @@ class _LoggedSamples:
     def begin(self, record: int) -> None:
         """Samples keep no order over a restart."""
 
-    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
-        for name, held in unpack(entries, 0):
+    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
+        for name, held in unpack(entries):
             self._accounts.restore_samples(period, name, held)
 
     def clear(self, period: int) -> None:

@@ -1,13 +1,22 @@
 """What accounts hold, as the changelog has it: names with their numbers, one after the other, in bytes.
 
-An entry is the length of the name, the name, and the number in as many bytes as numbers of this kind have. Of what has
-no such width, the length stands before it, too. A length has seven bits in each byte, the low ones first.
+An entry is the length of the name, the name, and the number. A length has seven bits in each byte, the low ones first.
+So does a number, without leading zeros, in two parts: twice its low 32 bits, plus one if there is more; then what is
+above them, if there is any. Accounts have a count in the low bits and a sum above it, both mostly small, so that their
+8 or 16 bytes become one to six. What is no number, of a kind without width, has its length before it, too.
+
+Up to format 3 of the state numbers were *fixed*: big-endian, in as many bytes as their kind has. Such entries are read.
+
+How many bytes a number takes depends on values. So nothing is decided by it: where entries are cut, and how many are
+written again, goes by their *cost*, which counts each number with the most bytes that its kind can take.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-CHUNK = 200_000  # bytes of entries that are packed together, about
+CHUNK = 200_000  # cost of entries that are packed together, about
+LOW_BITS = 32  # of a number: what stands in its first part
+LOW = (1 << LOW_BITS) - 1
 Runs = list[tuple[int, int]]  # end of a run of names, and the number of the record that has all of the run, ascending
 
 
@@ -49,8 +58,10 @@ class Logged(Protocol):
     def begin(self, record: int) -> None:
         """What is restored from now on is of this record of the changelog."""
 
-    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
-        """Restore entries; those that are `in_order` are now the last in the order.
+    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
+        """Restore a section's entries; if they are `in_order`, their names move to the end of the order.
+
+        fixed: their numbers are those of format 3.
 
         Raises:
             ValueError: they are none.
@@ -73,14 +84,14 @@ def length(size: int) -> bytes:
     return bytes(out)
 
 
-def read_length(entries: bytes, at: int) -> tuple[int, int]:
+def read_length(entries: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """A length, and where it ends.
 
     Raises:
-        ValueError: it ends nowhere.
+        ValueError: it does not end within so many bytes.
     """
     size = shift = 0
-    while at < len(entries) and shift < 35:
+    while at < len(entries) and shift < 7 * most:
         byte = entries[at]
         at += 1
         size |= (byte & 127) << shift
@@ -93,41 +104,88 @@ def read_length(entries: bytes, at: int) -> tuple[int, int]:
 _SHORT = [length(size) for size in range(1024)]
 
 
+def number_bytes(number: int) -> bytes:
+    r"""A number without leading zeros.
+
+    >>> number_bytes(63), number_bytes(64), number_bytes((5 << 32) + 1)
+    (b'~', b'\x80\x01', b'\x03\x05')
+    """
+    high, low = number >> LOW_BITS, (number & LOW) << 1
+    if high:
+        return length(low | 1) + length(high)
+    return _SHORT[low] if low < 1024 else length(low)
+
+
+def most_bytes(width: int) -> tuple[int, int]:
+    """The most bytes that each part of a number can take, of as many as its kind has.
+
+    >>> most_bytes(1), most_bytes(4), most_bytes(16)
+    ((2, 0), (5, 0), (5, 14))
+    """
+    low = min(8 * width, LOW_BITS)
+    return -(-(low + 1) // 7), -(-(8 * width - low) // 7)
+
+
+def read_number(entries: bytes, at: int, width: int) -> tuple[int, int]:
+    """A number, and where it ends.
+
+    Raises:
+        ValueError: it ends nowhere, or has more bytes than its kind.
+    """
+    most_low, most_high = most_bytes(width)
+    twice, at = read_length(entries, at, most_low)
+    number = twice >> 1
+    if number > LOW:
+        raise ValueError("entries have a number that is too large")
+    if twice & 1:
+        high, at = read_length(entries, at, most_high)
+        number |= high << LOW_BITS
+    if number >> 8 * width:
+        raise ValueError("entries have a number that is too large")
+    return number, at
+
+
 def pack_numbers(period: int, items: Iterable[tuple[bytes, int]], width: int, room: int | None = None) -> list[Packed]:
     r"""Names and numbers in chunks, each of which ends with the entry that fills it; with `room` the first chunk alone.
 
+    Raises:
+        OverflowError: a number has more bytes than its kind.
+
     >>> pack_numbers(7, [(b"a", 1), (b"bc", 2)], 2)
-    [Packed(period=7, names=2, entries=b'\x01a\x00\x01\x02bc\x00\x02', cost=9)]
+    [Packed(period=7, names=2, entries=b'\x01a\x02\x02bc\x04', cost=11)]
     """
     packed: list[Packed] = []
     parts: list[bytes] = []
-    size, full = 0, min(CHUNK, room or CHUNK)
+    cost, full, of_number, bits = 0, min(CHUNK, room or CHUNK), sum(most_bytes(width)), 8 * width
     for name, number in items:
+        if number >> bits:  # of a negative number, too
+            raise OverflowError("a number of an account is too large")
         its = len(name)
-        entry = (_SHORT[its] if its < 1024 else length(its)) + name + number.to_bytes(width, "big")
-        parts.append(entry)
-        size += len(entry)
-        if size >= full:
-            packed.append(Packed(period, len(parts), b"".join(parts), size))
-            parts, size = [], 0
+        head = _SHORT[its] if its < 1024 else length(its)
+        parts.append(head + name + number_bytes(number))
+        cost += len(head) + its + of_number
+        if cost >= full:
+            packed.append(Packed(period, len(parts), b"".join(parts), cost))
+            parts, cost = [], 0
             if room is not None:
                 return packed
     if parts:
-        packed.append(Packed(period, len(parts), b"".join(parts), size))
+        packed.append(Packed(period, len(parts), b"".join(parts), cost))
     return packed
 
 
-def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool]) -> bytes:
-    """The entries of these names alone."""
-    return b"".join(
-        length(len(name)) + name + (held if width else length(len(held)) + held)
-        for name, held in unpack(entries, width)
-        if is_wanted(name)
-    )
+def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool], *, fixed: bool = False) -> bytes:
+    """The entries of these names alone; their numbers are not fixed any more."""
+    if not width:
+        wanted = ((name, length(len(held)) + held) for name, held in unpack(entries) if is_wanted(name))
+    else:
+        numbers = unpack_numbers(entries, width, fixed=fixed)
+        wanted = ((name, number_bytes(number)) for name, number in numbers if is_wanted(name))
+    return b"".join(length(len(name)) + name + held for name, held in wanted)
 
 
-def unpack(entries: bytes, width: int) -> Iterator[tuple[bytes, bytes]]:
-    """Names, and what they hold; with width 0 its length stands before it.
+def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names, and what they hold, of a kind without width.
 
     Raises:
         ValueError: these are no entries.
@@ -136,8 +194,27 @@ def unpack(entries: bytes, width: int) -> Iterator[tuple[bytes, bytes]]:
     while at < end:
         size, at = read_length(entries, at)
         name, at = entries[at : at + size], at + size
-        size, at = (width, at) if width else read_length(entries, at)
+        size, at = read_length(entries, at)
         if at + size > end:
             raise ValueError("entries are cut off")
         yield name, entries[at : at + size]
         at += size
+
+
+def unpack_numbers(entries: bytes, width: int, *, fixed: bool = False) -> Iterator[tuple[bytes, int]]:
+    """Names and numbers of a kind with that width.
+
+    Raises:
+        ValueError: these are no entries.
+    """
+    at, end = 0, len(entries)
+    while at < end:
+        size, at = read_length(entries, at)
+        name, at = entries[at : at + size], at + size
+        if not fixed:
+            number, at = read_number(entries, at, width)
+        elif at + width > end:
+            raise ValueError("entries are cut off")
+        else:
+            number, at = int.from_bytes(entries[at : at + width], "big"), at + width
+        yield name, number

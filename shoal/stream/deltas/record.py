@@ -1,4 +1,4 @@
-r"""Records of bound's changelog since format 3.
+r"""Records of bound's changelog since format 3 of the state.
 
 Records are numbered from 1. Each bears the digest of the one before it, of the transaction's mark, and its own: what is
 missing, repeated, altered or of another log is found. The key is a record's own, so that compaction removes none.
@@ -12,6 +12,10 @@ missing, repeated, altered or of another log is found. The key is a record's own
 A tag is that of the keys before format 3: a letter, the metric's label, a zero byte. A section that is CLEARED says
 that a period holds nothing any more. Of CHANGED and of KEPT entries the last one of a name holds; those that are KEPT
 are written in order, and change nothing.
+
+A record of format 3 has fixed numbers (`stores/packed.py`), and its digest is of all but its format. An older version
+refuses a record of format 4 by its first byte, and says which version to run; of a section of a new kind it would have
+said that the log is torn. The digest of format 4 begins with the format, so that neither is read as the other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,10 +24,10 @@ from typing import NamedTuple
 
 from shoal.mechanisms.accounts import PERIOD_BYTES
 from shoal.mechanisms.stores.packed import length, read_length
+from shoal.stream.state_mark import FORMAT, LOG_FORMAT
 
 PREFIX = b"\x00log"
 NUMBER_BYTES = 8
-FORMAT = 3
 DIGEST_BYTES = 16
 NO_DIGEST = bytes(DIGEST_BYTES)
 SECTIONS_AT = 1 + 3 * DIGEST_BYTES
@@ -39,6 +43,7 @@ class Section(NamedTuple):
     period: int
     width: int = 0
     entries: bytes = b""
+    fixed: bool = False  # whether numbers are those of format 3
 
     def encode(self) -> bytes:
         head = bytes((self.kind,)) + length(len(self.tag)) + self.tag
@@ -80,21 +85,22 @@ def key_of(number: int) -> bytes:
 def encode(number: int, before: bytes, mark: bytes, sections: Iterable[bytes]) -> tuple[bytes, bytes]:
     """A record's digest and value; `mark` is the digest of the mark."""
     rest = b"".join((before, mark, *sections))
-    digest = digest_of(number.to_bytes(NUMBER_BYTES, "big"), rest)
+    digest = digest_of(bytes((FORMAT,)), number.to_bytes(NUMBER_BYTES, "big"), rest)
     return digest, bytes((FORMAT,)) + digest + rest
 
 
 def decode(key: bytes, value: bytes) -> LogRecord:
-    """A record of this format.
+    """A record of this format, or of format 3.
 
     Raises:
         ValueError: it is not what was written.
     """
-    if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT:
+    if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT or not LOG_FORMAT <= value[0] <= FORMAT:
         raise ValueError("is none that shoal writes")
     number = key[len(PREFIX) :]
     digest, before, mark = (value[1 + n * DIGEST_BYTES : 1 + (n + 1) * DIGEST_BYTES] for n in range(3))
-    if digest_of(number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:
+    of_format = b"" if value[0] == LOG_FORMAT else value[:1]
+    if digest_of(of_format, number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:
         raise ValueError("is not as it was written")
     return LogRecord(int.from_bytes(number, "big"), digest, before, mark, value)
 
@@ -105,7 +111,7 @@ def read_sections(value: bytes) -> Iterator[Section]:
     Raises:
         ValueError: these are none.
     """
-    at, end = SECTIONS_AT, len(value)
+    at, end, fixed = SECTIONS_AT, len(value), value[0] == LOG_FORMAT
     while at < end:
         kind = value[at]
         size, at = read_length(value, at + 1)
@@ -120,5 +126,5 @@ def read_sections(value: bytes) -> Iterator[Section]:
         size, at = read_length(value, at)
         if at + size > end:
             raise ValueError("has a section that is cut off")
-        yield Section(kind, tag, period, width, value[at : at + size])
+        yield Section(kind, tag, period, width, value[at : at + size], fixed)
         at += size

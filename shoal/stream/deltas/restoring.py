@@ -12,10 +12,10 @@ import orjson
 from shoal.mechanisms.accounts import Accounts
 from shoal.mechanisms.stores.packed import Logged, select
 from shoal.models.errors import FailStop
-from shoal.stream.deltas.record import CLEARED, FORMAT, KEPT, NO_DIGEST, PREFIX, LogRecord, decode, digest_of
+from shoal.stream.deltas.record import CLEARED, KEPT, NO_DIGEST, PREFIX, LogRecord, decode, digest_of
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import LogEnd
-from shoal.stream.state_mark import MARK, REMEDY, format_of, newer
+from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, REMEDY, format_of, newer
 
 Mark = dict[str, Any]
 
@@ -75,7 +75,7 @@ class Restoring:
         mark: Mark = orjson.loads(self._raw_mark)
         self._judge(mark)
         rolling = Rolling([one for each in self._accounts for one in each.logged])
-        if format_of(mark) < FORMAT:
+        if format_of(mark) < LOG_FORMAT:
             if self._last is not None:
                 raise self._torn("does not end as its mark says")
             self._restore_before()
@@ -117,7 +117,7 @@ class Restoring:
     def _restore(self, record: LogRecord) -> None:
         for one in self._by_tag.values():
             one.begin(record.number)
-        for kind, tag, period, width, entries in record.sections():
+        for kind, tag, period, width, entries, fixed in record.sections():
             logged = self._by_tag.get(tag)
             if logged is None:
                 continue  # of a retired metric
@@ -127,8 +127,8 @@ class Restoring:
                 raise ValueError("has numbers of another size")
             else:
                 if self._is_wanted is not None:
-                    entries = select(entries, width, self._is_wanted)
-                logged.take(period, entries, in_order=kind == KEPT)
+                    entries, fixed = select(entries, width, self._is_wanted, fixed=fixed), False
+                logged.take(period, entries, in_order=kind == KEPT, fixed=fixed)
 
     def _restore_before(self) -> None:
         takers = {tag: take for each in self._accounts for tag, take in each.takers().items()}

@@ -19,14 +19,22 @@ class LogEnd:
         self._rolling, self._last, self._digest = rolling, last, digest
         self.needs = last  # of the last transaction: the first record that a successor needs
         self.first = last  # of the last transaction
+        self.cost = 0  # of the last transaction, whatever the values: how large a part of the log it counts as
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """Of the last transaction: its first record, the first that a successor needs, and its cost."""
+        return self.first, self.needs, self.cost
 
     def write(self, mark: dict[str, Any]) -> Entries:
         """The records of one transaction, its mark last."""
         self.first = self._last + 1
-        grouped = list(_grouped(self._rolling.take(self.first)))
+        entered = self._rolling.take(self.first)
+        self.cost = sum(one.cost for one in entered)
+        grouped = list(_grouped(entered))
         self.needs = self._rolling.needed(self.first)
         last = self._last + len(grouped)
-        raw_mark = orjson.dumps(mark | {"record": last, "needs": self.needs})
+        raw_mark = orjson.dumps(mark | {"record": last, "needs": self.needs, "cost": self.cost})
         entries: Entries = []
         for sections in grouped:
             self._last += 1

@@ -88,7 +88,7 @@ class KernelPeriods(Periods):
 
     def changed(self, kind: int) -> list[Packed]:
         found = self.native.changed(kind, CHUNK)
-        return [Packed(period, names, entries, len(entries)) for period, names, entries in found]
+        return [Packed(*one) for one in found]
 
     def periods(self) -> Sequence[int]:
         periods: list[int] = self.native.periods()
@@ -99,11 +99,10 @@ class KernelPeriods(Periods):
         return size
 
     def pack(self, kind: int, period: int, first: int, most: int, room: int) -> list[Packed]:
-        names, entries = self.native.pack(kind, period, first, most, min(CHUNK, room))
-        return [Packed(period, names, entries, len(entries))]
+        return [Packed(*self.native.pack(kind, period, first, most, min(CHUNK, room)))]
 
-    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
-        self.native.take(kind, period, self._record, entries, in_order)
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool, fixed: bool) -> None:
+        self.native.take(kind, period, self._record, entries, in_order, fixed)
 
     def clear(self, period: int) -> None:
         self._views.pop(period, None)

@@ -28,7 +28,7 @@ def a_writer() -> Writer:
 
 
 def told(first: int, needs: int, size: int) -> Outbox:
-    return Outbox(0, [(b"", bytes(size))], log=LogSpan(first, needs))
+    return Outbox(0, log=LogSpan(first, needs, cost=size))
 
 
 steps = st.lists(

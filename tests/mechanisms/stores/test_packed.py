@@ -4,22 +4,92 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.stores.packed import length, pack_numbers, read_length, unpack
+from shoal.mechanisms.stores.packed import (
+    Packed,
+    length,
+    most_bytes,
+    number_bytes,
+    pack_numbers,
+    read_length,
+    read_number,
+    select,
+    unpack,
+    unpack_numbers,
+)
 from tests.support.effort import examples
 
+widths = st.sampled_from([1, 2, 3, 4, 5, 8, 16, 20])
 
-@examples(50)
-@given(st.dictionaries(st.binary(max_size=300), st.integers(0, 2**32 - 1), max_size=20))
-def test_what_is_packed_is_read_again(numbers: dict[bytes, int]) -> None:
-    entries = b"".join(packed.entries for packed in pack_numbers(0, numbers.items(), 4))
-    assert {name: int.from_bytes(held, "big") for name, held in unpack(entries, 4)} == numbers
+
+def numbers(width: int) -> st.SearchStrategy[int]:
+    """Short ones and long ones, with and without bits above the low 32."""
+    return st.integers(0, 8 * width).flatmap(lambda bits: st.integers(0, (1 << bits) - 1))
+
+
+def names(width: int) -> st.SearchStrategy[dict[bytes, int]]:
+    return st.dictionaries(st.binary(max_size=300), numbers(width), max_size=20)
+
+
+def fixed(held: dict[bytes, int], width: int) -> bytes:
+    """Entries of format 3."""
+    return b"".join(length(len(name)) + name + number.to_bytes(width, "big") for name, number in held.items())
+
+
+@examples(100)
+@given(st.data(), widths)
+def test_what_is_packed_is_read_again(data: st.DataObject, width: int) -> None:
+    held = data.draw(names(width))
+    entries = b"".join(packed.entries for packed in pack_numbers(0, held.items(), width))
+    assert dict(unpack_numbers(entries, width)) == held
+    # and so are entries of format 3, which select writes in the form of today
+    assert dict(unpack_numbers(fixed(held, width), width, fixed=True)) == held
+    wanted = {name: number for name, number in held.items() if len(name) % 2}
+    for raw, is_fixed in ((entries, False), (fixed(held, width), True)):
+        assert dict(unpack_numbers(select(raw, width, wanted.__contains__, fixed=is_fixed), width)) == wanted
+
+
+@examples(100)
+@given(st.data(), widths, st.integers(1, 400))
+def test_no_value_decides_where_entries_are_cut_or_what_they_cost(data: st.DataObject, width: int, room: int) -> None:
+    held = data.draw(names(width))
+    others = {name: data.draw(numbers(width)) for name in held}
+
+    def pattern(found: list[Packed]) -> list[tuple[int, int]]:
+        assert all(len(packed.entries) <= packed.cost for packed in found)
+        return [(packed.names, packed.cost) for packed in found]
+
+    for most in (None, room):
+        assert pattern(pack_numbers(0, held.items(), width, most)) == pattern(
+            pack_numbers(0, others.items(), width, most)
+        )
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 5, 8, 16, 20])
+def test_the_largest_number_takes_the_most_bytes_and_no_larger_one_is_written_or_read(width: int) -> None:
+    largest = (1 << 8 * width) - 1
+    assert len(number_bytes(largest)) == sum(most_bytes(width))
+    assert read_number(number_bytes(largest), 0, width) == (largest, sum(most_bytes(width)))
+    for number in (largest + 1, -1):
+        with pytest.raises(OverflowError, match="too large"):
+            pack_numbers(0, [(b"ann", number)], width)
+    with pytest.raises(ValueError, match=r"too large|cut off"):
+        read_number(number_bytes(largest + 1), 0, width)
+
+
+def test_a_first_part_has_no_more_than_its_bits() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        read_number(b"\x80\x80\x80\x80\x20", 0, 8)
 
 
 def test_entries_that_are_cut_off_are_refused() -> None:
-    entries = b"".join(packed.entries for packed in pack_numbers(0, [(b"ann", 7)], 4))
-    for end in range(1, len(entries)):
+    for entries, is_fixed in ((b"\x03ann\x81\x01\x81\x01", False), (b"\x03ann" + bytes(8), True)):
+        assert len(list(unpack_numbers(entries, 8, fixed=is_fixed))) == 1
+        for end in range(1, len(entries)):
+            with pytest.raises(ValueError, match="cut off"):
+                list(unpack_numbers(entries[:end], 8, fixed=is_fixed))
+    for end in range(1, 6):
         with pytest.raises(ValueError, match="cut off"):
-            list(unpack(entries[:end], 4))
+            list(unpack(b"\x02an\x02[]"[:end]))
 
 
 def test_a_length_that_ends_nowhere_is_refused() -> None:

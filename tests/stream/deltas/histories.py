@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.accounts import Accounts, Periods, RecordKind, WhyNotCounted
-from shoal.stream.deltas.record import PREFIX
+from shoal.mechanisms.stores.packed import length, unpack_numbers
+from shoal.stream.deltas.record import CLEARED, NO_DIGEST, PREFIX, Section, decode, digest_of
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import Entries, LogEnd
 from shoal.stream.kernel.stores import KernelPeriods
-from shoal.stream.state_mark import MARK
+from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK
 
 PERIOD = 10
 Make = Callable[..., Periods]
@@ -67,7 +68,7 @@ class History:
     def commit(self) -> Entries:
         """One transaction; what is not needed is deleted."""
         self.accounts.close(self.promise)
-        entries = self.end.write({"format": 3, "sizes": self.accounts.sizes, "promise": self.promise})
+        entries = self.end.write({"format": FORMAT, "sizes": self.accounts.sizes, "promise": self.promise})
         self.log += [(key, value or b"") for key, value in entries]
         while self.log and self.end.needs and number_of(self.log[0][0], self.end.needs) < self.end.needs:
             self.log.pop(0)
@@ -113,3 +114,34 @@ def old_changelog(names: Iterable[tuple[int, bytes, int, int]]) -> dict[bytes, b
         period = (time // PERIOD).to_bytes(8, "big", signed=True) if store == 2 else b""
         found[tag + period + name] = number.to_bytes(width, "big")
     return found | {MARK: orjson.dumps({"format": 2})}
+
+
+def as_format_3(log: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The same log, as version 3 of the format wrote it: with fixed numbers, and digests of all but the format."""
+    found: list[tuple[bytes, bytes]] = []
+    waiting: list[tuple[bytes, bytes]] = []  # records of the transaction: key and sections
+    before = None
+    for key, value in log:
+        if key != MARK:
+            record = decode(key, value)
+            before = record.before if before is None else before  # of the first, which may have lost those before it
+            waiting.append((key, b"".join(_in_format_3(section) for section in record.sections())))
+            continue
+        fields = orjson.loads(value)
+        del fields["cost"]
+        mark = orjson.dumps(fields | {"format": LOG_FORMAT})
+        for number, (record_key, sections) in enumerate(waiting, 1):
+            rest = (before or NO_DIGEST) + (digest_of(mark) if number == len(waiting) else NO_DIGEST) + sections
+            before = digest_of(record_key[len(PREFIX) :], rest)
+            found.append((record_key, bytes((LOG_FORMAT,)) + before + rest))
+        found.append((MARK, mark))
+        waiting = []
+    return found
+
+
+def _in_format_3(section: Section) -> bytes:
+    if section.kind == CLEARED:
+        return section.encode()
+    numbers = unpack_numbers(section.entries, section.width)
+    entries = [length(len(name)) + name + number.to_bytes(section.width, "big") for name, number in numbers]
+    return section._replace(entries=b"".join(entries)).encode()

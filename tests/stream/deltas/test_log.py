@@ -13,9 +13,10 @@ from shoal.mechanisms.stores import packed
 from shoal.models.errors import FailStop
 from shoal.stream.deltas import rolling, writing
 from shoal.stream.deltas.record import PREFIX
+from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.kernel import stores
-from shoal.stream.state_mark import MARK
-from tests.stream.deltas.histories import History, Make, native, old_changelog, twin
+from shoal.stream.state_mark import FORMAT, MARK
+from tests.stream.deltas.histories import History, Make, Plain, as_format_3, native, old_changelog, twin
 from tests.support.effort import examples
 
 LANES: list[Make] = [twin, *([native] if find_spec("shoal_kernel") else [])]
@@ -92,6 +93,41 @@ def test_a_state_of_a_format_before_goes_over_step_by_step(names, found) -> None
     assert history.accounts.state() == state
 
 
+@pytest.mark.parametrize("make", LANES)
+@examples(60)
+@given(steps, steps)
+def test_a_log_of_format_3_goes_on_in_that_of_today(make: Make, before, after) -> None:
+    # given a log with the fixed numbers of format 3
+    history = History(make)
+    play(history, before)
+    committed, history.log = history.accounts.state(), as_format_3(history.log)
+    # when a successor takes it over, and writes its own records after those
+    history.restart()
+    assert history.accounts.state() == committed
+    play(history, after)
+    # then some time later nothing of format 3 is needed, and all is there
+    for _ in range(300):
+        history.commit()
+    assert all(value[:1] == bytes((FORMAT,)) for key, value in history.log if key.startswith(PREFIX))
+    state = history.accounts.state()
+    history.restart()
+    assert history.accounts.state() == state
+
+
+@examples(60)
+@given(st.data(), steps)
+def test_what_is_wanted_alone_is_restored_from_either_format(data, found) -> None:
+    history = History()
+    play(history, found)
+    log = data.draw(st.sampled_from([history.log, as_format_3(history.log)]))
+    accounts = Plain(twin)
+    restoring = Restoring("here", [accounts], lambda _: None, lambda *_: None, is_wanted=lambda name: b"1" in name)
+    for key, value in log:
+        restoring.take(key, value)
+    restoring.done()
+    assert accounts.state() == [one for one in history.accounts.state() if b"1" in one[2]]
+
+
 @pytest.mark.parametrize("make", LANES[1:])
 @examples(150)
 @given(st.lists(puts, max_size=20), steps)
@@ -141,6 +177,9 @@ def test_what_is_needed_is_about_twice_what_there_is(make: Make, restarts: float
     assert max(ratios) <= 2.1
 
 
+CASES = ["lost", "twice", "moved", "altered", "format", "cut", "foreign", "tail", "mark", "other"]
+
+
 def whole() -> History:
     history = History()
     for number in range(60):
@@ -154,6 +193,13 @@ def refused(history: History, log: list[tuple[bytes, bytes]]) -> None:
         history.restart(log)
 
 
+def test_a_record_of_a_newer_format_is_refused_with_what_to_run() -> None:
+    history = whole()
+    key, value = history.log[0]
+    with pytest.raises(FailStop, match=f"has format {FORMAT + 1}, this version of shoal reads up to {FORMAT}"):
+        history.restart([(key, bytes((FORMAT + 1,)) + value[1:]), *history.log[1:]])
+
+
 @examples(60)
 @given(st.data())
 def test_a_log_that_is_not_what_was_written_is_refused(data) -> None:
@@ -162,7 +208,7 @@ def test_a_log_that_is_not_what_was_written_is_refused(data) -> None:
     records = [at for at, (key, _) in enumerate(log) if key.startswith(PREFIX)]
     at = data.draw(st.sampled_from(records))
     key, value = log[at]
-    match data.draw(st.sampled_from(["lost", "twice", "moved", "altered", "cut", "foreign", "tail", "mark", "other"])):
+    match data.draw(st.sampled_from(CASES)):
         case "lost":
             refused(history, log[:at] + log[at + 1 :])
         case "twice":
@@ -176,6 +222,9 @@ def test_a_log_that_is_not_what_was_written_is_refused(data) -> None:
         case "altered":
             place = data.draw(st.integers(1, len(value) - 1))
             changed = value[:place] + bytes((value[place] ^ data.draw(st.integers(1, 255)),)) + value[place + 1 :]
+            refused(history, [*log[:at], (key, changed), *log[at + 1 :]])
+        case "format":
+            changed = bytes((data.draw(st.integers(0, FORMAT - 1)),)) + value[1:]
             refused(history, [*log[:at], (key, changed), *log[at + 1 :]])
         case "cut":
             refused(history, log[at + 1 :])

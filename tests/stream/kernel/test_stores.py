@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Periods, RecordKind
-from shoal.mechanisms.stores.packed import unpack
 from shoal.stream.kernel.stores import KernelPeriods
 from tests.stream.kernel.lanes import KERNEL
 from tests.support.effort import examples
+from tests.support.entries import held_in
 
 KINDS = (RecordKind(b"a\x00", 16), RecordKind(b"g\x00", 2))
 LENGTH = 10
@@ -41,7 +41,7 @@ def changes(periods: Periods) -> dict[bytes, bytes]:
     for number, (tag, width) in enumerate(KINDS):
         for packed in periods.changed(number):
             before = tag + (b"" if periods.forever else packed.period.to_bytes(8, "big", signed=True))
-            found |= {before + name: held for name, held in unpack(packed.entries, width)}
+            found |= {before + name: held for name, held in held_in(packed.entries, width)}
     return found
 
 
