@@ -55,6 +55,16 @@ def test_options_make_a_configuration_a_key_a_plan_a_check_and_say_what_next(fol
     assert (done.exit_code, done.stderr) == (0, "300 events, 6 releases\n")
 
 
+def test_a_schema_beside_the_configuration_is_named_in_its_first_line_and_changes_nothing_else(folder: Path) -> None:
+    assert run("init", "bare.toml", "--sample", "visits.csv", *SAID).exit_code == 0
+    Path("shoal.schema.json").write_text(run("schema", "configuration").stdout)
+    assert run("init", "with.toml", "--sample", "visits.csv", *SAID).exit_code == 0
+    first, _, rest = Path("with.toml").read_text().partition("\n\n")
+    assert first == "#:schema ./shoal.schema.json"
+    assert rest == Path("bare.toml").read_text().replace("bare.", "with.")
+    assert load(Path("with.toml")).metric[0].user == "customer"
+
+
 def test_a_conversation_takes_defaults_corrects_mistakes_and_changes_answers(folder: Path) -> None:
     typed = lines(
         "visits.csv", "maybe", "1", "", "kinds", "", "", "", "none", "all", "", "lots", "0 200", "60", "", "",

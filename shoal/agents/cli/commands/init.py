@@ -24,6 +24,7 @@ from shoal.models.errors import InputError
 
 ASK_SAMPLE = "Is there a file of such events, of which names and forms of fields may be read? [its name, or Enter]: "
 ASK_KEY = "Make the secret key {}, from which all noise comes? [Y/n]: "
+SCHEMA = "shoal.schema.json"  # as the help of `shoal schema` calls it
 Written = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration to write; never overwritten.")]
 Answer = str | None
 
@@ -98,7 +99,7 @@ def init(
     except KeyboardInterrupt:
         say("\nshoal: stopped; nothing was written")
         raise typer.Exit(130) from None
-    _write(config, made.text)
+    _write(config, _schema_line(config) + made.text)
     secret = config.with_name(f"{stem_of(config)}.key")
     has_key = _make_key(secret, wanted=key, asks=not yes)
     print(f"{config}: written\n", flush=True)
@@ -136,6 +137,11 @@ def _check_place(config: Path) -> None:
         raise InputError(f"{config} exists and is not overwritten; name another file, as in: shoal init other.toml")
     if not config.parent.is_dir():
         raise InputError(f"{config}: there is no folder {config.parent}; make it, or name another place")
+
+
+def _schema_line(config: Path) -> str:
+    """The line by which editors find a schema that stands beside the configuration; none if they would find nothing."""
+    return f"#:schema ./{SCHEMA}\n\n" if config.with_name(SCHEMA).is_file() else ""
 
 
 def _write(config: Path, text: str) -> None:
