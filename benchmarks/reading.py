@@ -6,6 +6,7 @@ python -m benchmarks.reading [--releases 31000] [--many 1000000]
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -43,12 +44,10 @@ def took(what: Callable[[], object]) -> float:
 def exported(path: Path, form: str) -> dict[str, float]:
     """Seconds and megabytes of a process that exports a file."""
     began = time.perf_counter()
-    command = ["-m", "shoal", "export", "--input", str(path), "--format", form, "--output", os.devnull]
-    process = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, *command])
-    _, status, usage = os.wait4(process, 0)
-    if status:
-        raise RuntimeError(f"shoal export --format {form} failed: {status}")
-    return {"seconds": round(time.perf_counter() - began, 2), "megabytes": round(usage.ru_maxrss / 1024)}
+    note = path.with_suffix(".peak")
+    export = ["shoal", "export", "--input", str(path), "--format", form, "--output", os.devnull]
+    subprocess.run([sys.executable, "-m", "benchmarks.peak", str(note), *export], check=True)
+    return {"seconds": round(time.perf_counter() - began, 2), "megabytes": round(int(note.read_text()) / 1024)}
 
 
 def main() -> None:

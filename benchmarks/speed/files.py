@@ -39,8 +39,9 @@ def measure(context: Context) -> dict[str, Any]:
 
 def _run(config: Path, events: Path, lane: str) -> dict[str, float]:
     """Wall and processor time in seconds, peak memory in MB, of one run from start to exit."""
-    began = time.perf_counter()
-    command = [sys.executable, "-m", "shoal", "run", str(config), "--input", str(events), "--output", os.devnull]
+    began, note = time.perf_counter(), config.with_suffix(".peak")
+    run = ["shoal", "run", str(config), "--input", str(events), "--output", os.devnull]
+    command = [sys.executable, "-m", "benchmarks.peak", str(note), *run]
     process = subprocess.Popen(
         command, cwd=figures.ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         env=os.environ | environment_of(lane),
@@ -49,7 +50,7 @@ def _run(config: Path, events: Path, lane: str) -> dict[str, float]:
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     seconds = time.perf_counter() - began
-    return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mb": usage.ru_maxrss / 1024}
+    return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mb": int(note.read_text()) / 1024}
 
 
 def _one(folder: Path, name: str, lane: str, algorithm: str, files: Mapping[int, Path]) -> dict[str, Any]:

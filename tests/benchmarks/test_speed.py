@@ -25,7 +25,7 @@ from benchmarks.speed import (
     watching,
     workers,
 )
-from benchmarks.workload import CONFIG, Workload
+from benchmarks.workload import METRIC, Workload
 from shoal.agents.broker import jars
 from shoal.agents.broker.jars import VERSION
 
@@ -133,8 +133,8 @@ def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 
 def test_everybody_has_the_same_job(capfd: pytest.CaptureFixture[str]) -> None:
-    assert f"max_contributions = {CAP}" in CONFIG
-    assert f"range = [{LEAST:.0f}, {MOST:.0f}]" in CONFIG
+    assert f"max_contributions = {CAP}" in METRIC
+    assert f"range = [{LEAST:.0f}, {MOST:.0f}]" in METRIC
     streams = (environments.PEERS / f"{environments.MAIN}.java").read_text()
     assert f"int CAP = {CAP};" in streams
     assert f"LEAST = {LEAST:.0f}, MOST = {MOST:.0f};" in streams
