@@ -16,7 +16,8 @@ import psycopg
 
 from benchmarks import figures
 from shoal.agents.audit.ledger import Ledger
-from shoal.models.records import release_bytes, release_id
+from shoal.models.json_bytes import json_bytes
+from shoal.models.records import release_id
 from tests.agents.audit.audit_examples import APP, register, version
 from tests.support.postgres import Postgres
 
@@ -25,7 +26,7 @@ BATCH = 1_700  # releases of one fetch of a megabyte
 
 def release(group: str, seq: int) -> bytes:
     """A release of the usual length."""
-    return release_bytes(
+    return json_bytes(
         {
             "id": release_id("basket", 1, group, seq), "metric": "basket", "group": group, "version": 1, "seq": seq,
             "at": "1997-01-01T00:00:00Z", "value": 31.25 + seq, "low": 29.1, "high": 33.2, "value_sd": 1.02,

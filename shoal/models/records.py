@@ -1,7 +1,7 @@
 """Wire records: what stands in the topics that shoal writes, and nothing else.
 
     contributions   `Message`, JSON, internal: a run of contributions of one source partition, and its clock
-    releases        `release_bytes`, JSON, public; record key `metric|group`
+    releases        `ReleaseForm`, JSON, public; record key `metric|group`
     activations     `activation_bytes`, JSON, public; same key and partition as the releases
     dead-letters    `dead_letter_bytes`, JSON, internal: the raw record, why and where
 
@@ -115,9 +115,26 @@ def release_id(metric: str, version: int, group: str | None, seq: int) -> str:
     return f"{metric}/{version}/{group or ''}/{seq}"
 
 
-def release_bytes(fields: dict[str, Any]) -> bytes:
-    """A release as published; `fields` in the contract's order."""
-    return json_bytes(fields)
+class ReleaseForm:
+    """Releases of one metric version as published: what all of them have in common is made into JSON once.
+
+    >>> form = ReleaseForm("basket", {"epsilon": 1.0, "version": 1})
+    >>> form.release({"group": None, "seq": 7}, {}), form.release({"seq": 8}, {"withheld": 2})
+    (b'{"metric":"basket","group":null,"seq":7,"epsilon":1.0,"version":1}', \
+b'{"metric":"basket","seq":8,"epsilon":1.0,"version":1,"withheld":2}')
+    """
+
+    __slots__ = ("_begins", "_ends")
+
+    def __init__(self, metric: str, common: Mapping[str, Any]) -> None:
+        """`common`: the fields behind those that differ, in the contract's order."""
+        self._begins = b"%b," % orjson.dumps({"metric": metric})[:-1]
+        self._ends = b",%b" % orjson.dumps(common)[1:-1]
+
+    def release(self, fields: Mapping[str, Any], details: Mapping[str, Any]) -> bytes:
+        """A release with these fields, in the contract's order, and these behind all others."""
+        more = b",%b" % orjson.dumps(details)[1:-1] if details else b""
+        return b"%b%b%b%b}" % (self._begins, orjson.dumps(fields)[1:-1], self._ends, more)
 
 
 def activation_bytes(

@@ -12,6 +12,7 @@ A time is a number since the epoch, whose size tells its unit, or an ISO 8601 te
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -110,6 +111,7 @@ def end_of_tick(time: int, every: int) -> int:
     return (time // every + 1) * every
 
 
+@lru_cache(maxsize=64)  # all groups of a tick are released at one time
 def iso(time: int) -> str:
     """ISO 8601, UTC, with `Z`; microseconds only where there are any.
 

@@ -13,7 +13,6 @@ from shoal.models.records import (
     activation_bytes,
     clip_bytes,
     record_key,
-    release_bytes,
     release_id,
     shown_bytes,
 )
@@ -113,7 +112,6 @@ class GroupState:
         section = self.metric.section
         self.seq += 1
         fields: dict[str, Any] = {
-            "metric": section.name,
             "group": self.group,
             "seq": self.seq,
             "id": release_id(section.name, section.version, self.group, self.seq),
@@ -123,14 +121,7 @@ class GroupState:
             "low": estimate.low,
             "high": estimate.high,
             **estimate.counts,
-            "epsilon": float(section.epsilon),
-            "delta": float(section.delta),
-            "unit": section.unit,
-            "relation": section.relation,
-            "algorithm": section.algorithm,
-            "version": section.version,
-            **estimate.details,
         }
-        release = release_bytes(fields)
+        release = self.metric.form.release(fields, estimate.details)
         self.chain = chain(self.chain, release)
         return release

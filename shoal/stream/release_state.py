@@ -15,8 +15,9 @@ Marks of later versions need none of this.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NoReturn
 from zlib import crc32
@@ -26,6 +27,7 @@ import orjson
 from shoal.mechanisms.groups import Change, Groups
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.errors import FailStop
+from shoal.models.json_bytes import json_of_each
 from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
 from shoal.stream.group import GroupState
@@ -48,8 +50,7 @@ UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})
 REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
 KIND = itemgetter(0)  # of a key: its first byte
 DIGEST_MASK = (1 << 64) - 1
-
-SEAM = b"],["  # between two lists in JSON
+HEADS, HEADS_SEAM = 1000, "}, {"  # heads that are made into JSON by one call, and what is between two of them
 
 Entry = tuple[bytes, bytes | None]
 
@@ -153,9 +154,16 @@ def head_sum(name: bytes, value: bytes) -> int:
     return crc32(value, crc32(name)) | 1 << 32
 
 
-def head_name(key: str) -> bytes:
-    """The changelog key of a group's head."""
-    return HEAD + orjson.dumps([key])
+def head_entries(groups: Iterable[tuple[str, GroupState]]) -> Iterator[tuple[bytes, bytes, GroupState]]:
+    """The changelog's key and value of each group's head; the JSON of many is made by one call, and cut again."""
+    waiting = iter(groups)
+    while some := list(islice(waiting, HEADS)):
+        heads = [state.head() for _, state in some]
+        cut = json.dumps(heads)[2:-2].split(HEADS_SEAM)
+        values = [f"{{{one}}}" for one in cut] if len(cut) == len(heads) else map(json.dumps, heads)
+        names = json_of_each([(key,) for key, _ in some])
+        for name, value, (_, state) in zip(names, values, some, strict=True):
+            yield HEAD + name, value.encode(), state
 
 
 def kept_entries(key: str, change: Change) -> list[Entry]:
@@ -164,27 +172,15 @@ def kept_entries(key: str, change: Change) -> list[Entry]:
     entries: list[Entry] = []
     if written:
         names = _kept_names(key, [(row.level, row.pseudonym) for row in written])
-        entries += zip(names, _dump_each(list(map(tuple, written))), strict=True)
+        entries += zip(names, json_of_each(list(map(tuple, written))), strict=True)
     if dropped:
         entries += [(name, None) for name in _kept_names(key, dropped)]
     return entries
 
 
-def _dump_each(lists: Sequence[Sequence[Any]]) -> list[bytes]:
-    """The JSON of each list, by one call for all of them: at their seams it is cut again.
-
-    >>> _dump_each([(1, "a"), ()]), _dump_each([(1, "],["), (2, [3])])
-    ([b'[1,"a"]', b'[]'], [b'[1,"],["]', b'[2,[3]]'])
-    """
-    cut = orjson.dumps(lists)[2:-2].split(SEAM)
-    if len(cut) != len(lists):  # there are none, or a text or a nested list has what looks like a seam
-        return [orjson.dumps(one) for one in lists]
-    return [b"[%b]" % one for one in cut]
-
-
 def _kept_names(key: str, kept: Sequence[tuple[int, str]]) -> list[bytes]:
     begins = KEPT + orjson.dumps([key])[:-1] + b","
-    return [begins + name[1:] for name in _dump_each(kept)]
+    return [begins + name[1:] for name in json_of_each(kept)]
 
 
 def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[Entry]]:
@@ -273,8 +269,7 @@ class ReleaseChangelog:
         """
         self._inventory.note(entries)
         entries += again
-        for key, state in groups:
-            name, value = head_name(key), json.dumps(state.head()).encode()
+        for name, value, state in head_entries(groups):
             checksum = head_sum(name, value)
             self._inventory.note_head(state.written, checksum)
             state.written = checksum

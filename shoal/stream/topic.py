@@ -20,7 +20,7 @@ from shoal.models.config.reading import FIRST
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import FailStop
 from shoal.models.events import getter, read_value, value_getters
-from shoal.models.records import record_key
+from shoal.models.records import ReleaseForm, record_key
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.state_mark import begun
@@ -70,11 +70,12 @@ class Metric:
     place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
     name: str
     every: int | None  # microseconds of a tick or step; None: a release per contribution
+    label: str = field(init=False)  # name and version: what the state calls it
+    form: ReleaseForm = field(init=False, repr=False, compare=False)
 
-    @property
-    def label(self) -> str:
-        """Name and version: what the state calls it."""
-        return f"{self.section.name}/{self.section.version}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", f"{self.section.name}/{self.section.version}")
+        object.__setattr__(self, "form", _form_of(self.section))
 
     @property
     def alone(self) -> int | None:
@@ -84,6 +85,19 @@ class Metric:
     def groups(self, is_home: IsHome = everywhere) -> Groups:
         """Fresh groups, for the contributions partition that `is_home` tells which groups it has."""
         return self.parameters.in_groups(self.key, is_home)
+
+
+def _form_of(section: MetricSection) -> ReleaseForm:
+    """What all releases of the metric have in common."""
+    common = {
+        "epsilon": float(section.epsilon),
+        "delta": float(section.delta),
+        "unit": section.unit,
+        "relation": section.relation,
+        "algorithm": section.algorithm,
+        "version": section.version,
+    }
+    return ReleaseForm(section.name, common)
 
 
 @dataclass(frozen=True, slots=True)

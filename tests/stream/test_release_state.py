@@ -1,6 +1,9 @@
 """Release's state is whole or it is refused: a changelog that lost something would make other releases than are due."""
 
+import json
+from dataclasses import dataclass
 from functools import cache
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -9,8 +12,9 @@ from hypothesis import strategies as st
 
 from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
+from shoal.stream.group import GroupState
 from shoal.stream.release import ReleasePartition
-from shoal.stream.release_state import HEAD, HIDDEN, KEPT, KINDS, Inventory
+from shoal.stream.release_state import HEAD, HEADS, HIDDEN, KEPT, KINDS, Inventory, head_entries
 from shoal.stream.state_mark import FORMAT, MARK, RELEASE_FORMAT
 from shoal.stream.tick_queue import CHUNK, ROW, RUN
 from shoal.stream.topic import plan_topic
@@ -206,3 +210,32 @@ def test_each_account_and_sample_that_bound_lost_alone_is_noticed() -> None:
     for lost in state.keys() - {MARK}:
         with pytest.raises(FailStop, match="users would start again at count 0"):
             BoundPartition(cluster.plan, 0).restore({name: value for name, value in state.items() if name != lost})
+
+
+@dataclass
+class Headed:
+    """A group's state, as far as its head goes."""
+
+    value: dict[str, Any]
+
+    def head(self) -> dict[str, Any]:
+        return self.value
+
+
+held = st.recursive(
+    st.one_of(st.integers(), st.text(max_size=2), st.just("}, {")), lambda one: st.lists(one, max_size=3)
+)
+objects = st.fixed_dictionaries(
+    {"seq": st.integers(0, 9), "releaser": st.lists(st.one_of(held, st.just({"a": [{}, {}]})))}
+)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), objects), max_size=4), st.booleans())
+def test_heads_of_many_groups_are_written_like_each_alone(groups: list[tuple[str, dict[str, Any]]], many: bool) -> None:
+    due = groups * (HEADS if many else 1)
+    states = [(key, cast(GroupState, Headed(head))) for key, head in due]
+    expected = [
+        (HEAD + orjson.dumps([key]), json.dumps(head).encode(), state)
+        for (key, head), (_, state) in zip(due, states, strict=True)
+    ]
+    assert list(head_entries(states)) == expected
