@@ -6,8 +6,18 @@
 
 pub const HEADER: usize = 61;
 const MAGIC: u8 = 2;
+const CHECKSUM: usize = 17; // where it lies
+const CHECKED: usize = 21; // from where on it covers the batch
 const CODECS: i16 = 0x07;
 const LOG_APPEND_TIME: i16 = 0x08;
+
+/// Whether a batch is as its producer made it, by its checksum.
+pub fn is_intact(batch: &[u8]) -> bool {
+    match (array(batch, CHECKSUM), batch.get(CHECKED..)) {
+        (Some(checksum), Some(checked)) => crc32c::crc32c(checked) == u32::from_be_bytes(checksum),
+        _ => false,
+    }
+}
 
 /// What stands before the records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,6 +195,21 @@ mod tests {
         let twice = [18, 0, 0, 0, 1, 6, b'a', b'b', b'c', 0].repeat(2);
         assert_eq!(walk(&header(2), &twice, 0), Some(vec![0])); // of one offset, the first
         assert_eq!(walk(&header(2), &twice, 101), Some(vec![]));
+    }
+
+    #[test]
+    fn a_checksum_covers_all_that_follows_it() {
+        let mut raw = vec![7; 90];
+        assert!(!is_intact(&raw) && !is_intact(&raw[..20]) && !is_intact(&[]));
+        let checksum = crc32c::crc32c(&raw[21..]);
+        raw[17..21].copy_from_slice(&checksum.to_be_bytes());
+        assert!(is_intact(&raw));
+        for at in 17..90 {
+            raw[at] ^= 1;
+            assert!(!is_intact(&raw), "{at}");
+            raw[at] ^= 1;
+        }
+        assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283); // the check value of RFC 3720
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod clock;
 mod deltas;
 mod groups;
 mod json;
+mod lane;
 mod lines;
 mod messages;
 mod numbers;

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::python::{Queue, Stores};
-use crate::rules::{Bounder, Once, Rule, TwoSided};
+use crate::rules::{Bounder, Mean, Once, Rule, TwoSided, Unit};
 
 /// S, E, bits of a value, inner boundaries of buckets, (end, number, weight) of blocks, and their first level.
 type Sharp = (u64, u64, u32, Vec<u64>, Vec<(u64, u32, u64)>, u32);
@@ -50,8 +50,8 @@ impl RuleSpec {
             _ => Bounder::OneByOne,
         };
         Ok(match self.kind.as_str() {
-            "mean" | "mean-sharp" | "mean-full" => Rule::Mean { cap, groups, bounder },
-            "unit" => Rule::Unit { cap, groups, alone },
+            "mean" | "mean-sharp" | "mean-full" => Rule::Mean(Mean { cap, groups, bounder }),
+            "unit" => Rule::Unit(Unit { cap, groups, alone }),
             "event" => Rule::Event,
             kind @ ("two-sided" | "two-sided-event") => {
                 let once = match self.once.as_deref() {

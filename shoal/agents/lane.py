@@ -18,7 +18,7 @@ from shoal.stream.bound import BoundPartition
 from shoal.stream.topic import TopicPlan, plan_topic
 
 KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; not set: on where it can be used
-INTERFACE = 6  # of the kernel that this version of shoal speaks to
+INTERFACE = 7  # of the kernel that this version of shoal speaks to
 MODULE = "shoal_kernel"
 BUILD = "in a checkout `make kernel` builds it, which needs Rust"
 

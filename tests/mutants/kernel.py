@@ -10,6 +10,7 @@ CUTS = "stream/kernel/test_queues.py::test_messages_are_cut_in_the_same_places"
 EVENTS = "stream/kernel/test_lines.py::test_events_and_their_digest_are_the_same"
 UNUSUAL = "stream/kernel/test_reader.py::test_both_lanes_send_the_same_of_every_unusual_record"
 MANY = "stream/kernel/test_reader.py::test_both_lanes_send_the_same_of_users_with_many_samples[sharp with blocks]"
+BROKEN = "stream/kernel/test_batches.py::test_what_is_broken_ends_as_with_aiokafka"
 BATCHES = "stream/kernel/test_batches.py::test_records_are_those_that_aiokafka_reads"
 
 
@@ -21,27 +22,27 @@ def mutant(file: str, name: str, old: str, new: str, breach: str, *tests: str) -
 
 
 MUTANTS = (
-    mutant("rules", "one more than the cap", "accounts.number(place) & COUNT_MASK >= u128::from(*cap)",
-           "accounts.number(place) & COUNT_MASK > u128::from(*cap)", "a user counts once too often", "groups"),
-    mutant("rules", "one group more", "if count >= u128::from(*groups)", "if count > u128::from(*groups)",
+    mutant("rules/mean", "one more than the cap", "accounts.number(place) & COUNT_MASK >= u128::from(self.cap)",
+           "accounts.number(place) & COUNT_MASK > u128::from(self.cap)", "a user counts once too often", "groups"),
+    mutant("rules/mean", "one group more", "if count >= u128::from(self.groups)", "if count > u128::from(self.groups)",
            "a user is in one group too many", "groups"),
-    mutant("rules", "one group of a unit more", "if account / ONE_MEMBER >= u128::from(*groups)",
-           "if account / ONE_MEMBER > u128::from(*groups)", "a unit is in one group too many", "sums"),
-    mutant("rules", "one sample of a unit more", "if account & COUNT_MASK >= u128::from(*cap)",
-           "if account & COUNT_MASK > u128::from(*cap)", "a unit counts once too often", "sums of a day"),
-    mutant("rules", "the weight of a block", "let weight = 1 << level.saturating_sub(1);", "let weight = 1 << level;",
-           "a block says twice its samples", "full"),
-    mutant("rules", "fewer samples alone", "if count <= *alone", "if count < *alone",
+    mutant("rules/unit", "one group of a unit more", "if account / ONE_MEMBER >= u128::from(self.groups)",
+           "if account / ONE_MEMBER > u128::from(self.groups)", "a unit is in one group too many", "sums"),
+    mutant("rules/unit", "one sample of a unit more", "if account & COUNT_MASK >= u128::from(self.cap)",
+           "if account & COUNT_MASK > u128::from(self.cap)", "a unit counts once too often", "sums of a day"),
+    mutant("rules/blocks", "the weight of a block", "let weight = 1 << level.saturating_sub(1);",
+           "let weight = 1 << level;", "a block says twice its samples", "full"),
+    mutant("rules/blocks", "fewer samples alone", "if count <= *alone", "if count < *alone",
            "a sample that goes out alone waits", MANY),
-    mutant("rules", "the neighbouring bucket", "|&boundary| boundary <= value", "|&boundary| boundary < value",
+    mutant("rules/blocks", "the neighbouring bucket", "|&boundary| boundary <= value", "|&boundary| boundary < value",
            "a sample on a boundary is clipped by another range", "sharp"),
-    mutant("rules", "the level of a sample", "64 - (count - 1).leading_zeros()", "64 - count.leading_zeros()",
+    mutant("rules/blocks", "the level of a sample", "64 - (count - 1).leading_zeros()", "64 - count.leading_zeros()",
            "samples of a user have noise of another level", "sharp"),
-    mutant("rules", "after the end", "|end| sample.effective >= end", "|end| sample.effective > end",
+    mutant("rules/two_sided", "after the end", "|end| sample.effective >= end", "|end| sample.effective > end",
            "a sample at the end counts", "declared keys"),
-    mutant("rules", "declared keys told apart", "Why::OverCap | Why::GroupsLeftOut | Why::Undeclared",
+    mutant("rules/mod", "declared keys told apart", "Why::OverCap | Why::GroupsLeftOut | Why::Undeclared",
            "Why::OverCap | Why::GroupsLeftOut", "a key that nobody declared becomes a dead letter", "declared keys"),
-    mutant("rules", "once in each step, of each user", "if seen.find(member).is_some()",
+    mutant("rules/two_sided", "once in each step, of each user", "if seen.find(member).is_some()",
            "if seen.find(user).is_some()", "a unit counts twice in a step", "users of each step"),
     mutant("partitioning", "another hash", "hash ^ hash >> 15", "hash ^ hash >> 14",
            "a user of another partition has a second account", "naive"),
@@ -64,7 +65,7 @@ MUTANTS = (
            "a value is another", UNUSUAL),
     mutant("times", "zones the other way", "if *sign == b'+'", "if *sign == b'-'",
            "a sample has another time", UNUSUAL),
-    mutant("python/reader", "minus zero", """text.len() <= 18 && text != b"-0\"""", "text.len() <= 18",
+    mutant("lane", "minus zero", """text.len() <= 18 && text != b"-0\"""", "text.len() <= 18",
            "a user has two names, and two accounts", UNUSUAL),
     mutant("queue", "the tick before", "|last| last.start == start", "|last| last.start <= start",
            "a sample comes to a tick that is over", "naive"),
@@ -85,8 +86,14 @@ MUTANTS = (
            "a user has the account of another after a restart", ORDER),
     mutant("batches", "times of others", "header.first_timestamp.checked_add(later)?",
            "header.first_timestamp.checked_sub(later)?", "a record has another time", BATCHES),
+    mutant("batches", "any checksum", "crc32c::crc32c(checked) == u32::from_be_bytes(checksum)",
+           "crc32c::crc32c(checked) > 0 || checksum[0] > 0", "what a broken disk made counts", BROKEN),
+    mutant("lane", "what is read last", "        self.count(&mut found);\n        next\n", "        next\n",
+           "the last records of a batch do not count", "naive"),
+    mutant("lane", "half of what was read", "found.samples.truncate(before);", "",
+           "a record that is left to the twin counts twice", UNUSUAL),
     mutant("lines", "blank lines among events", "cut.has_blanks = true;", "cut.has_blanks = false;",
            "the digest of a file's events covers lines that are none", EVENTS),
-    mutant("python/reader", "late lines", "times.own != times.effective", "times.own > times.effective",
+    mutant("lane", "late lines", "times.own != times.effective", "times.own > times.effective",
            "a file in no order is published from", "stream/kernel/test_lines.py::test_a_survey_is_the_same"),
 )  # fmt: skip

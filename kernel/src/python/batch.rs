@@ -106,6 +106,12 @@ impl RecordBatch {
 
 #[pymethods]
 impl RecordBatch {
+    /// Whether the batch that lies here is as its producer made it, by its checksum.
+    #[staticmethod]
+    fn is_intact(py: Python<'_>, raw: PyBackedBytes, begin: usize, end: usize) -> bool {
+        py.detach(|| raw.get(begin..end).is_some_and(batches::is_intact))
+    }
+
     /// The records from offset `since` on of the batch that lies here; `body` are its records, if it is compressed.
     ///
     /// None if the batch is not of a form in which it is certain that aiokafka reads the same.

@@ -13,7 +13,7 @@ pub use reader::Reader;
 pub use stores::Stores;
 
 /// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
-const INTERFACE: u32 = 6;
+const INTERFACE: u32 = 7;
 /// Of the package; shoal refuses any but its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

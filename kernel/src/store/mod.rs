@@ -74,6 +74,18 @@ impl Store {
         self.state.hash_one(name)
     }
 
+    /// What the search for a hash reads first.
+    #[inline(always)]
+    pub fn slot(&self, hash: u64) -> u64 {
+        self.table.first(hash)
+    }
+
+    /// What the search for a hash reads last: the head of the record that surely is the one, if there is one.
+    #[inline(always)]
+    pub fn glance(&self, hash: u64) -> u64 {
+        self.table.find(hash, |_| true).map_or(0, |index| u64::from(self.records.head(index)))
+    }
+
     /// The place of a name, which is made if there is none.
     #[inline(always)]
     pub fn place(&mut self, name: &[u8]) -> u32 {
@@ -160,6 +172,7 @@ impl Stores {
         &mut self.open[at].1
     }
 
+    #[inline(always)]
     pub fn look(&self, period: i64, kind: usize) -> Option<&Store> {
         self.open.iter().find(|&&(known, _)| known == period).map(|(_, stores)| &stores[kind])
     }

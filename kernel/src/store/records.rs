@@ -47,6 +47,11 @@ impl Records {
     }
 
     #[inline(always)]
+    pub fn head(&self, index: u32) -> u8 {
+        self.at(index)[0]
+    }
+
+    #[inline(always)]
     pub fn name(&self, index: u32) -> &[u8] {
         let record = self.at(index);
         match record[0] & LENGTH {

@@ -32,6 +32,16 @@ impl Table {
         ((u128::from(hash >> 32) * self.size as u128) >> 32) as usize
     }
 
+    /// The slot in which the search for a hash begins; zero if there is none.
+    #[inline(always)]
+    pub fn first(&self, hash: u64) -> u64 {
+        if self.size == 0 {
+            0
+        } else {
+            self.slot(self.home(hash))
+        }
+    }
+
     #[inline(always)]
     fn next(&self, at: usize) -> usize {
         if at + 1 == self.size {

@@ -1,0 +1,151 @@
+//! Whose samples count: the rules of `shoal/mechanisms/*/accounts.py` that the kernel knows, over the same stores.
+
+mod blocks;
+mod mean;
+mod two_sided;
+mod unit;
+
+pub use blocks::Bounder;
+pub use mean::Mean;
+pub use two_sided::{Once, TwoSided};
+pub use unit::Unit;
+
+use crate::partitioning::partition_of;
+use crate::queue::{Block, Queue};
+use crate::store::{Store, Stores};
+
+pub const COUNT_BITS: u32 = 32;
+const COUNT_MASK: u128 = (1 << COUNT_BITS) - 1;
+const ONE_MEMBER: u128 = 1 << COUNT_BITS; // of an account that counts groups beside samples
+
+/// Why a sample does not count; of the first three the reason is counted, of the others the record is a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    OverCap,
+    GroupsLeftOut,
+    Undeclared,
+    WrongPartition,
+    Late,
+    BeforeStart,
+    AfterEnd,
+}
+
+impl Why {
+    pub const ALL: [Why; 7] = [
+        Why::OverCap,
+        Why::GroupsLeftOut,
+        Why::Undeclared,
+        Why::WrongPartition,
+        Why::Late,
+        Why::BeforeStart,
+        Why::AfterEnd,
+    ];
+
+    pub fn is_counted(self) -> bool {
+        matches!(self, Why::OverCap | Why::GroupsLeftOut | Why::Undeclared)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::OverCap => "over_cap",
+            Why::GroupsLeftOut => "groups_left_out",
+            Why::Undeclared => "undeclared",
+            Why::WrongPartition => "wrong-partition",
+            Why::Late => "late",
+            Why::BeforeStart => "before-start",
+            Why::AfterEnd => "after-end",
+        }
+    }
+}
+
+/// Whether a user belongs to the partition.
+#[derive(Clone, Copy)]
+pub enum Home {
+    Everyone,
+    Murmur2 { partition: u32, partitions: u32 },
+}
+
+impl Home {
+    #[inline(always)]
+    fn has(self, user: &[u8]) -> bool {
+        match self {
+            Home::Everyone => true,
+            Home::Murmur2 { partition, partitions } => partition_of(user, partitions) == partition,
+        }
+    }
+}
+
+/// A sample as every rule gets it.
+#[derive(Clone, Copy)]
+pub struct Sample<'a> {
+    pub user: &'a [u8],
+    pub group: Option<&'a [u8]>,
+    pub value: u64, // a grid index
+    pub time: i64,
+    pub effective: i64,
+}
+
+impl Sample<'_> {
+    /// The name of a user in a group: length of the user in two bytes, user, group.
+    #[inline(always)]
+    fn member<'b>(&self, name: &'b mut Vec<u8>) -> &'b [u8] {
+        name.clear();
+        name.extend_from_slice(&(self.user.len() as u16).to_be_bytes());
+        name.extend_from_slice(self.user);
+        name.extend_from_slice(self.group.unwrap_or(b""));
+        name
+    }
+}
+
+/// What a rule changes.
+pub struct State<'a> {
+    pub stores: Vec<&'a mut Stores>,
+    pub queue: &'a mut Queue,
+    pub home: Home,
+    pub name: Vec<u8>, // memory for names of members
+}
+
+/// The rule by which samples of a metric count.
+pub enum Rule {
+    Mean(Mean),
+    Unit(Unit),
+    /// `stepped/accounts.py`, unit event: each sample counts.
+    Event,
+    TwoSided(TwoSided),
+}
+
+impl Rule {
+    /// The store of a sample's account; none, if there is no account or nothing in its period yet.
+    #[inline(always)]
+    pub fn store<'s>(&self, sample: &Sample, state: &'s State) -> Option<&'s Store> {
+        let stores = state.stores.first()?;
+        match self {
+            Rule::Event => None,
+            _ => stores.look(stores.period_of(sample.effective), 0),
+        }
+    }
+
+    /// The name of a sample's account.
+    #[inline(always)]
+    pub fn name<'s>(&self, sample: &Sample<'s>, memory: &'s mut Vec<u8>) -> &'s [u8] {
+        match self {
+            Rule::Mean(_) if sample.group.is_some() => sample.member(memory),
+            _ => sample.user,
+        }
+    }
+
+    /// Count a sample, and queue what it closes; or say why it does not count, and touch nothing.
+    #[inline(always)]
+    pub fn add(&self, sample: &Sample, state: &mut State) -> Result<(), Why> {
+        match self {
+            Rule::Mean(rule) => rule.add(sample, state),
+            Rule::Unit(rule) => rule.add(sample, state),
+            Rule::Event => {
+                let block = Block::single(1, 0, sample.value, 0);
+                state.queue.send(sample.group, sample.effective, sample.user, block);
+                Ok(())
+            }
+            Rule::TwoSided(rule) => rule.add(sample, state),
+        }
+    }
+}
