@@ -62,8 +62,8 @@ class Groups(Protocol):
         """
         ...
 
-    def changes(self) -> Iterator[Change]:
-        """The changes of the groups that were closed since the last call."""
+    def changes(self) -> Iterable[Change]:
+        """The changes of the groups that were closed since the last call and keep something besides their heads."""
         ...
 
     def hidden_changes(self) -> Iterable[Hidden]:
@@ -100,12 +100,8 @@ class NoneHidden:
 class NothingKept:
     """Groups that carry nothing from one tick to the next; each that was closed has an empty head."""
 
-    def __init__(self) -> None:
-        self._changed: dict[str, None] = {}
-
-    def changes(self) -> Iterator[Change]:
-        changed, self._changed = self._changed, {}
-        return map(Change, changed)
+    def changes(self) -> Iterable[Change]:
+        return ()
 
     def head(self, group: str) -> dict[str, Any]:
         return {"releaser": []}
@@ -152,7 +148,9 @@ class EachAlone(NoneHidden):
     def changes(self) -> Iterator[Change]:
         changed, self._changed = self._changed, {}
         for group in changed:
-            yield Change(group, *self._releasers[group].take_changes())
+            written, dropped = self._releasers[group].take_changes()
+            if written or dropped:
+                yield Change(group, written, dropped)
 
     def head(self, group: str) -> dict[str, Any]:
         return {"releaser": self.releaser(group).head()}

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+MANY = 1000  # lists by one call: all of them at once would need their bytes twice
+
 
 def json_bytes(value: Any) -> bytes:
     """The JSON of a value, in bytes of its own.
@@ -30,6 +32,9 @@ def json_of_each(lists: Sequence[Sequence[Any]], depth: int = 1) -> list[bytes]:
     >>> json_of_each([[[1, [2]], [3, [4]]], [[5, 6]]], depth=2)
     [b'[[1,[2]],[3,[4]]]', b'[[5,6]]']
     """
+    if len(lists) > MANY:
+        parts = range(0, len(lists), MANY)
+        return [one for first in parts for one in json_of_each(lists[first : first + MANY], depth)]
     begins, seam, ends = b"[" * depth, b"]" * depth + b"," + b"[" * depth, b"]" * depth
     cut = orjson.dumps(lists)[depth + 1 : -depth - 1].split(seam)
     if len(cut) != len(lists):  # there are none, or a text or a nested list has what looks like a seam

@@ -118,7 +118,7 @@ class Guard:
     @property
     def withheld(self) -> set[str]:
         """Versions for which everything since the last transaction is withheld."""
-        return {label for label in self._new if not self._may_go_on(label)}
+        return {label for label in self._new if not self._may_go_on(label)} if self._new else set()
 
     def goes_on(self, releases: int) -> bool:
         """Whether a partition that withholds so many releases works on, to make again what it must."""

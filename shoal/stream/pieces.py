@@ -35,6 +35,7 @@ class Pieces:
         self.is_closing = False  # a tick with transactions of its own
         self._write, self._alone = write, alone
         self._complete: deque[tuple[Released, Made]] = deque()
+        self._closed = 0  # groups that are closed in those
 
     @property
     def size(self) -> int:
@@ -44,7 +45,7 @@ class Pieces:
     @property
     def closed(self) -> int:
         """Closed groups that can be taken."""
-        return sum(made.closed for made in self._takeable())
+        return self._closed if self.is_closing else self._closed + self.made.closed
 
     def _takeable(self) -> Iterator[Made]:
         yield from (made for _, made in self._complete)
@@ -81,10 +82,15 @@ class Pieces:
         """The next transaction."""
         if not self._complete and not self.is_closing:
             self._seal()
-        return self._complete.popleft()[0] if self._complete else None
+        if not self._complete:
+            return None
+        released, made = self._complete.popleft()
+        self._closed -= made.closed
+        return released
 
     def _seal(self) -> None:
         written = self._write(self.made)
         if written is not None:
             self._complete.append((written, self.made))
+            self._closed += self.made.closed
             self.made = Made()

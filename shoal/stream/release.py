@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import orjson
@@ -33,9 +33,10 @@ from shoal.stream.release_state import (
     ReleaseChangelog,
     Rereading,
     Restored,
+    changes_of,
     hidden_entries,
     kept_entries,
-    reached_entry,
+    reached_entries,
 )
 from shoal.stream.state_mark import closed_tick, lacks
 from shoal.stream.tick_queue import Closing, Waiting
@@ -226,7 +227,8 @@ class ReleasePartition:
         """Close what is due, then read on, until there is `enough` or a transaction is full."""
         while self._has_room() and not enough():
             if self._due:
-                self._close_one(min(self._due, key=lambda label: (self._closings[label].rank, label)))
+                if self._close(min(self._due, key=lambda label: (self._closings[label].rank, label)), enough):
+                    return
             elif self._inbox:
                 record = self._inbox.popleft()
                 if message := read_message(record, self._where(), self.strays):
@@ -274,7 +276,7 @@ class ReleasePartition:
             return
         for tick, found in groupby(rows, lambda row: row[0] // every):
             run = list(found)
-            opened = self._open_tick(metric, tick, [row[4] for row in run])
+            opened = self._open_tick(metric, tick, (row[4] for row in run))
             if opened is not None:
                 self._waiting.add(metric.label, key, opened, run)
 
@@ -282,7 +284,7 @@ class ReleasePartition:
         if (metric := self._metric(key)) is None:
             return
         for start, flat in partials:
-            opened = self._open_tick(metric, start // (metric.every or 1), flat[1::3])
+            opened = self._open_tick(metric, start // (metric.every or 1), islice(flat, 1, None, 3))
             if opened is not None:
                 self._waiting.add_cells(metric.label, key, opened, flat)
 
@@ -326,19 +328,20 @@ class ReleasePartition:
 
     # ---------------------------------------------------------------- ticks out
 
-    def _close_one(self, label: str) -> None:
-        """Close one group of the metric's earliest due tick, or find that none is due."""
+    def _close(self, label: str, enough: Callable[[], bool]) -> bool:
+        """Close groups of the metric's earliest due tick, or find that none is due; whether that is enough for now."""
         closing, clock = self._closings[label], self._clock_of.get(label)
         if not closing.is_open and closing.is_due(clock):
             self._pieces.before_closing()
-        going_on = closing.go_on(clock)
-        if going_on is None:
-            self._due.discard(label)
-            return
-        at, closed = going_on
-        if closed is not None:
-            self._complete(f"{label}|{closed.group}", closed, at)
-        self._pieces.after_closing(is_open=closing.is_open)
+        while (going_on := closing.go_on(clock)) is not None:
+            at, closed = going_on
+            if closed is not None:
+                self._complete(f"{label}|{closed.group}", closed, at)
+            self._pieces.after_closing(is_open=closing.is_open)
+            if not closing.is_open or not self._has_room() or enough():
+                return closing.is_open
+        self._due.discard(label)
+        return False
 
     def _complete(self, key: str, closed: Closed, at: int) -> None:
         """Note that a group of a tick is complete, and publish what it releases."""
@@ -376,17 +379,12 @@ class ReleasePartition:
 
     def _entries(self, made: Made) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
-        changes = {f"{label}|{one.group}": one for label, groups in self._groups_of.items() for one in groups.changes()}
-        hidden, again = hidden_entries(self._groups_of)
+        changes, (hidden, again) = changes_of(self._groups_of), hidden_entries(self._groups_of)
         if not self._durable:
             self._waiting.dropped.clear()
             return []
         entries = self._waiting.take_changes() + hidden
-        for key in made.changed:
-            entries += kept_entries(key, changes[key])
-        entries += [
-            reached_entry(label, one.reached) for label, one in self._closings.items() if one.is_open and one.reached
-        ]
+        entries += kept_entries(changes, made.changed) + reached_entries(self._closings)
         return self._changelog.write(entries, made.changed.items(), self._mark(), again)
 
     def _mark(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
 from shoal.stream.group import GroupState
 from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, check_mark
-from shoal.stream.tick_queue import CHUNK, ROW, RUN
+from shoal.stream.tick_queue import CHUNK, ROW, RUN, Closing
 
 HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
 KINDS = {
@@ -166,8 +166,17 @@ def head_entries(groups: Iterable[tuple[str, GroupState]]) -> Iterator[tuple[byt
             yield HEAD + name, value.encode(), state
 
 
-def kept_entries(key: str, change: Change) -> list[Entry]:
-    """What changed of what a group's releaser keeps."""
+def changes_of(groups_of: Mapping[str, Groups]) -> dict[str, Change]:
+    """What changed of what releasers keep, by the groups' keys."""
+    return {f"{label}|{one.group}": one for label, groups in groups_of.items() for one in groups.changes()}
+
+
+def kept_entries(changes: Mapping[str, Change], keys: Iterable[str]) -> list[Entry]:
+    """The same for the changelog, in the order of these keys."""
+    return [entry for key in keys if key in changes for entry in _kept_entries(key, changes[key])]
+
+
+def _kept_entries(key: str, change: Change) -> list[Entry]:
     written, dropped = change.written, change.dropped
     entries: list[Entry] = []
     if written:
@@ -196,9 +205,13 @@ def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[E
     return entries
 
 
-def reached_entry(label: str, reached: tuple[int, str]) -> Entry:
-    """Tick and group that the closing of a metric has reached, while the contributions still wait."""
-    return REACHED + orjson.dumps([label]), orjson.dumps(reached)
+def reached_entries(closings: Mapping[str, Closing]) -> list[Entry]:
+    """Tick and group that the closing of each metric has reached, while the contributions still wait."""
+    return [
+        (REACHED + orjson.dumps([label]), orjson.dumps(one.reached))
+        for label, one in closings.items()
+        if one.is_open and one.reached
+    ]
 
 
 class ReleaseChangelog:

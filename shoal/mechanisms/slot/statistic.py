@@ -277,7 +277,6 @@ class SlotGroups(NothingKept, NoneHidden):
     """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
 
     def __init__(self, slotted: Slotted, key: bytes) -> None:
-        super().__init__()
         self._slotted, self._key = slotted, key
 
     def due(self) -> int | None:
@@ -292,5 +291,4 @@ class SlotGroups(NothingKept, NoneHidden):
             if release is None:
                 yield None
             else:
-                self._changed[release.cell] = None
                 yield Closed(release.cell, release.published, is_part=True)

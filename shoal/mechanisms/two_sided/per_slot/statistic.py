@@ -247,7 +247,6 @@ class FoundCells(NothingKept, NoneHidden):
     """Cells that nobody declared, found in each slot anew. Nothing of one slot outlives it, shown or not."""
 
     def __init__(self, statistic: SidedSlots, selection: FirstCrossing, key: bytes) -> None:
-        super().__init__()
         self._statistic, self._selection, self._key = statistic, selection, key
 
     def due(self) -> int | None:
@@ -260,7 +259,6 @@ class FoundCells(NothingKept, NoneHidden):
             if not self.is_shown(cell, tick, contributions):
                 yield Closed(cell, None, is_published=False, is_hidden=True)
                 continue
-            self._changed[cell] = None
             yield Closed(cell, self._statistic.released(self._key, cell.encode(), tick, contributions))
 
     def is_shown(self, cell: str, slot: int, contributions: Iterable[Contribution]) -> bool:
