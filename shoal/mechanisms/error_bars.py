@@ -53,6 +53,7 @@ class OfCube:
 
 
 Law = Scales | Normal | OfCube  # of noise
+Widths = tuple[float, float]  # the quantile and the standard deviation of the noise of a sum, in units of the range
 
 
 @lru_cache(maxsize=1 << 14)
@@ -125,15 +126,22 @@ def estimate(
     coverage: float = COVERAGE,
 ) -> Estimate:  # fmt: skip
     """The mean of samples whose noisy sum is `total`, clamped to `ends`, with error bars for noise of these scales."""
+    return estimate_within(grid, total, samples, widths(grid.step, scales, coverage), ends)
+
+
+def estimate_within(
+    grid: Grid, total: Fraction | int, samples: int, noise: Widths, ends: tuple[float, float] | None = None
+) -> Estimate:
+    """The same, for noise of these widths."""
     value = grid.mean_value(total, samples)
-    quantile, deviation = _widths(grid.step, scales, coverage)
+    quantile, deviation = noise
     half, sd = quantile / samples, deviation / samples
     low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
     return Estimate(clamped(value, ends), sd, low, high, {"samples": samples})
 
 
 @lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
-def _widths(step: tuple[int, int], scales: Law, coverage: float) -> tuple[float, float]:
+def widths(step: tuple[int, int], scales: Law, coverage: float) -> Widths:
     """The quantile and the standard deviation of the noise of a sum, in units of the range."""
     return width_of(step, noise_quantile(scales, coverage)), width_of(step, noise_sd(scales))
 

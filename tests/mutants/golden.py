@@ -16,9 +16,9 @@ NOISE = (
     Mutant(
         name="a subkey by another name",
         family="golden",
-        file="mechanisms/continual_mean/naive.py",
-        old='derive(key, group, "tree", "mean", coordinate, 0, epoch)',
-        new='derive(key, group, "tree", "means", coordinate, 0, epoch)',
+        file="mechanisms/continual_mean/levels.py",
+        old='derive(self.key, self.group, "tree", "mean", ',
+        new='derive(self.key, self.group, "tree", "means", ',
         breach="after an upgrade a metric goes on with other noise: releases made again are not those published",
         tests=(BYTES + "[naive-file-releases]", LINES + "[naive-file-releases]"),
     ),
@@ -214,6 +214,15 @@ STATE = (
         new="if self._held is None and len(set(cells)) == len(cells):",
         breach="sums of a message before are forgotten",
         tests=("stream/test_tick_queue.py::test_partials_add_up_to_their_exact_sums",),
+    ),
+    Mutant(
+        name="sums of another prefix's nodes",
+        family="golden",
+        file="mechanisms/counters/binary.py",
+        old="sums = self._sums[: node.bit_count()]",
+        new="sums = self._sums[: (t & self._at).bit_count()]",
+        breach="a release has noise of nodes that hold other elements, and after a restart that of its own",
+        tests=("mechanisms/counters/test_counters.py::TestCounters::test_noise_is_a_function_of_key_and_t[binary-12]",),
     ),
     Mutant(
         name="a replay that calls nothing confirmed",

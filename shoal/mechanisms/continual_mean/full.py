@@ -21,14 +21,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.levels import BlockMean, Level, LevelKeys, scales_of
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
-from shoal.mechanisms.error_bars import Scales, estimate
+from shoal.mechanisms.error_bars import Scales, Widths, estimate_within, widths
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.median import UnitSamples, bins, median_bin, midpoint, pack
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
@@ -36,7 +36,14 @@ from shoal.mechanisms.workload import Pattern
 
 UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from the start
 MOST_BINS = 1 << 16
+MOST_WIDTHS = 1 << 14  # that are kept
 AS_PRINTED = 2  # the sensitivity of a unit in two arrays
+MASK_BITS, TIME_BITS = (
+    40,
+    64,
+)  # of a unit's mask, with a bit for each level, and of a block's time; totals have any size
+MASK, TIME = (1 << MASK_BITS) - 1, (1 << TIME_BITS) - 1
+ZERO = 1 << TIME_BITS - 1  # the epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +124,31 @@ class Full(BlockMean):
         active = list(self._active(self.closed(pattern, tau)))
         return blocks.samples_in(active), scales_of(self.levels, active)
 
+    @cached_property
+    def unclipped(self) -> tuple[tuple[int, int], ...]:
+        """The clip intervals of the levels that are active from the start."""
+        return ((0, self.grid.steps),) * UNCLIPPED if self.sigma is None else ()
+
+    @cached_property
+    def needed(self) -> tuple[int, ...]:
+        """The samples from which the prior of each level is made."""
+        return (0, *(level.array_size * level.arrays for level in self.levels[1:]))
+
+    def widths(self, counts: Sequence[int]) -> Widths:
+        """The widths of the noise with so many blocks in each level: one for all groups with as many nodes."""
+        nodes = tuple([level.tree.nodes(count) for level, count in zip(self.levels, counts, strict=False)])
+        found = self._widths.get(nodes)
+        if found is None:
+            if len(self._widths) == MOST_WIDTHS:
+                self._widths.clear()
+            law = scales_of(self.levels, counts)
+            found = self._widths[nodes] = widths(self.sample_grid.step, law, self.coverage)
+        return found
+
+    @cached_property
+    def _widths(self) -> dict[tuple[int, ...], Widths]:
+        return {}
+
     def _active(self, closed: Sequence[int]) -> Iterator[int]:
         """The blocks of each level that counts: those without a prior, then while blocks below hold enough."""
         ready = 0
@@ -141,27 +173,27 @@ class FullReleaser:
     """
 
     __slots__ = (
-        "_active", "_bins", "_changes", "_clips", "_counters", "_counts", "_kept", "_levels", "_mean", "_next",
-        "_prior_key", "_ready", "_subkeys", "_sums", "_units",
+        "_active", "_bins", "_changes", "_clips", "_coordinate", "_counters", "_counts", "_group", "_kept", "_key",
+        "_mean", "_next", "_ready", "_sums", "_units",
     )  # fmt: skip
 
     def __init__(self, mean: Full, key: bytes, group: bytes, coordinate: int) -> None:
-        self._mean, self._levels = mean, mean.levels
-        self._subkeys = partial(LevelKeys, key, group, coordinate)  # of a level's counter
-        self._counters: list[BinaryCounter[BinaryTree] | None] = [None] * len(self._levels)  # made when a level counts
-        self._prior_key = partial(derive, key, group, "prior", "mean", coordinate)
+        self._mean, self._key, self._group, self._coordinate = mean, key, group, coordinate
+        self._counters: tuple[BinaryCounter[BinaryTree] | None, ...] = ()  # made when a level counts
         self._clear()
 
     def _clear(self) -> None:
-        bounded = self._mean.sigma is None
-        self._clips = [(0, self._mean.grid.steps)] * UNCLIPPED if bounded else []
-        self._active = len(self._clips)  # levels below this one are active; they activate in order
+        self._clips = self._mean.unclipped  # of the levels that are active; they activate in order
+        self._active = len(self._clips)
         self._next = self._mean.first  # whose prior comes next
-        self._bins: list[int] = []  # of the priors so far
-        self._counts = [0] * len(self._levels)
-        self._sums = [0] * len(self._levels)
-        self._kept: list[dict[str, tuple[int, int]]] = [{} for _ in self._levels]  # pseudonym -> (effective, total)
-        self._units: dict[str, int] = {}  # pseudonym -> bit l: its block of level l is here
+        self._bins: tuple[int, ...] = ()  # of the priors so far
+        self._counts = [0] * self._active  # of active levels
+        self._sums = [0] * self._active
+        # Of each unit whose blocks are kept a mask, with bit l if its block of level l is here, and its block of level
+        # 0; then its blocks of the other levels. A group may have many units, and there may be many groups: so two
+        # numbers are one, and a level without blocks has no dictionary.
+        self._units: dict[str, int] = {}
+        self._kept: tuple[dict[str, int], ...] = ()
         self._ready = 0  # samples that units offer to the prior of the next level
         self._changes = blocks.Changes()
 
@@ -174,32 +206,46 @@ class FullReleaser:
             total = contribution.total
             self._counts[level] += 1
             self._sums[level] += low if total < low else high if total > high else total
-        if active == len(self._levels):
+        needed = self._mean.needed
+        if active == len(needed):
             return ()
         self._keep(contribution)
         self._changes.written.append(contribution)
-        next_level = self._levels[self._next]
-        if self._ready < next_level.array_size * next_level.arrays:
-            return ()
-        return tuple(self._activate_all())
+        return () if self._ready < needed[self._next] else tuple(self._activate_all())
 
     def _keep(self, contribution: Contribution) -> None:
         effective, pseudonym, _, level, _, total = contribution
-        kept = self._kept[level]
-        if pseudonym in kept:
+        unit = self._units.get(pseudonym, 0)
+        before = unit & MASK
+        if before >> level & 1:
             raise ValueError(f"a unit's block of level {level} arrived twice")
-        kept[pseudonym] = effective, total
-        before = self._units.get(pseudonym, 0)
-        self._units[pseudonym] = after = before | 1 << level
+        block = total << TIME_BITS | effective + ZERO
+        if level:
+            while len(self._kept) < level:
+                self._kept += ({},)
+            self._kept[level - 1][pseudonym] = block
+        else:
+            unit = self._units.pop(pseudonym, 0) | block << MASK_BITS  # in the order of level 0
+        self._units[pseudonym] = unit | 1 << level
         if level < self._next:  # what a unit offers to a prior is in blocks below it
+            after = before | 1 << level
             self._ready += _offer(after, self._next) - (_offer(before, self._next) if before else 0)
 
+    def _blocks(self, level: int) -> Iterator[tuple[str, int, int]]:
+        """Pseudonym, effective time and total of the blocks of a level that are kept."""
+        held: Iterable[tuple[str, int]] = ()
+        if not level:
+            held = ((pseudonym, unit >> MASK_BITS) for pseudonym, unit in self._units.items() if unit & 1)
+        elif level <= len(self._kept):
+            held = self._kept[level - 1].items()
+        return ((pseudonym, (block & TIME) - ZERO, block >> TIME_BITS) for pseudonym, block in held)
+
     def _activate_all(self) -> Iterator[Activation]:
-        while self._next < len(self._levels):
-            level = self._levels[self._next]
-            if self._ready < level.array_size * level.arrays:
+        needed = self._mean.needed
+        while self._next < len(needed):
+            if self._ready < needed[self._next]:
                 return
-            yield self._activate(level)
+            yield self._activate(self._mean.levels[self._next])
         self._drop_kept()
 
     def _activate(self, level: Level) -> Activation:
@@ -207,15 +253,16 @@ class FullReleaser:
         mean, size = self._mean, level.array_size
         arrays = pack(self._offers(level.index), size, level.arrays)
         totals = [sum(unit.total for unit in array) - size * mean.margin for array in arrays]
-        words = Bits(self._prior_key(level.index, 0)).draw(0)
+        prior_key = derive(self._key, self._group, "prior", "mean", self._coordinate, level.index, 0)
+        words = Bits(prior_key).draw(0)
         before = self._active
         self._open(level, median_bin(totals, size * mean.grid.steps, level.bins, mean.median_epsilon, words))
         for index in range(before, self._active):
             low, high = self._clips[index]
-            waiting = self._kept[index].values()
+            waiting = [total for *_, total in self._blocks(index)]
             self._counts[index] = len(waiting)
-            self._sums[index] = sum(min(max(total, low), high) for _, total in waiting)
-        self._ready = sum(_offer(mask, self._next) for mask in self._units.values())
+            self._sums[index] = sum(min(max(total, low), high) for total in waiting)
+        self._ready = sum(_offer(unit & MASK, self._next) for unit in self._units.values())
         return Activation(
             level=level.index,
             prior=mean.grid.mean_value(midpoint(self._bins[-1], level.bins) * mean.grid.steps, 1),
@@ -226,45 +273,48 @@ class FullReleaser:
     def _open(self, level: Level, chosen: int) -> None:
         """Make the level active with the clip interval around the chosen bin; level 0 along with level 1."""
         clip = self._mean.interval(level.weight, midpoint(chosen, level.bins), level.half_width)
-        self._clips += [clip] * (level.index + 1 - self._active)
-        self._bins.append(chosen)
+        new = level.index + 1 - self._active
+        self._clips += (clip,) * new
+        self._counts += [0] * new
+        self._sums += [0] * new
+        self._bins += (chosen,)
         self._active = self._next = level.index + 1
 
     def _offers(self, level: int) -> Iterator[UnitSamples]:
         """Each unit's offer to the prior of a level: its samples in blocks below it, without gaps."""
-        first = self._kept[0]
-        for pseudonym, mask in self._units.items():
-            samples = _offer(mask, level)
+        for pseudonym, unit in self._units.items():
+            samples = _offer(unit & MASK, level)
             if samples:
-                total = sum(self._kept[below][pseudonym][1] for below in range(samples.bit_length()))
-                yield UnitSamples(samples, first[pseudonym][0], pseudonym, total)
+                first = unit >> MASK_BITS
+                total = sum(kept[pseudonym] >> TIME_BITS for kept in self._kept[: samples.bit_length() - 1])
+                yield UnitSamples(samples, (first & TIME) - ZERO, pseudonym, (first >> TIME_BITS) + total)
 
     def _drop_kept(self) -> None:
-        self._changes.drop((level, pseudonym) for level, kept in enumerate(self._kept) for pseudonym in kept)
-        self._units = {}
-        self._kept = [{} for _ in self._levels]
+        self._changes.drop(self.kept)
+        self._units, self._kept = {}, ()
 
     def close(self) -> tuple[Activation, ...]:
         """Activates nothing: levels activate within a tick, in canonical order, as the paper has it."""
         return ()
 
     def estimate(self) -> Estimate | None:
-        samples, total = 0, 0
-        scales: list[tuple[Fraction, int]] = []
-        for level, count, clipped in zip(self._levels, self._counts, self._sums, strict=True):
+        mean, samples, total = self._mean, 0, 0
+        for level, count, clipped in zip(mean.levels, self._counts, self._sums, strict=False):
             if count:
                 samples += count * level.weight
                 total += clipped + self._counter(level).noise(count)
-                scales.extend(level.tree.scales(count))
-        mean = self._mean
         if not samples:
             return None
-        return estimate(mean.sample_grid, total, samples, tuple(scales), mean.ends, mean.coverage)
+        return estimate_within(mean.sample_grid, total, samples, mean.widths(self._counts), mean.ends)
 
     def _counter(self, level: Level) -> BinaryCounter[BinaryTree]:
-        counter = self._counters[level.index]
+        index = level.index
+        if index >= len(self._counters):
+            self._counters += (None,) * (index + 1 - len(self._counters))
+        counter = self._counters[index]
         if counter is None:
-            counter = self._counters[level.index] = BinaryCounter(level.tree, self._subkeys(level.index))
+            counter = BinaryCounter(level.tree, LevelKeys(self._key, self._group, self._coordinate, index))
+            self._counters = (*self._counters[:index], counter, *self._counters[index + 1 :])
         return counter
 
     @property
@@ -272,8 +322,8 @@ class FullReleaser:
         """All blocks until the top level is active, then none; built on demand, since the state itself is smaller."""
         return {
             (level, pseudonym): Contribution(effective, pseudonym, level + 1, level, blocks.weight(level), total)
-            for level, kept in enumerate(self._kept)
-            for pseudonym, (effective, total) in kept.items()
+            for level in range(len(self._mean.levels))
+            for pseudonym, effective, total in self._blocks(level)
         }
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
@@ -281,21 +331,28 @@ class FullReleaser:
 
     @property
     def levels(self) -> list[LevelState]:
-        rows = zip(self._counts, self._sums, self._kept, strict=True)
-        return [LevelState(elements, total, len(kept)) for elements, total, kept in rows]
+        rows = zip(self._padded(self._counts), self._padded(self._sums), strict=True)
+        waiting = (sum(1 for _ in self._blocks(level)) for level in range(len(self._mean.levels)))
+        return [LevelState(elements, total, kept) for (elements, total), kept in zip(rows, waiting, strict=True)]
+
+    def _padded(self, numbers: list[int]) -> list[int]:
+        """Of all levels, with 0 for those that are not active."""
+        return numbers + [0] * (len(self._mean.levels) - len(numbers))
 
     def head(self) -> list[Any]:
         """[bins of the priors, elements per level, clipped sums per level]."""
-        return [list(self._bins), list(self._counts), list(self._sums)]
+        return [list(self._bins), self._padded(self._counts), self._padded(self._sums)]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         """Become the releaser that had this head; blocks that the head no longer needs are ignored."""
         chosen, counts, sums = head
         self._clear()
-        for level, index in zip(self._levels[self._mean.first :], chosen, strict=False):
+        levels = self._mean.levels
+        for level, index in zip(levels[self._mean.first :], chosen, strict=False):
             self._open(level, int(index))
-        self._counts, self._sums = [int(count) for count in counts], [int(total) for total in sums]
-        if self._active < len(self._levels):
+        self._counts = [int(count) for count in counts[: self._active]]
+        self._sums = [int(total) for total in sums[: self._active]]
+        if self._active < len(levels):
             for contribution in kept:
                 self._keep(contribution)
 

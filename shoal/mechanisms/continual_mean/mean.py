@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 from shoal.mechanisms import check, error_bars
@@ -71,7 +71,7 @@ class MeanParameters(OnGrid):
     def chosen(self) -> list[str] | None:
         return None if self.noise_kind is None else [self.noise_kind]
 
-    @property
+    @cached_property
     def ends(self) -> tuple[float, float] | None:
         """The bounds that the mean is clamped to; None if it is not."""
         return (float(self.grid.low), float(self.grid.high)) if self.clamps else None

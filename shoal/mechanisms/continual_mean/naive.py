@@ -14,13 +14,14 @@ Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar
 
+from shoal.mechanisms.continual_mean.levels import LevelKeys
 from shoal.mechanisms.continual_mean.mean import Headed, MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.counters.gaussian_binary import GaussianBinaryTree
-from shoal.mechanisms.error_bars import Law
-from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.error_bars import Law, Widths, estimate_within, widths
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, OneByOne
 from shoal.mechanisms.workload import Pattern
 
@@ -30,7 +31,7 @@ class Naive(MeanParameters):
 
     name: ClassVar[str] = "naive"
 
-    @property
+    @cached_property
     def tree(self) -> BinaryTree | GaussianBinaryTree:
         elements = self.users * self.max_contributions
         if self.group_rho is not None:
@@ -48,9 +49,20 @@ class Naive(MeanParameters):
         samples = pattern.samples(self.max_contributions, tau)
         return samples, self.tree.scales(samples)
 
+    def widths(self, t: int) -> Widths:
+        """The widths of the noise of release t: one for each number of nodes, for all groups."""
+        nodes = self.tree.nodes(t)
+        found = self._widths.get(nodes)
+        if found is None:
+            found = self._widths[nodes] = widths(self.grid.step, self.tree.scales(t), self.coverage)
+        return found
+
+    @cached_property
+    def _widths(self) -> dict[int, Widths]:
+        return {}
+
     def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> "NaiveReleaser":
-        counter = self.tree.counter(lambda epoch: derive(key, group, "tree", "mean", coordinate, 0, epoch))
-        return NaiveReleaser(self, counter)
+        return NaiveReleaser(self, self.tree.counter(LevelKeys(key, group, coordinate, 0)))
 
 
 class NaiveReleaser(Headed):
@@ -73,9 +85,9 @@ class NaiveReleaser(Headed):
         t = self._samples
         if not t:
             return None
-        return self._mean.estimate(
-            self._total + self._counter.noise(t), t, self._counter.tree.scales(t), self._mean.ends
-        )
+        mean = self._mean
+        noisy = self._total + self._counter.noise(t)
+        return mean.named(estimate_within(mean.grid, noisy, t, mean.widths(t), mean.ends))
 
     def head(self) -> list[Any]:
         return [self._samples, self._total]

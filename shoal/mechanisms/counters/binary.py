@@ -132,14 +132,16 @@ class BinaryCounter(Generic[Trees]):
     tree: Trees
     subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its nodes
     _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
-    _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _path holds
+    _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _sums are of
     _draw: Callable[[int], int] = field(init=False, repr=False)
-    _path: list[tuple[int, int]] = field(default_factory=list, init=False)  # (node, noise up to and with it)
+    _at: int = field(default=0, init=False)  # a prefix of that epoch
+    _sums: tuple[int, ...] = field(default=(), init=False)  # its noise up to each of its nodes: one for each bit of it
 
     def noise(self, t: int) -> int:
-        check.not_negative(t=t)
+        if type(t) is not int or t < 0:
+            check.not_negative(t=t)
         epoch, within = self.tree.locate(t)
-        return self._total(epoch) + self._prefix(epoch, within)
+        return (self._total(epoch) if epoch else 0) + self._prefix(epoch, within)
 
     def _total(self, epochs: int) -> int:
         """The noise in the totals of all trees before the current one; each tree is added up once."""
@@ -153,20 +155,15 @@ class BinaryCounter(Generic[Trees]):
         """The noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t, with common ones kept."""
         if epoch != self._epoch:
             self._draw = self.tree.draws(self.subkey(epoch))
-            self._epoch, self._path = epoch, []
-        path = self._path
-        while path and not _on_path(path[-1][0], t):
-            path.pop()
-        node, noise = path[-1] if path else (0, 0)
-        while node < t:
-            rest = t - node
-            node += 1 << (rest.bit_length() - 1)
-            noise += self._draw(node)
-            path.append((node, noise))
-        return noise
-
-
-def _on_path(node: int, t: int) -> bool:
-    """Whether clearing low bits of t gives the node."""
-    low = node & -node
-    return t & -low == node
+            self._epoch, self._at, self._sums = epoch, 0, ()
+        other = (t ^ self._at).bit_length()  # bits of t, from the lowest, that are not in common
+        if other:
+            node = t >> other << other
+            sums = self._sums[: node.bit_count()]
+            noise = sums[-1] if sums else 0
+            while node != t:
+                node |= 1 << (t ^ node).bit_length() - 1
+                noise += self._draw(node)
+                sums += (noise,)
+            self._at, self._sums = t, sums
+        return self._sums[-1] if t else 0

@@ -2,15 +2,17 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms import error_bars
 from shoal.mechanisms.continual_mean import full as full_module
 from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full, FullReleaser
-from shoal.mechanisms.continual_mean.levels import Level
+from shoal.mechanisms.continual_mean.levels import Level, scales_of
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive, NaiveReleaser
 from shoal.mechanisms.counters.binary import BinaryTree
@@ -122,9 +124,9 @@ def test_neighbours_with_one_key_differ_by_no_more_than_the_noise_is_for(
             # then the counts, hence the noise, are the same
             assert left._counts == right._counts
             for level, count in enumerate(left._counts):
-                assert left._counter(left._levels[level]).noise(count) == right._counter(right._levels[level]).noise(
-                    count
-                )
+                assert left._counter(parameters.levels[level]).noise(count) == right._counter(
+                    parameters.levels[level]
+                ).noise(count)
                 change = left._sums[level] - right._sums[level]
                 if change != before[level]:  # one element moved, and no other ever will
                     moved[level] = moved.get(level, 0) + 1
@@ -260,3 +262,37 @@ def test_public_parts_are_public() -> None:
     assert {type(level) for level in small().levels} == {Level}
     assert isinstance(mean(Naive).releaser(KEY, b""), NaiveReleaser)
     assert isinstance(small(), MeanParameters)
+
+
+blocks_of_any = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(-(2**57), 2**57), st.integers(-9, 2**70)),
+    unique_by=lambda block: block[:2],
+)
+
+
+@given(blocks_of_any)
+def test_blocks_of_any_time_and_size_are_kept_as_they_came(came: list[tuple[str, int, int, int]]) -> None:
+    # given a prior that wants more than comes
+    parameters = mean(Full, epsilon=Fraction(1, 100), m=8, steps=STEPS)
+    releaser, again = parameters.releaser(KEY, b""), parameters.releaser(KEY, b"")
+    given_blocks = [Contribution(at, who, level + 1, level, 1 << max(0, level - 1), n) for who, level, at, n in came]
+    assert all(releaser.add(block) == () for block in given_blocks)
+    # then all are there, those of a level in the order in which they came, and so they are after a restart
+    assert list(releaser.kept.values()) == sorted(given_blocks, key=lambda block: block.level)
+    again.restore(releaser.head(), releaser.kept.values())
+    assert (again.kept, again.head()) == (releaser.kept, releaser.head())
+    assert isinstance(again, FullReleaser)
+    assert isinstance(releaser, FullReleaser)
+    assert again.levels == releaser.levels
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=4), st.integers(1, 40))
+def test_error_bars_that_groups_share_are_those_of_each(counts: list[int], t: int) -> None:
+    full, small_tree = mean(Full, m=8, users=UNITS), mean(Naive, users=3)
+    assert isinstance(full, Full)
+    assert isinstance(small_tree, Naive)
+    law = scales_of(full.levels, counts)
+    assert full.widths(counts) == error_bars.widths(full.sample_grid.step, law, full.coverage)
+    for naive in (small_tree, replace(small_tree, rho=Fraction(1, 8))):
+        for _ in range(2):
+            assert naive.widths(t) == error_bars.widths(naive.grid.step, naive.tree.scales(t), naive.coverage)

@@ -172,7 +172,7 @@ def test_neighbours_however_far_outside_differ_by_no_more_than_the_noise_is_for(
             state = []
             for contribution in contributions(parameters, samples):
                 activated = releaser.add(contribution)
-                state.append(([a.level for a in activated], releaser._counts[:], releaser._sums[:]))
+                state.append(([a.level for a in activated], *releaser.head()[1:]))
             states.append(state)
             calls.append(seen[:])
             seen.clear()
