@@ -19,7 +19,7 @@ from typing import Any, Self
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = "no Chromium is installed, which tests of the page need: run `make tools`, or install the package chromium"
-PATIENCE = 30.0  # seconds that one answer may take on a busy machine
+PATIENCE = 120.0  # seconds that one answer may take where other tests have the machine
 ARGUMENTS = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
