@@ -1,6 +1,7 @@
 """`shoal audit` as a script sees it: its status and what it says as JSON."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from shoal.agents.cli.main import app
+from shoal.agents.lane import KERNEL, ON
 
 
 @dataclass
@@ -39,5 +41,6 @@ def audit(name: str, config: Path, *arguments: str) -> Said:
 
 
 def replay(config: Path) -> Said:
-    """From the events: it does all that a replay from the contributions does."""
-    return audit("replay", config, "--from", "events")
+    """From the events, in the lane of the test: it does all that a replay from the contributions does."""
+    lane = "kernel" if os.environ.get(KERNEL) == ON else "twin"
+    return audit("replay", config, "--from", "events", "--lane", lane)

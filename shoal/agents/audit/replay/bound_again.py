@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from shoal.agents.audit.replay.scan import before
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.records import Message
@@ -13,7 +14,7 @@ from shoal.stream.machine import Record
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import BEATS, TopicPlan
 
-EVENTS = 5_000  # between two takes of what is sent: bounds the memory
+EVENTS = 50_000  # between two takes of what is sent: bounds the memory
 
 Plan = Callable[[Config], TopicPlan]
 
@@ -40,9 +41,9 @@ class BoundAgain:
     def take(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
         """Yield the contributions partition and the message of all that these events yield."""
         while self._later and records and self._later[-1][0] <= records[-1].offset:
-            before = [record for record in records if record.offset < self._later[-1][0]]
-            yield from self._process(before)
-            records = records[len(before) :]
+            first = before(records, self._later[-1][0])
+            yield from self._process(first)
+            records = records[len(first) :]
             self._begin()
         yield from self._process(records)
 

@@ -181,25 +181,26 @@ class SentRows:
             if label not in self._retired:
                 group = self.groups.setdefault(key, GroupSent())
                 rows, partials = message.contributions.get(key, ()), message.partials.get(key, ())
-                self.came_late |= self._is_over(label, [row[0] for row in (*rows, *partials)])
+                times: list[Any] = [row[0] for row in (*rows, *partials)]
+                self.came_late |= bool(times) and self._is_over(label, min(times))
                 (group.slots if label in self._slots else group.blocks).add(rows)
                 group.partials.add(partials)
         for clock, watermark in (message.watermarks or {}).items():
             before = self.watermarks.get(clock)
             self.went_back |= before is not None and (watermark is None or watermark < before)
             self.watermarks[clock] = watermark
-            for key, group in self.groups.items():
+            for key, group in self.groups.items() if self._slots else ():
                 length, own_clock = self._slots.get(key.partition("|")[0], (0, ""))
                 if own_clock == clock and watermark is not None:
                     group.slots.forget(length, watermark)
 
-    def _is_over(self, label: str, times: Iterable[int]) -> bool:
-        """Whether one of the ticks of these times was said to be over."""
+    def _is_over(self, label: str, time: int) -> bool:
+        """Whether the tick of a time was said to be over."""
         every, clock = self._ticks.get(label, (None, ""))
         promise = self.watermarks.get(clock)
         if every is None or promise is None:
             return False
-        return any(_end(time, every) <= promise for time in times)
+        return _end(time, every) <= promise
 
 
 def compare(

@@ -1,15 +1,16 @@
 """Recomputes the release stage of one contributions partition, and compares it with what was published."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from shoal.agents.audit.log import Group
 from shoal.agents.audit.replay import matching
 from shoal.agents.audit.replay.against_log import Logged
 from shoal.models.records import Message
+from shoal.stream.machine import Record
 from shoal.stream.release import ReleasePartition
 
-Batches = AsyncIterator[list[Any]]
+Batches = AsyncIterator[Sequence[Record]]
 
 
 class ReleaseAgain:

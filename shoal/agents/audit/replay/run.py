@@ -126,7 +126,8 @@ class _Replay:
         self.logged = Logged(self.session.ledger, self.settings.app, self.agreed.active, self.findings)
         async with AsyncExitStack() as stack:
             self.reader = await stack.enter_async_context(Reader(self.settings))
-            self.scans = [await stack.enter_async_context(Scan(self.settings)) for _ in range(3)]
+            batches = {} if self.kernel is None else dict.fromkeys(self.plans, self.kernel.RecordBatch)
+            self.scans = [await stack.enter_async_context(Scan(self.settings, batches)) for _ in range(3)]
             await self._everything(from_events)
         findings = self.findings.all()
         self.report.findings = [finding for finding in findings if finding.failure]

@@ -5,7 +5,9 @@ or a topic is missing.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -26,7 +28,9 @@ SETTLE = 0.05
 class Scan:
     """A read_committed consumer that reads one partition at a time."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, batches: Mapping[str, Any] | None = None) -> None:
+        """`batches`: topics that are read in whole batches, each with the kernel's class for them."""
+        self._batches = batches or {}
         self._consumer = AIOKafkaConsumer(
             **settings.connect("audit"),
             isolation_level="read_committed",
@@ -34,7 +38,7 @@ class Scan:
             auto_offset_reset="none",
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=10,  # a partition that was just assigned waits for the fetch before it
-            **fast_records.consumer_arguments(),
+            **fast_records.consumer_arguments(self._batches),
         )
 
     async def __aenter__(self) -> Self:
@@ -54,18 +58,26 @@ class Scan:
         firsts: dict[TopicPartition, int] = await self._consumer.beginning_offsets(list(tps))
         return firsts
 
-    async def read(self, tp: TopicPartition, first: int, end: int) -> AsyncIterator[list[Record]]:
+    async def read(self, tp: TopicPartition, first: int, end: int) -> AsyncIterator[Sequence[Record]]:
         """Batches of the committed records between two offsets; waits for transactions that are open in between."""
         if first < end:
             self._consumer.assign([tp])
             self._consumer.seek(tp, first)
         while first < end and await self._consumer.position(tp) < end:
             fetched: dict[TopicPartition, list[Any]] = await self._consumer.getmany(tp, timeout_ms=200)
-            for records in fetched.values():
-                yield [record for record in records if record.offset < end]
+            for found in fetched.values():
+                records, _ = fast_records.records_of(found, self._batches.get(tp.topic))
+                yield before(records, end)
 
 
-async def committed(settings: KafkaSettings, topic: str) -> AsyncIterator[list[Record]]:
+def before(records: Sequence[Record], offset: int) -> Sequence[Record]:
+    """Those of records in order that come before an offset."""
+    if not records or records[-1].offset < offset:
+        return records
+    return records[: bisect_left(records, offset, key=attrgetter("offset"))]
+
+
+async def committed(settings: KafkaSettings, topic: str) -> AsyncIterator[Sequence[Record]]:
     """All committed records of a topic as of now, partition by partition."""
     counts = await partition_counts(settings, [topic])
     async with Scan(settings) as scan:
