@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 LOG = "stream/deltas/test_log.py::"
 NEEDED = (LOG + "test_what_is_needed_holds_everything",)
 REFUSED = (LOG + "test_a_log_that_is_not_what_was_written_is_refused",)
+TORN = "users would start again at count 0"  # what is said of a log that is refused, here of one that is whole
 BREACH = "a successor lacks accounts, whose users start again at count 0"
 
 MUTANTS = (
@@ -89,6 +90,7 @@ MUTANTS = (
         new="value[0] < LOG_FORMAT\n    while",
         breach="users go on with counts that are not theirs",
         tests=(LOG + "test_a_log_of_format_3_goes_on_in_that_of_today",),
+        otherwise=TORN,
     ),
     Mutant(
         name="a digest of all but the format",
@@ -98,6 +100,7 @@ MUTANTS = (
         new="    of_format = bytes((FORMAT,))\n",
         breach="numbers of one format are taken for those of another, and users go on with other counts",
         tests=(*REFUSED, LOG + "test_a_log_of_format_3_goes_on_in_that_of_today"),
+        otherwise=TORN,
     ),
     Mutant(
         name="entries cut by their bytes",

@@ -213,10 +213,11 @@ def test_refusals_and_faults_say_nothing_of_values(folder, capfd, heard):
 def test_a_bug_is_named_by_its_place_and_not_by_its_text(folder, capfd, monkeypatch):
     """Regression: an unexpected exception of `shoal run` came with its text, which often repeats what it choked on."""
 
-    def choke(self: FileRun, lines: Iterable[Line], *, end: bool = True) -> Iterator[None]:
+    def choke(self: FileRun, *lines: object, end: bool = True) -> Iterator[None]:
         raise ValueError(f"invalid literal for int() with base 10: '{VALUE}' of {USER}")
 
     monkeypatch.setattr(FileRun, "outputs", choke)
+    monkeypatch.setattr(FileRun, "outputs_of", choke)  # what the kernel's lane calls
     status, out, err = shoal_says(capfd, *RUN)
     assert status == 1
     assert re.fullmatch(r"shoal: this command: unexpected ValueError at .*; this is a bug; .*\n", err)
