@@ -149,4 +149,13 @@ MUTANTS = (
         breach="of a retired metric accounts are restored in part, and the others' users start again at count 0",
         tests=("stream/test_bound.py::test_accounts_that_the_mark_does_not_know_are_refused",),
     ),
+    Mutant(
+        name="a log of which nothing is left",
+        family="changelogs",
+        file="stream/deltas/restoring.py",
+        old="                self.needs_beginning = True  # a topic",
+        new="                self.needs_beginning = False  # a topic",
+        breach=BREACH,
+        tests=("agents/worker/test_loading.py::test_a_log_of_which_nothing_is_left_is_not_one_that_never_was",),
+    ),
 )

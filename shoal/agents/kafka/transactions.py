@@ -20,6 +20,7 @@ from aiokafka.errors import (
     KafkaTimeoutError,
     LeaderNotAvailableError,
     NodeNotReadyError,
+    OffsetOutOfRangeError,
     PolicyViolationError,
     ProducerFenced,
     TopicAuthorizationFailedError,
@@ -42,6 +43,7 @@ log = structlog.get_logger("shoal.worker")
 
 LEAST_BYTES = 1 << 18  # of a log that are deleted at a time
 SHARE = 4  # and of this share of what stays
+FRAME = 1_000  # bytes of a transaction beside its cost, about: a mark, the topic's id and what is around records
 MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
 STOP_LIMIT = 5.0
 START_LIMIT = 20.0  # a broker that takes the connection and then says nothing is one to try again, perhaps another one
@@ -301,16 +303,17 @@ class Trimmer:
         self.is_denied = False
 
     def restored(self, transactions: Iterable[tuple[int, int, int]]) -> None:
-        """Note the transactions that a takeover read: of each its first record, first offset and bytes."""
-        self._known.extend(transactions)
+        """Note the transactions that a takeover read: of each its first record, first offset and cost."""
+        self._known.extend((first, offset, cost + FRAME) for first, offset, cost in transactions)
         self._needed = sum(cost for _, _, cost in self._known)
 
     def committed(self, outbox: Outbox) -> None:
         """Delete what is not needed any more, if it is much."""
         if outbox.log is None:
             return
-        self._known.append((outbox.log.first, self._writer.changelog_began, outbox.log.cost))
-        self._needed += outbox.log.cost
+        cost = outbox.log.cost + FRAME  # of a partition without accounts, too, whose log would only grow
+        self._known.append((outbox.log.first, self._writer.changelog_began, cost))
+        self._needed += cost
         # By what the commit before needed: that its marker is everywhere is known only now. A transaction goes when the
         # one after it begins with what is needed, or before: a restored one may be needed from its middle on.
         needs, self._needs = self._needs, outbox.log.needs
@@ -326,7 +329,8 @@ class Trimmer:
         try:
             await self._writer.delete_changelog(before)
         except (ClientError, TimeoutError, OSError) as error:
-            if may_pass(error):
+            # Out of range is what a leader says that was just elected, and does not know yet how far the others are.
+            if may_pass(error) or isinstance(error, OffsetOutOfRangeError):
                 return  # the next time deletes this, too
             self.is_denied = True
             topic, partition = self._writer.changelog

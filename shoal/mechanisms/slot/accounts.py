@@ -264,8 +264,10 @@ class _LoggedSamples:
         kept = self._accounts._kept[period]
         packed: list[Packed] = []
         for user in islice(kept.samples, first, first + most):
-            packed += self._packed(period, kept, [(user, 1)], CHUNK)
-            if sum(one.cost for one in packed) >= room:
+            pieces = self._packed(period, kept, [(user, 1)], CHUNK)
+            packed += pieces
+            room -= sum(piece.cost for piece in pieces)
+            if room <= 0:
                 break
         return packed
 

@@ -70,6 +70,7 @@ class Restoring:
         """
         if self._raw_mark is None:
             if self.is_empty:
+                self.needs_beginning = True  # a topic that had records, all of which are gone, is no empty one
                 return
             raise FailStop(f"{self._where}: its changelog has accounts but no mark, which is written last; {REMEDY}")
         mark: Mark = orjson.loads(self._raw_mark)

@@ -1,12 +1,16 @@
 """What a takeover learns of a log beside the state: which transactions it has, and what they cost."""
 
 import orjson
+import pytest
+from aiokafka import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.kafka.topic_ids import STATE_KEY
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.takeover import Loading
+from shoal.models.errors import FailStop
 from shoal.stream.file_run import Line
 from tests.stream.deltas.histories import as_format_3
 from tests.stream.simulation import STAMP, Cluster, config
@@ -58,3 +62,16 @@ def test_a_transaction_of_format_3_costs_its_bytes_which_were_fixed() -> None:
     before = as_format_3(log)
     sizes = [sum(len(value) for _, value in before[at : at + 2]) for at in range(0, len(before), 2)]
     assert found_in(before) == [(first, offset, size) for (first, offset, _), size in zip(told, sizes, strict=True)]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_log_of_which_nothing_is_left_is_not_one_that_never_was(left: int) -> None:
+    """Regression: all that refused it was the group's offset, which Kafka forgets a week after the last worker."""
+    changelog = TopicPartition("app.bound.events.changelog", 0)
+    Loading(machine()).done(changelog, (0, 0))
+    # when records were written, and all of them are gone, but perhaps the one that names the topic
+    loading = Loading(machine())
+    for offset in range(left):
+        loading.take(STATE_KEY, b"id", 7 + offset)
+    with pytest.raises(FailStop, match="its first records were deleted, by retention or by hand"):
+        loading.done(changelog, (7, 7 + left))
