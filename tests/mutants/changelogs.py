@@ -6,6 +6,7 @@ LOG = "stream/deltas/test_log.py::"
 NEEDED = (LOG + "test_what_is_needed_holds_everything",)
 REFUSED = (LOG + "test_a_log_that_is_not_what_was_written_is_refused",)
 TORN = "users would start again at count 0"  # what is said of a log that is refused, here of one that is whole
+ON_A_BROKER = ("agents/worker/test_logs_on_a_broker.py::test_owners_that_come_and_go_send_what_one_sends_that_stays",)
 BREACH = "a successor lacks accounts, whose users start again at count 0"
 
 MUTANTS = (
@@ -157,5 +158,35 @@ MUTANTS = (
         new="                self.needs_beginning = False  # a topic",
         breach=BREACH,
         tests=("agents/worker/test_loading.py::test_a_log_of_which_nothing_is_left_is_not_one_that_never_was",),
+    ),
+    Mutant(
+        name="what the last commit alone does not need is deleted",
+        family="changelogs",
+        file="agents/kafka/transactions.py",
+        old="needs, self._needs = self._needs, outbox.log.needs",
+        new="needs = self._needs = outbox.log.needs",
+        breach="a successor of a commit that Kafka forgot lacks accounts, whose users start again at count 0",
+        tests=ON_A_BROKER,
+        otherwise="restore the topic from a copy",
+    ),
+    Mutant(
+        name="restored samples count as written later than they were",
+        family="changelogs",
+        file="mechanisms/slot/accounts.py",
+        old="return [(self.size(period), 0)]",
+        new="return [(self.size(period), 10**9)]",
+        breach="samples that wait for the end of their slot are not written again, and lost with the log's beginning",
+        tests=ON_A_BROKER,
+        otherwise=TORN,
+    ),
+    Mutant(
+        name="a user's last samples alone are written again",
+        family="changelogs",
+        file="mechanisms/slot/accounts.py",
+        old="self._packed(period, kept, [(user, 1)], CHUNK)",
+        new="self._packed(period, kept, [(user, max(1, len(kept.samples[user]) - 2))], CHUNK)",
+        breach="samples that wait for the end of their slot are lost with the log's beginning",
+        tests=ON_A_BROKER,
+        otherwise=TORN,
     ),
 )
