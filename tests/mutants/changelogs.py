@@ -113,6 +113,18 @@ MUTANTS = (
         tests=("mechanisms/stores/test_packed.py::test_no_value_decides_where_entries_are_cut_or_what_they_cost",),
     ),
     Mutant(
+        name="samples cut by their bytes",
+        family="changelogs",
+        file="mechanisms/slot/accounts.py",
+        old="cost = 6 * len(samples[end]) + BESIDE * coordinates",
+        new="cost = 6 * len(samples[end]) + len(str(samples[end + 1]))",
+        breach="what a transaction writes again, and when, depends on values",
+        tests=(
+            "stream/deltas/test_values.py"
+            "::test_values_decide_the_bytes_of_numbers_alone_which_are_no_more_than_they_cost",
+        ),
+    ),
+    Mutant(
         name="parts of the log weighed by their bytes",
         family="changelogs",
         file="agents/worker/takeover.py",
