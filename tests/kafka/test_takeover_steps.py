@@ -17,11 +17,15 @@ from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_ids import TopicIds
 from shoal.agents.kafka.transactions import TransactionGivenUp, Writer
+from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.takeover import Overtaken, Taken, Takeover
 from shoal.models.errors import FailStop
+from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, OutRecord, StagePartition
 from tests.kafka.kafka_tools import make_topics, run
 from tests.kafka.toy_machine import MARK, ONE, PAIR, ToyDomain
+from tests.stream.simulation import STAMP, config
+from tests.stream.units import Event, plan_of
 from tests.support.kafka import Kafka, Record
 
 # Where a worker may be frozen once it has fenced the old owner: what it calls, one after the other.
@@ -173,6 +177,44 @@ def test_a_takeover_settles_nothing_that_belongs_to_another_owner(app: App, monk
     in_the_app(app, story)
 
 
+def test_a_takeover_reads_again_what_the_old_owner_still_deletes_of_a_log(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, toy, load, looks = plan_of(config({"algorithm": "naive"})), ToyDomain.machine, Reader.load, list[int]()
+
+    def machine(self: ToyDomain, partition: StagePartition) -> Any:
+        return toy(self, partition) if partition.stage == RELEASE else BoundMachine(app.settings, plan, 0)
+
+    async def story() -> None:
+        # given an owner that made some transactions, the last of which has all that is needed
+        raw = Event("anna", 1).raw()
+        await asyncio.to_thread(app.kafka.produce, app.source, [Record(b"k", raw)] * 5)
+        owner = (await app.take()).partitions[app.partitions[0]]
+        for offset in range(5):
+            owner.machine.process([Line(offset, raw, timestamp=STAMP)], offset + 1)
+            outbox = owner.machine.outbox()
+            assert outbox is not None
+            await owner.writer.write(outbox)
+        needed = owner.writer.changelog_began
+        assert needed > 3
+
+        # when what it asked to delete goes while the next one reads, which has heard where the log begins
+        async def read_late(reader: Reader, *arguments: Any) -> None:
+            looks.append(1)
+            if len(looks) == 1:
+                await delete(app, needed)
+            await load(reader, *arguments)
+
+        monkeypatch.setattr(Reader, "load", read_late)
+        successor = (await app.take()).partitions[app.partitions[0]].machine
+        # then that one looks again, and finds everything
+        assert len(looks) == 2
+        assert (successor.next_offset, successor.look_up(("m0", "anna"))) == (5, 5)
+
+    monkeypatch.setattr(ToyDomain, "machine", machine)
+    in_the_app(app, story)
+
+
 def test_a_takeover_that_the_group_has_passed_by_accuses_nobody(app: App) -> None:
     async def story() -> None:
         await lie(app, published=9)
@@ -205,13 +247,18 @@ async def lie(app: App, **claims: int) -> None:
         await release.write(Outbox(0, [(MARK, PAIR.pack(1, claims["published"]))]))
 
 
+async def delete(app: App, before: int) -> None:
+    """Delete the beginning of bound's changelog."""
+    client = AIOKafkaAdminClient(bootstrap_servers=app.kafka.bootstrap)
+    await client.start()
+    await client.delete_records({TopicPartition(app.logs[0], 0): RecordsToDelete(before_offset=before)})
+    await client.close()
+
+
 async def cut(app: App) -> None:
     """The beginning of bound's changelog is deleted."""
     await app.work(5, published=1)
-    client = AIOKafkaAdminClient(bootstrap_servers=app.kafka.bootstrap)
-    await client.start()
-    await client.delete_records({TopicPartition(app.logs[0], 0): RecordsToDelete(before_offset=1)})
-    await client.close()
+    await delete(app, 1)
 
 
 async def leave_open(app: App) -> None:
