@@ -50,6 +50,10 @@ CONFIGS: list[Config] = [
         {"statistic": "sum", "algorithm": "sharp", "every": None, "users": None, "failure": "0.001", "step": "5s"}
         | {"unit": "user-10s", "max_contributions": 2},
     ),
+    config(
+        {"relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s"}
+        | {"start": "1970-01-01", "horizon": "1h", "group": "g", "delta": "1e-6", "max_contributions": 5}
+    ),
 ]
 USERS = ["a", "b", "c" * 60, *(f"user-{n}" for n in range(12))]
 EVENTS = st.builds(Event, st.sampled_from(USERS), st.integers(0, 9), st.sampled_from("xyz"), st.sampled_from([0, 0.3]))
