@@ -38,10 +38,8 @@ UNCLIPPED = 2  # levels of bounded data that need no prior: they are active from
 MOST_BINS = 1 << 16
 MOST_WIDTHS = 1 << 14  # that are kept
 AS_PRINTED = 2  # the sensitivity of a unit in two arrays
-MASK_BITS, TIME_BITS = (
-    40,
-    64,
-)  # of a unit's mask, with a bit for each level, and of a block's time; totals have any size
+MASK_BITS = 40  # of a unit's mask, with a bit for each level
+TIME_BITS = 64  # of a block's time; totals have any size
 MASK, TIME = (1 << MASK_BITS) - 1, (1 << TIME_BITS) - 1
 ZERO = 1 << TIME_BITS - 1  # the epoch
 

@@ -296,3 +296,14 @@ def test_error_bars_that_groups_share_are_those_of_each(counts: list[int], t: in
     for naive in (small_tree, replace(small_tree, rho=Fraction(1, 8))):
         for _ in range(2):
             assert naive.widths(t) == error_bars.widths(naive.grid.step, naive.tree.scales(t), naive.coverage)
+
+
+def test_no_more_error_bars_are_kept_than_the_limit_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_module, "MOST_WIDTHS", 2)
+    full = mean(Full, m=8, users=UNITS)
+    assert isinstance(full, Full)
+    for count in (1, 3, 7, 15, 1):
+        assert full.widths([count]) == error_bars.widths(
+            full.sample_grid.step, scales_of(full.levels, [count]), full.coverage
+        )
+        assert len(full._widths) <= 2
