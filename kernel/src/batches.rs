@@ -1,17 +1,18 @@
 //! Kafka's record batches (format v2), as aiokafka's `DefaultRecordBatch` reads them.
 //!
-//! A batch is taken only if all of it is certain: every length lies within it, every varint ends, every name of a
-//! header is UTF-8, nothing is left over. Any other is aiokafka's, which says what is wrong. So what was taken once can
-//! be read again, record by record, and a batch that comes from a broken disk costs an error, never more.
+//! A batch is taken only if it is well formed from beginning to end: every length lies within it, every varint ends,
+//! every header's name is UTF-8, no bytes are left over. Any other batch is left to aiokafka, which says what is wrong
+//! with it. So a batch that was taken can be read again, record by record, and one that a broken disk has changed costs
+//! an error and nothing worse.
 
 pub const HEADER: usize = 61;
 const MAGIC: u8 = 2;
-const CHECKSUM: usize = 17; // where it lies
-const CHECKED: usize = 21; // from where on it covers the batch
-const CODECS: i16 = 0x07;
+const CHECKSUM: usize = 17; // where the checksum is
+const CHECKED: usize = 21; // where the bytes that it covers begin; they end with the batch
+const CODECS: i16 = 0x07; // the bits of the attributes that name the codec
 const LOG_APPEND_TIME: i16 = 0x08;
 
-/// Whether a batch is as its producer made it, by its checksum.
+/// Whether a batch's checksum is right.
 pub fn is_intact(batch: &[u8]) -> bool {
     match (array(batch, CHECKSUM), batch.get(CHECKED..)) {
         (Some(checksum), Some(checked)) => crc32c::crc32c(checked) == u32::from_be_bytes(checksum),
@@ -19,12 +20,12 @@ pub fn is_intact(batch: &[u8]) -> bool {
     }
 }
 
-/// What stands before the records.
+/// The fields before the records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
     pub base_offset: i64,
     first_timestamp: i64,
-    /// The time of all records, where the broker stamped them.
+    /// The time of all records, if the broker stamped them.
     appended: Option<i64>,
     count: i32,
     pub is_compressed: bool,
@@ -51,15 +52,15 @@ impl Header {
     }
 }
 
-/// A record, where it lies.
+/// A record, in the bytes of its batch.
 #[derive(Debug, PartialEq)]
 pub struct Record<'a> {
     pub offset: i64,
     pub timestamp: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
-    headers: i64, // how many, in what follows
-    rest: &'a [u8],
+    headers: i64,   // the number of headers in `rest`
+    rest: &'a [u8], // what follows that number
 }
 
 impl<'a> Record<'a> {
@@ -68,7 +69,7 @@ impl<'a> Record<'a> {
         Record { offset, timestamp: -1, key: None, value: Some(value), headers: 0, rest: &[] }
     }
 
-    /// Names and values, in order.
+    /// The headers' names and values, in order; `None` if they are not well formed.
     pub fn headers(&self) -> Option<Vec<(&'a str, Option<&'a [u8]>)>> {
         let (mut rest, mut found) = (self.rest, vec![]);
         for _ in 0..self.headers {
@@ -79,7 +80,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A number of 64 bits, in zigzag; what is more than ten bytes long is none.
+/// A zigzag varint of 64 bits; `None` if it does not end within ten bytes.
 #[inline(always)]
 fn varint(raw: &mut &[u8]) -> Option<i64> {
     let mut number = 0u64;
@@ -93,7 +94,7 @@ fn varint(raw: &mut &[u8]) -> Option<i64> {
     None
 }
 
-/// Bytes after their length; a negative one says that there are none.
+/// Bytes that follow their length; a negative length stands for null.
 #[inline(always)]
 fn bytes<'a>(raw: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let length = varint(raw)?;
@@ -105,13 +106,13 @@ fn bytes<'a>(raw: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     Some(Some(found))
 }
 
-/// The record at the beginning of these bytes, which go on after it.
+/// The record at the beginning of `raw`, which then begins after it.
 #[inline(always)]
 pub fn record<'a>(header: &Header, raw: &mut &'a [u8]) -> Option<Record<'a>> {
     let length = usize::try_from(varint(raw)?).ok()?;
     let (mut inside, rest) = raw.split_at_checked(length)?;
     *raw = rest;
-    varint(&mut inside)?; // attributes, of which there are none
+    varint(&mut inside)?; // attributes, which are not used
     let later = varint(&mut inside)?;
     let timestamp = match header.appended {
         Some(time) => time,
@@ -124,7 +125,8 @@ pub fn record<'a>(header: &Header, raw: &mut &'a [u8]) -> Option<Record<'a>> {
     Some(Record { offset, timestamp, key, value, headers, rest: inside })
 }
 
-/// Where the records begin that follow `since`, and each other; `None` if any record of the batch is not certain.
+/// The positions of the records from offset `since` on, leaving out any whose offset does not follow the one before;
+/// `None` if any record of the batch is not well formed.
 pub fn walk(header: &Header, records: &[u8], since: i64) -> Option<Vec<u32>> {
     u32::try_from(records.len()).ok()?;
     let (mut rest, mut next) = (records, since);

@@ -1,27 +1,29 @@
-//! What the changelog has of stores: names with their numbers in bytes, in an order that a restart keeps.
+//! The changelog's entries: names with their numbers as bytes, written in an order that a restart preserves.
 //!
-//! Where entries are cut goes by their cost, which counts each number with the most bytes that its kind can take: how many
-//! it does take depends on values.
+//! Chunks of entries are cut by cost, not by size. The cost of a number is the most bytes that a number of its kind can
+//! take; the bytes that it does take depend on values, which must decide nothing.
 //!
-//! The twins are `shoal/mechanisms/stores/packed.py` and the last part of `Periods` in `shoal/mechanisms/accounts.py`.
+//! The twins are `shoal/mechanisms/stores/packed.py`, which has the format, and the last part of `Periods` in
+//! `shoal/mechanisms/accounts.py`.
 
 use crate::store::{has_room, Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
 
-/// Names of a period: how many, their entries, and what these cost.
+/// A period, the number of its names that are packed, their entries, and the cost of these.
 pub type Packed = (i64, usize, Vec<u8>, usize);
-/// End of a run of names, and the number of the record that has all of the run.
+/// The end of a run of names, and the number of the changelog record that contains the whole run.
 pub type Run = (usize, u64);
 
-/// The order in which names are written again: that in which they came, unless a restart found another.
+/// The order in which names are written again: the one in which they came or, after a restart, the one in which the
+/// changelog had them. A place is a name's index in its store.
 #[derive(Default)]
 pub struct Order {
-    places: Vec<u32>, // of the names that were restored; empty where each is at its own number
-    // While a changelog is restored:
-    seats: Vec<u32>,         // a name's place, or GONE where it has moved to a later seat
-    seat_of: Vec<u32>,       // by place
-    begins: Vec<(u32, u64)>, // the first seat of each record
+    places: Vec<u32>, // the restored names' places, in order; empty if the order is that of the store
+    // While a changelog is restored, each name has a seat:
+    seats: Vec<u32>,   // the place of the name in each seat; GONE where the name has moved to a later one
+    seat_of: Vec<u32>, // the seat of the name at each place
+    begins: Vec<(u32, u64)>, // for each record its first seat and its number
 }
 
 impl Order {
@@ -30,7 +32,7 @@ impl Order {
         self.places.get(number).copied().unwrap_or(number as u32)
     }
 
-    /// Begin with what a record has, over so many names that stand there already.
+    /// Begin to restore a record, when the store already has this many names.
     fn begin(&mut self, record: u64, names: usize) {
         if self.begins.is_empty() {
             self.begins.push((0, 0));
@@ -44,7 +46,7 @@ impl Order {
         }
     }
 
-    /// Make a name the last.
+    /// Give a name the last seat.
     #[inline(always)]
     fn seat(&mut self, place: u32) {
         let seat = u32::try_from(self.seats.len()).expect("ranks are closed before");
@@ -55,7 +57,7 @@ impl Order {
         self.seats.push(place);
     }
 
-    /// Leave out the seats of those that have moved.
+    /// Remove the seats that names have left.
     fn close_ranks(&mut self) {
         let mut begins = std::mem::take(&mut self.begins).into_iter().peekable();
         let mut kept = Vec::with_capacity(self.seat_of.len());
@@ -72,7 +74,7 @@ impl Order {
         self.seats = kept;
     }
 
-    /// All was restored, of so many names: in which records they stand.
+    /// Complete the restoration of this many names; returns the records that contain them.
     fn settle(&mut self, names: usize) -> Vec<Run> {
         if self.begins.is_empty() {
             return if names == 0 { vec![] } else { vec![(names, 0)] };
@@ -102,7 +104,7 @@ fn write_length(out: &mut Vec<u8>, mut size: usize) {
     out.push(size as u8);
 }
 
-/// A length, and where it ends.
+/// The length at this position, and the position after it.
 #[inline(always)]
 fn read_length(entries: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let (mut size, mut shift) = (0, 0);
@@ -118,9 +120,9 @@ fn read_length(entries: &[u8], mut at: usize) -> Option<(usize, usize)> {
     None
 }
 
-const LOW_BITS: usize = 32; // of a number: what stands in its first part
+const LOW_BITS: usize = 32; // bits of a number that are in its first part
 
-/// The most bytes that each part of a number can take, of as many as its kind has.
+/// The most bytes that each of the two parts of a number can take, if its kind has `width` bytes.
 fn most_bytes(width: usize) -> (usize, usize) {
     let low = (8 * width).min(LOW_BITS);
     ((low + 1).div_ceil(7), (8 * width - low).div_ceil(7))
@@ -142,7 +144,7 @@ fn write_number(out: &mut Vec<u8>, number: u128) {
     }
 }
 
-/// Bits in at most so many bytes, 18 or fewer, and where they end.
+/// Bits in at most `most` bytes, which are 18 or fewer, and the position after them.
 #[inline(always)]
 fn read_bits(entries: &[u8], at: usize, most: usize) -> Option<(u128, usize)> {
     let mut bits = 0;
@@ -155,7 +157,7 @@ fn read_bits(entries: &[u8], at: usize, most: usize) -> Option<(u128, usize)> {
     None
 }
 
-/// A number, and where it ends.
+/// The number at this position, and the position after it.
 #[inline(always)]
 fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)) -> Option<(u128, usize)> {
     let (twice, mut at) = read_bits(entries, at, most.0)?;
@@ -164,7 +166,7 @@ fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)) ->
         return None;
     }
     if twice & 1 == 1 {
-        let (high, end) = read_bits(entries, at, most.1)?; // none where all bits are low
+        let (high, end) = read_bits(entries, at, most.1)?; // `most.1` is 0 for kinds that have no high bits
         if high >> (8 * width - LOW_BITS) > 0 {
             return None;
         }
@@ -173,13 +175,13 @@ fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)) ->
     Some((number, at))
 }
 
-/// A number in all bytes of its kind, as format 3 has it, and where it ends.
+/// The number at this position with all bytes of its kind, as in format 3, and the position after it.
 fn read_fixed(entries: &[u8], at: usize, width: usize) -> Option<(u128, usize)> {
     let digits = entries.get(at..at + width)?;
     Some((digits.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)), at + width))
 }
 
-/// Write an entry; what it costs.
+/// Write an entry; returns its cost, in which `of_number` is that of the number.
 fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -> usize {
     let (name, begin) = (store.name(place), out.len());
     write_length(out, name.len());
@@ -190,7 +192,8 @@ fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -
 }
 
 impl Stores {
-    /// What changed of a kind since the last call, in chunks, each of which ends with the entry that fills it.
+    /// The entries of a kind that changed since the last call, in chunks. A chunk ends with the entry by which its cost
+    /// reaches `full`.
     pub fn changed(&mut self, kind: usize, full: usize) -> Result<Vec<Packed>, Overflow> {
         let (mut packed, durable) = (vec![], self.durable);
         let most = most_bytes(self.widths[kind]);
@@ -216,7 +219,7 @@ impl Stores {
         Ok(packed)
     }
 
-    /// Names from number `first` on in their order, at most `most`, up to the one that fills the room.
+    /// The entries from number `first` on in the order, at most `most`, up to the one by which the cost reaches `full`.
     pub fn pack(&self, kind: usize, period: i64, first: usize, most: usize, full: usize) -> Packed {
         let (mut entries, mut count, mut cost) = (vec![], 0, 0);
         let Some(store) = self.look(period, kind) else { return (period, count, entries, cost) };
@@ -232,8 +235,8 @@ impl Stores {
         (period, count, entries, cost)
     }
 
-    /// Restore entries of a record; those that are `in_order` are now the last in the order, and if they are `fixed`,
-    /// numbers are those of format 3.
+    /// Restore the entries of a record. If they are `in_order`, their names move to the end of the order. If they are
+    /// `fixed`, numbers have the fixed width of format 3. `None` if they are not well formed.
     pub fn take(
         &mut self,
         kind: usize,
@@ -247,7 +250,7 @@ impl Stores {
         let most = most_bytes(width);
         let store = &mut self.of(period)[kind];
         let names = store.len();
-        has_room(names, entries.len() / 2).then_some(())?; // an entry has a byte of length, and one of a number
+        has_room(names, entries.len() / 2).then_some(())?; // an entry has two bytes at least: a length and a number
         store.order.begin(record, names);
         let mut at = 0;
         while at < entries.len() {
@@ -267,7 +270,7 @@ impl Stores {
         Some(())
     }
 
-    /// All of a kind and period was restored: in which records its names stand.
+    /// Complete the restoration of a kind and period; returns the records that contain its names.
     pub fn settle(&mut self, kind: usize, period: i64) -> Vec<Run> {
         let store = &mut self.of(period)[kind];
         let names = store.len();

@@ -1,7 +1,8 @@
-//! The contributions of one transaction as JSON: for each home, parts of bounded size.
+//! Writes the contributions of one transaction as JSON: for each home (contributions partition) the contents of its
+//! messages, each of bounded size.
 //!
-//! The twin is `Parts` in `shoal/stream/contributions.py`, whose opening says why costs and cuts are decided by pattern
-//! alone; what is written is what `Message.encode` in `shoal/models/records.py` writes.
+//! The twin is `Parts` in `shoal/stream/contributions.py`; its opening explains why costs and cuts must be decided by
+//! pattern alone. The bytes are those that `Message.encode` in `shoal/models/records.py` writes.
 
 use crate::pseudonyms::Pseudonym;
 use crate::queue::{Partial, Queue, Row, Sent, PART_BITS};
@@ -13,18 +14,18 @@ const CELL_BYTES: u64 = 35;
 const CHARACTER_BYTES: u64 = 6; // of a key, at most
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
-/// What one message has: rows by key, and partials by key, each an object of JSON.
+/// The contents of one message: rows by key and partials by key, each an object of JSON.
 #[derive(Debug, PartialEq)]
 pub struct Part {
     pub rows: Vec<u8>,
     pub partials: Vec<u8>,
 }
 
-/// A total has more than 64 bits, which no reader of JSON need understand.
+/// A total has more than 64 bits, which `orjson` does not write either.
 #[derive(Debug, PartialEq)]
 pub struct TooLarge;
 
-/// Take what queues have to send, by home; a home for which there is nothing has no part.
+/// Empty the queues; returns the parts for each home, none for a home that gets nothing.
 pub fn take(queues: &mut [&mut Queue], homes: usize) -> Result<Vec<Vec<Part>>, TooLarge> {
     let mut all: Vec<Parts> = (0..homes).map(|_| Parts::default()).collect();
     for queue in queues {
@@ -36,7 +37,7 @@ pub fn take(queues: &mut [&mut Queue], homes: usize) -> Result<Vec<Vec<Part>>, T
     Ok(all.into_iter().map(Parts::closed).collect())
 }
 
-/// Parts for one home.
+/// The parts for one home.
 #[derive(Default)]
 struct Parts {
     parts: Vec<Part>,
@@ -44,7 +45,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// The number of the part that has room for so much.
+    /// The number of the last part, after opening a new one if there is no room for this cost.
     fn open(&mut self, cost: u64) -> usize {
         if self.parts.is_empty() || self.size + cost > MESSAGE_BYTES {
             self.parts.push(Part { rows: b"{".to_vec(), partials: b"{".to_vec() });
@@ -54,7 +55,7 @@ impl Parts {
         self.parts.len() - 1
     }
 
-    /// Add what a group has to send; a level has so many parts.
+    /// Add the contributions of a group; `parts` is the number of parts that a level of the metric has.
     fn add(&mut self, key: &str, sent: &Sent, parts: u64) -> Result<(), TooLarge> {
         let name = text(key);
         let least = CHARACTER_BYTES * key.chars().count() as u64;
@@ -93,7 +94,7 @@ impl Parts {
     }
 }
 
-/// Begin the list of a key, or go on with it where it is the last.
+/// Begin the list of a key, or continue it if `is_there`: it is then the last one, and its end is opened again.
 fn enter(out: &mut Vec<u8>, name: &[u8], is_there: bool) {
     if is_there {
         *out.last_mut().expect("the list's end") = b',';
@@ -106,7 +107,7 @@ fn enter(out: &mut Vec<u8>, name: &[u8], is_there: bool) {
     out.extend_from_slice(b":[");
 }
 
-/// The most cells that so many samples of each level can fill, where a level has so many parts.
+/// The most cells that this many samples of each level can fill, if a level has this many parts.
 fn most_cells(partial: &Partial, parts: u64) -> u64 {
     let mut samples: Vec<(u32, u64)> = partial.cells.iter().map(|one| (one.cell >> PART_BITS, one.samples)).collect();
     samples.sort_unstable_by_key(|&(level, _)| level);
@@ -166,7 +167,7 @@ fn write_total(out: &mut Vec<u8>, total: i128) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// A text of JSON, as `orjson` writes it.
+/// A JSON string, as `orjson` writes it.
 fn text(text: &str) -> Vec<u8> {
     let mut out = vec![b'"'];
     for &byte in text.as_bytes() {

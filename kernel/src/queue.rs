@@ -1,6 +1,7 @@
-//! What one metric has to send since the last transaction: rows of blocks with a pseudonym, and sums by tick and cell.
+//! The contributions of one metric since the last transaction: rows, which are blocks with a pseudonym, and partials,
+//! which are sums by tick and cell.
 //!
-//! The twin is `Queue` in `shoal/stream/contributions.py`. Order is that of the first block, everywhere.
+//! The twin is `Queue` in `shoal/stream/contributions.py`. Groups, ticks and cells are in the order of their first block.
 
 use foldhash::quality::RandomState;
 use hashbrown::HashMap;
@@ -10,9 +11,9 @@ use crate::pseudonyms::{Pseudonym, Pseudonyms};
 
 pub const PART_BITS: u32 = 8;
 const NOWHERE: u32 = u32::MAX;
-const SCANNED: usize = 8; // cells of a partial that are looked through; of more, there is a table
+const SCANNED: usize = 8; // up to this number, the cells of a partial are searched one by one; with more, by a table
 
-/// A closed block of one unit's samples.
+/// A closed block of one user's samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub number: u64,
@@ -32,12 +33,12 @@ impl Block {
 /// A block as it waits to be sent.
 pub struct Row {
     pub effective: i64,
-    pub pseudonym: Pseudonym, // of the user
+    pub pseudonym: Pseudonym,
     pub number: u64,
     pub samples: u64,
     pub total: i128,
     pub level: u32,
-    place: u32, // of its group, among the groups that have rows
+    place: u32, // its group's place among the groups that have rows
 }
 
 pub struct Cell {
@@ -46,13 +47,13 @@ pub struct Cell {
     pub total: i128,
 }
 
-/// Sums of a group in a tick, by cell.
+/// The sums of a group in a tick, by cell.
 #[derive(Default)]
 pub struct Partial {
     pub group: u32,
-    pub start: i64, // of the tick
+    pub start: i64, // start of the tick
     pub cells: Vec<Cell>,
-    places: HashMap<u32, u32, RandomState>, // of the cells, if there are many
+    places: HashMap<u32, u32, RandomState>, // places in `cells`, once there are more than `SCANNED`
 }
 
 impl Partial {
@@ -76,7 +77,7 @@ impl Partial {
     }
 }
 
-/// What a group has to send.
+/// The contributions of one group.
 pub struct Sent<'a> {
     pub group: u32,
     pub rows: &'a [Row],
@@ -86,15 +87,15 @@ pub struct Sent<'a> {
 pub struct Queue {
     merges: bool,
     every: i64,
-    pub parts: u64, // of a level, at most
+    pub parts: u64, // the most parts that a level has
     pseudonyms: Pseudonyms,
     pub groups: Groups,
-    row_groups: Vec<u32>, // in the order of their first rows
-    row_places: Vec<u32>, // of groups in it, by number
+    row_groups: Vec<u32>, // groups that have rows, in the order of their first rows
+    row_places: Vec<u32>, // a group's place in `row_groups`, by its number
     rows: Vec<Row>,
     partials: Vec<Partial>,
     partial_places: HashMap<(u32, i64), u32, RandomState>,
-    newest: Vec<u32>, // the partial that was added to last, by number of the group
+    newest: Vec<u32>, // a group's partial that was added to last, by its number
 }
 
 impl Queue {
@@ -114,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// Queue a block of a user's, closed at an effective time.
+    /// Queue a user's block, which was closed at this effective time.
     #[inline(always)]
     pub fn send(&mut self, group: Option<&[u8]>, effective: i64, user: &[u8], block: Block) {
         let group = self.groups.number(group);
@@ -158,8 +159,8 @@ impl Queue {
         sums.total += block.total;
     }
 
-    /// Hand out what each group has to send: those with rows in the order of their first rows, then those with partials
-    /// alone in the order of their first samples. The queue is empty after it.
+    /// Hand out the contributions of each group and empty the queue. First come groups that have rows, in the order of
+    /// their first rows, then groups that have only partials, in the order of their first samples.
     pub fn take<E>(&mut self, mut send: impl FnMut(&Queue, Sent) -> Result<(), E>) -> Result<(), E> {
         let mut rows = std::mem::take(&mut self.rows);
         let mut partials = std::mem::take(&mut self.partials);
