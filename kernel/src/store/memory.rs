@@ -1,10 +1,11 @@
-//! Blocks of zeros, large ones in huge pages: where accounts lie all over the memory, small pages cost a second miss.
+//! Blocks of zeroed memory; large ones are in huge pages. Accounts are read all over the memory, where with small pages
+//! the page table itself would miss the caches.
 
 use std::ops::{Deref, DerefMut};
 
 use memmap2::MmapMut;
 
-/// From this size on a block is mapped, and so takes memory only where something was written.
+/// From this size on a block is mapped, so that it takes memory only where something was written.
 pub const MAPPED_FROM: usize = 4 << 20;
 
 /// Bytes that are zero at first.
@@ -18,7 +19,7 @@ impl Memory {
         if size >= MAPPED_FROM {
             if let Ok(map) = MmapMut::map_anon(size) {
                 #[cfg(target_os = "linux")]
-                let _ = map.advise(memmap2::Advice::HugePage); // where there are none, small ones do
+                let _ = map.advise(memmap2::Advice::HugePage); // if it fails, small pages do
                 return Memory::Mapped(map);
             }
         }

@@ -1,8 +1,8 @@
-//! Numbers by name, kept by periods: the state of a metric's accounts in one source partition.
+//! Numbers by name, in stores by period: the state of a metric's accounts in one source partition.
 //!
-//! The twin is `Store` and `Periods` in `shoal/mechanisms/accounts.py`; its rules run over these, too. An account takes
-//! 32 bytes for name and number (`records.rs`) and 10 to 13 that say where it is (`table.rs`); nothing is copied as they
-//! become more, but what says where they are.
+//! The twins are `Store` and `Periods` in `shoal/mechanisms/accounts.py`; the twin's rules also run over these stores. An
+//! account takes 32 bytes for its name and number (`records.rs`), and 10 to 13 bytes in the table that finds it
+//! (`table.rs`). As accounts become more, only that table is copied.
 
 pub mod memory;
 mod records;
@@ -16,25 +16,25 @@ use crate::deltas::Order;
 use records::Records;
 use table::Table;
 
-/// Names of a kind in one period.
+/// The most names of one kind in one period.
 const MOST: usize = u32::MAX as usize - 1;
 
-/// What a store cannot hold: a number beyond its width, or more names than have numbers.
+/// A number is too large for its width, or there are more than `MOST` names.
 #[derive(Debug, PartialEq)]
 pub struct Overflow;
 
-/// Numbers by name, in the order in which the names came, and those that changed since the last transaction.
+/// Numbers by name. A name's place is its index in the order in which the names came.
 pub struct Store {
     table: Table,
-    state: RandomState, // its seed is random: no stranger can choose users that collide
+    state: RandomState, // its seed is random, so that nobody who sends events can choose users that collide
     records: Records,
-    changed: Vec<u32>,
+    changed: Vec<u32>, // places of the numbers that changed since the last transaction
     overflowed: bool,
-    pub order: Order, // in which the changelog has the names
+    pub order: Order, // the order in which names are written again to the changelog
 }
 
 impl Store {
-    /// A store of numbers of so many bytes.
+    /// An empty store, whose numbers have `width` bytes.
     pub fn new(width: usize) -> Self {
         Store {
             table: Table::default(),
@@ -74,19 +74,20 @@ impl Store {
         self.state.hash_one(name)
     }
 
-    /// What the search for a hash reads first.
+    /// The slot of the table that a search for this hash reads first. Reading it fetches it into the caches.
     #[inline(always)]
     pub fn slot(&self, hash: u64) -> u64 {
         self.table.first(hash)
     }
 
-    /// What the search for a hash reads last: the head of the record that surely is the one, if there is one.
+    /// The head of the record that a search for this hash almost certainly finds, 0 if there is none. Reading it fetches
+    /// the record into the caches.
     #[inline(always)]
     pub fn glance(&self, hash: u64) -> u64 {
         self.table.find(hash, |_| true).map_or(0, |index| u64::from(self.records.head(index)))
     }
 
-    /// The place of a name, which is made if there is none.
+    /// The place of a name, which is added if it is new.
     #[inline(always)]
     pub fn place(&mut self, name: &[u8]) -> u32 {
         let hash = self.hash(name);
@@ -97,7 +98,7 @@ impl Store {
         })
     }
 
-    /// Give a name's place a number, which the next transaction writes.
+    /// Set the number at a place; the next transaction writes it.
     #[inline(always)]
     pub fn put(&mut self, index: u32, number: u128) {
         self.overflowed |= !self.records.set(index, number);
@@ -106,20 +107,21 @@ impl Store {
         }
     }
 
-    /// Give a name the number that the changelog has; its place.
+    /// Set the number of a name to what the changelog has, which need not be written; returns the name's place.
     pub fn restore(&mut self, name: &[u8], number: u128) -> u32 {
         let index = self.place(name);
         self.overflowed |= !self.records.set(index, number);
         index
     }
 
-    /// Turn the order of the names around.
+    /// Reverse the order of the names.
     fn reverse(&mut self) {
         self.records.reverse();
         self.table.reverse(self.len().saturating_sub(1) as u32);
     }
 
-    /// The places that were put since the last call, in the order of their first time, unless a number was too large.
+    /// The places whose numbers were set since the last call, each once, in the order in which that first happened;
+    /// an error if a number was too large.
     pub fn take_changed(&mut self) -> Result<Vec<u32>, Overflow> {
         if self.overflowed {
             return Err(Overflow);
@@ -130,20 +132,22 @@ impl Store {
     }
 }
 
-/// Whether so many more names can come.
+/// Whether a store with `names` names has room for `more`.
 pub fn has_room(names: usize, more: usize) -> bool {
     more <= MOST - names
 }
 
-/// The stores of one metric, by period; of what has no end there is one period, number 0.
+/// The stores of one metric, by period; what never ends is the period with number 0.
 pub struct Stores {
-    pub length: Option<i64>,
-    pub widths: Vec<usize>, // bytes of a number, by kind
-    pub durable: bool,
+    pub length: Option<i64>, // microseconds of a period; None: there is one, without end
+    pub widths: Vec<usize>,  // bytes of a number, by kind
+    pub durable: bool,       // whether there is a changelog
     open: Vec<(i64, Vec<Store>)>,
-    last_seen: Vec<Vec<(i64, u64)>>, // by kind and period: which record of a changelog that is being restored was its last
+    // While a changelog before format 3 is restored: the number of records so far, and of the last one of each kind and
+    // period.
     seen: u64,
-    closed: Vec<Vec<i64>>, // by kind: periods that the changelog does not know to be closed
+    last_seen: Vec<Vec<(i64, u64)>>,
+    closed: Vec<Vec<i64>>, // by kind: closed periods of which the changelog does not say so yet
 }
 
 impl Stores {
@@ -161,7 +165,7 @@ impl Stores {
         self.length.map_or(0, |length| time.div_euclid(length))
     }
 
-    /// The stores of a period, which are made if there are none.
+    /// The stores of a period, one for each kind, which are made if there are none.
     #[inline(always)]
     pub fn of(&mut self, period: i64) -> &mut [Store] {
         let found = self.open.iter().rposition(|&(known, _)| known == period); // few are open; the newest is wanted most
@@ -190,7 +194,8 @@ impl Stores {
         kinds.map(|kind| self.open.iter().map(|(_, stores)| stores[kind].len()).sum()).collect()
     }
 
-    /// Take a restored record of a kind: its key without the tag, and its value.
+    /// Restore a record of a changelog before format 3 from its key, without the tag, and its value. `None` if they are
+    /// none.
     pub fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> Option<()> {
         if value.len() > 16 || self.length.is_some() && key.len() < 8 {
             return None;
@@ -211,7 +216,8 @@ impl Stores {
         Some(())
     }
 
-    /// Order what was taken as the twin does, the last first: the changelog keeps that order.
+    /// Complete the restoration of a changelog before format 3: put periods and names into the twin's order, which has
+    /// what came last first, for the order shows in what is written.
     pub fn restored(&mut self) {
         let mut order: Vec<i64> = vec![];
         for of_kind in &mut self.last_seen {
@@ -224,13 +230,13 @@ impl Stores {
         }
     }
 
-    /// Whether each store can take so many more names.
+    /// An error if a store has no room for this many more names.
     pub fn check_room(&self, more: usize) -> Result<(), Overflow> {
         let mut stores = self.open.iter().flat_map(|(_, stores)| stores);
         stores.all(|store| has_room(store.len(), more)).then_some(()).ok_or(Overflow)
     }
 
-    /// Forget the periods that end by the promise.
+    /// Forget the periods that end at or before `promise`: no event can fall into them any more.
     pub fn close(&mut self, promise: Option<i64>) {
         let (Some(length), Some(promise)) = (self.length, promise) else { return };
         for period in self.periods() {
@@ -247,7 +253,7 @@ impl Stores {
         self.open.retain(|&(known, _)| known != period);
     }
 
-    /// The periods closed since the last call, of which the changelog of a kind does not know.
+    /// The periods that were closed since the last call, for the changelog of a kind.
     pub fn cleared(&mut self, kind: usize) -> Vec<i64> {
         std::mem::take(&mut self.closed[kind])
     }

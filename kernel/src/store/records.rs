@@ -1,18 +1,18 @@
-//! Names, each with a number: half a line of the processor's cache for each, 32 bytes that are read and written at once.
+//! Names, each with a number, in records of 32 bytes: half a cache line, so that one miss brings all of a record.
 //!
-//! Head, name, number: the head has the length of the name, and whether the number changed. A name that is too long for
-//! its place lies with others of its kind, and the place says where.
+//! A record is a head, the name and the number. The head has the length of the name, and a bit that says whether the
+//! number changed. A name that is too long is kept elsewhere (`LongNames`), and the record has a reference to it.
 
 use super::memory::{Memory, MAPPED_FROM};
 
 const SIZE: usize = 32;
 const REGION_BITS: u32 = 20;
-/// Records that are allocated, and counted, together.
+/// The number of records that are allocated together.
 const REGION: usize = 1 << REGION_BITS;
 const CHANGED: u8 = 0x80;
 const LENGTH: u8 = 0x1f;
 const LONG: u8 = 0x1f; // in place of a length
-const FIRST: usize = 64; // records that the first allocation has room for
+const FIRST: usize = 64; // records of the first, small allocation
 
 pub struct Records {
     width: usize,
@@ -65,7 +65,7 @@ impl Records {
         number_of(self.at(index)) & self.mask
     }
 
-    /// Write a number; false if it is too large for its width, and is left as it was.
+    /// Set a number; returns false and changes nothing if it is too large for its width.
     #[inline(always)]
     pub fn set(&mut self, index: u32, number: u128) -> bool {
         if number > self.mask {
@@ -78,7 +78,7 @@ impl Records {
         true
     }
 
-    /// Note that a number changed; whether that is new.
+    /// Note that a number changed; returns whether that was not noted yet.
     #[inline(always)]
     pub fn mark(&mut self, index: u32) -> bool {
         let head = &mut self.at_mut(index)[0];
@@ -91,7 +91,7 @@ impl Records {
         self.at_mut(index)[0] &= !CHANGED;
     }
 
-    /// Add a name with the number 0; there are fewer than 2**32 - 1 of them.
+    /// Add a name with the number 0; returns its index. There must be fewer than 2**32 - 1 names.
     pub fn push(&mut self, name: &[u8]) -> u32 {
         let index = u32::try_from(self.len).expect("room was asked for");
         self.reserve();
@@ -112,7 +112,7 @@ impl Records {
         index
     }
 
-    /// Make room for one more record. The first region grows until it is large enough to be mapped.
+    /// Make room for one more record. Only the first region grows, and is copied, until it is large enough to be mapped.
     fn reserve(&mut self) {
         let (region, within) = (self.len / REGION, self.len % REGION);
         let now = self.regions.get(region).map_or(0, |memory| memory.len() / SIZE);
@@ -130,7 +130,7 @@ impl Records {
         }
     }
 
-    /// Turn the order of the names around.
+    /// Reverse the order of the names.
     pub fn reverse(&mut self) {
         for index in 0..self.len / 2 {
             let (low, high) = (index as u32, (self.len - 1 - index) as u32);
@@ -150,7 +150,7 @@ const CHUNK_BITS: u32 = 20;
 const CHUNK: usize = 1 << CHUNK_BITS;
 const REFERENCE: usize = 12;
 
-/// Names that are too long for a record, one after the other in chunks, none of which is ever copied once it is full.
+/// Names that are too long for a record, one after the other in chunks. A full chunk is never copied.
 struct LongNames {
     chunks: Vec<Vec<u8>>,
 }

@@ -1,8 +1,9 @@
-//! Where a name is, by its hash: one read of eight bytes in nearly all cases.
+//! A hash table with linear probing that finds a name's index by its hash, in nearly all cases with one read of eight
+//! bytes.
 //!
-//! A slot has half of the hash, which makes it all but sure that the name is the one that is sought, and a number. Slots
-//! lie in the order of their hashes, so growing reads the old ones and writes the new ones from one end to the other,
-//! without a look at any name; it grows by a third, so that neither the old nor the new ones are ever mostly empty.
+//! A slot has the upper half of the hash, which makes it almost certain that its name is the right one, and the index.
+//! The position of a slot grows with its hash. So when the table grows, the old slots are read and the new ones written
+//! from one end to the other, and no name is looked at. It grows by a third, so that it is never mostly empty.
 
 use super::memory::Memory;
 
@@ -11,8 +12,8 @@ const LEAST: usize = 16; // slots
 
 #[derive(Default)]
 pub struct Table {
-    slots: Memory, // hash and number + 1; zero: nothing
-    size: usize,
+    slots: Memory, // half a hash and index + 1 in each; 0: empty
+    size: usize,   // number of slots
     used: usize,
 }
 
@@ -26,13 +27,13 @@ impl Table {
         self.slots[at * SLOT..at * SLOT + SLOT].copy_from_slice(&slot.to_le_bytes());
     }
 
-    /// Where the search for a hash begins.
+    /// The position at which the search for a hash begins.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
         ((u128::from(hash >> 32) * self.size as u128) >> 32) as usize
     }
 
-    /// The slot in which the search for a hash begins; zero if there is none.
+    /// The content of the slot at which the search for a hash begins; 0 if there are no slots.
     #[inline(always)]
     pub fn first(&self, hash: u64) -> u64 {
         if self.size == 0 {
@@ -51,7 +52,7 @@ impl Table {
         }
     }
 
-    /// The number that has this hash and is the one that is meant.
+    /// The number that was added under this hash and for which `is_meant` holds.
     #[inline(always)]
     pub fn find(&self, hash: u64, mut is_meant: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.size == 0 {
@@ -73,7 +74,7 @@ impl Table {
         }
     }
 
-    /// Add a number, smaller than 2**32 - 1, under a hash.
+    /// Add a number, which must be smaller than 2**32 - 1, under a hash.
     pub fn insert(&mut self, hash: u64, number: u32) {
         if (self.used + 1) * 5 > self.size * 4 {
             self.grow();
@@ -101,7 +102,7 @@ impl Table {
         }
     }
 
-    /// Count the numbers from the other end: 0 becomes `last`.
+    /// Renumber from the other end: 0 becomes `last`, and `last` becomes 0.
     pub fn reverse(&mut self, last: u32) {
         for at in 0..self.size {
             let slot = self.slot(at);
