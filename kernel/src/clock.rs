@@ -1,12 +1,12 @@
 //! An event clock of one source partition; the twin is `shoal/stream/event_time.py`.
 
-/// The clock's configuration and how far it has got.
+/// The clock's configuration, and the latest event time so far. Times are in microseconds.
 pub struct Clock {
-    pub slot: Option<usize>, // of the time's field; None: the record's own time
+    pub slot: Option<usize>, // of the field that has the time; None: the record's timestamp is its time
     pub lateness: i64,
     pub max_ahead: i64,
     pub drops_late: bool,
-    pub beats: bool, // no record moves it
+    pub beats: bool, // only beats move it, which are the twin's; no event does
     pub latest: Option<i64>,
 }
 
@@ -15,13 +15,16 @@ pub struct Clock {
 pub struct Times {
     pub own: i64,
     pub effective: i64,
-    pub latest: Option<i64>, // what the clock shows after the record
+    pub latest: Option<i64>, // the clock's latest time after this record
 }
 
-const LATEST: i64 = 250_246_627_200_000_000; // times from here on the twin refuses; the earliest has no plain form
+/// The twin refuses times from here on. It also refuses very early ones, but these have no plain form.
+const LATEST: i64 = 250_246_627_200_000_000;
 
 impl Clock {
-    /// `None` leaves the record to the twin: it is too far ahead, or late where late records are dropped.
+    /// The times of a record whose event time is `own` and whose timestamp is `stamp`, in milliseconds.
+    ///
+    /// `None` leaves the record to the twin: it is too far ahead, or it is late and late records are dropped.
     #[inline(always)]
     pub fn times(&self, own: i64, stamp: i64) -> Option<Times> {
         if own >= LATEST {
@@ -47,7 +50,7 @@ impl Clock {
         Some(Times { own, effective, latest: self.latest })
     }
 
-    /// The time of a record that has no field for it.
+    /// The event time of a record that has no field for it: its timestamp, unless that is out of range.
     #[inline(always)]
     pub fn stamped(stamp: i64) -> Option<i64> {
         (0..LATEST / 1000).contains(&stamp).then(|| stamp * 1000)

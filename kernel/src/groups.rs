@@ -1,4 +1,4 @@
-//! The groups of one metric: a number for each, its contributions partition, and its key in messages.
+//! The groups of one metric. Each has a number, a contributions partition and a key in messages.
 
 use std::hash::BuildHasher;
 
@@ -7,12 +7,12 @@ use hashbrown::HashTable;
 
 use crate::partitioning::partition_of;
 
-/// Names of groups by number; number 0 is that of no group, which has the empty name.
+/// The groups that have been seen, by number. Number 0 stands for "no group" and has the empty name.
 pub struct Groups {
-    table: HashTable<u32>,
-    state: RandomState, // its seed is random: no stranger can choose names that collide
-    names: Vec<Box<[u8]>>,
-    homes: Vec<u32>, // the contributions partition of each
+    table: HashTable<u32>, // numbers, by hash of the name
+    state: RandomState,    // its seed is random, so that nobody who sends events can choose names that collide
+    names: Vec<Box<[u8]>>, // by number
+    homes: Vec<u32>,       // contributions partitions, by number
     metric: String,
     label: String, // name/version of the metric
     partitions: u32,
@@ -33,7 +33,7 @@ impl Groups {
         groups
     }
 
-    /// The number of a group, whose name is UTF-8.
+    /// The number of a group, which gets one if it is new. The name is UTF-8.
     #[inline(always)]
     pub fn number(&mut self, name: Option<&[u8]>) -> u32 {
         let Some(name) = name else { return 0 };
@@ -63,7 +63,8 @@ impl Groups {
         self.homes[number as usize] as usize
     }
 
-    /// The key of a group in messages. The version is in it: contributions of a retired one may still wait in the topic.
+    /// The key of a group in messages. It contains the metric's version, because contributions of a retired version may
+    /// still be in the topic.
     pub fn key(&self, number: u32) -> String {
         let name = std::str::from_utf8(&self.names[number as usize]).expect("names are UTF-8");
         format!("{}|{name}", self.label)

@@ -1,8 +1,8 @@
-//! The plain form of a JSON record: the fields of given paths, without making an object of it.
+//! Reads the fields at given paths out of a JSON record in plain form, without building an object of it.
 //!
-//! Whatever is read here, the twin reads alike; whatever is not surely alike is refused with `None`, and the twin reads
-//! the record. So this accepts less than JSON: no escapes in the names of fields or in fields that are asked for, no
-//! deep nesting, no byte order mark.
+//! This parser accepts a record only if the twin's is certain to read the same fields from it; it returns `None` for any
+//! other, and the twin reads that record. So it accepts less than JSON: no escapes in names of fields or in the fields
+//! that are read, no deep nesting, no byte order mark.
 
 /// How deeply objects and lists may be nested; the twin takes 200.
 const MAX_DEPTH: u32 = 16;
@@ -20,15 +20,15 @@ pub enum Field<'a> {
     Other,
 }
 
-/// A name within a path, and what may follow it.
+/// A name within a path, in a tree of all paths.
 #[derive(Default)]
 struct Node {
-    children: Vec<(Box<[u8]>, usize)>,
-    slot: Option<usize>,
-    below: Vec<usize>, // slots of this node and of all under it
+    children: Vec<(Box<[u8]>, usize)>, // names that may follow, and their nodes
+    slot: Option<usize>,               // where the field goes, if a path ends here
+    below: Vec<usize>,                 // slots of this node and of all nodes below it
 }
 
-/// The paths that are asked for; dots reach into nested objects.
+/// The paths of the fields that are read; a dot in a path leads into a nested object.
 pub struct Paths {
     nodes: Vec<Node>,
     pub count: usize,
@@ -39,7 +39,7 @@ impl Paths {
         Paths { nodes: vec![Node::default()], count: 0 }
     }
 
-    /// The number of a path's field in what `read` fills.
+    /// The slot into which `read` puts the field at a path. A path that is new gets the next one.
     pub fn slot(&mut self, path: &str) -> usize {
         let mut node = 0;
         let mut passed = vec![];
@@ -68,7 +68,7 @@ impl Paths {
         slot
     }
 
-    /// Fill `fields`, which are all missing yet, from a record; `None` if it is not plain.
+    /// Fill `fields`, all of which must be `Missing`, from a record; `None` if the record is not plain.
     pub fn read<'a>(&self, raw: &'a [u8], fields: &mut [Field<'a>]) -> Option<()> {
         if !raw.is_ascii() && std::str::from_utf8(raw).is_err() {
             return None;
@@ -81,7 +81,7 @@ impl Paths {
         (scan.at == raw.len()).then_some(())
     }
 
-    /// An object after its opening brace.
+    /// Read an object, from behind its opening brace.
     fn object<'a>(&self, scan: &mut Scan<'a>, node: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
         scan.space();
         if scan.peek()? == b'}' {
@@ -110,7 +110,7 @@ impl Paths {
         }
     }
 
-    /// The value of a name that is part of a path. Of a name that comes twice the last value counts, as in the twin.
+    /// Read the value of a name that is part of a path. If the name occurs twice, the last value counts, as in the twin.
     #[inline(always)]
     fn wanted<'a>(&self, scan: &mut Scan<'a>, child: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
         let found = &self.nodes[child];
@@ -164,7 +164,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A text after its opening quote; `Other` if it has escapes.
+    /// Read a text, from behind its opening quote; `Other` if it has escapes.
     #[inline(always)]
     fn text(&mut self) -> Option<Field<'a>> {
         let begin = self.at;
@@ -183,7 +183,7 @@ impl<'a> Scan<'a> {
         Some(if plain { Field::Text(&self.raw[begin..self.at - 1]) } else { Field::Other })
     }
 
-    /// An escape after its backslash. Surrogates are left to the twin: alone, parsers disagree about them.
+    /// Read an escape, from behind its backslash. Surrogates are left to the twin: parsers disagree about unpaired ones.
     fn escape(&mut self) -> Option<()> {
         match self.next()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
@@ -264,7 +264,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// An object or list that nobody asked for.
+    /// Pass over an object or a list that no path leads into.
     #[inline(never)]
     fn skip(&mut self, depth: u32) -> Option<Field<'a>> {
         if depth >= MAX_DEPTH {

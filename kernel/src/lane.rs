@@ -1,8 +1,9 @@
-//! From the bytes of records to accounts and queues: read, tell the time, count.
+//! From the bytes of records to accounts and queues: parse each record, determine its times, count its samples.
 //!
-//! Records are read some at a time, and then counted, in their order: whatever counting changes, no reading asks for.
-//! In between, what accounts will be asked for is read once, in loops that wait for nothing they read. An account that
-//! lies in none of the processor's caches takes longer to come than its record takes to be read; so many come at once.
+//! A window of records is parsed first and then counted, in the same order. That is sound because parsing depends on
+//! nothing that counting changes. In between, `prefetch` touches the memory of every account that will be needed. An
+//! account that is in none of the processor's caches takes longer to arrive than its record takes to parse; touching all
+//! of them in a loop lets the processor wait for many at the same time.
 
 use std::hint::black_box;
 
@@ -13,55 +14,55 @@ use crate::rules::{Rule, Sample, State, Why};
 use crate::times::time_of;
 
 const MAX_NAME_BYTES: usize = 256;
-/// Records that are read before they are counted.
+/// The number of records that are parsed before the first of them is counted.
 const WINDOW: usize = 32;
 
 /// Where a metric's value comes from.
 pub enum Value {
-    None, // a count needs none
+    None, // a count has no value
     Clipped { slot: usize, low: f64, per_unit: f64, steps: u64 },
 }
 
-/// How samples of a metric are read, and count.
+/// Where a metric's samples are found in a record, and the rule by which they count.
 pub struct Metric {
-    pub clock: usize,
-    pub user: usize,
-    pub group: Option<usize>,
+    pub clock: usize,         // index of its clock in the plan
+    pub user: usize,          // slot of the field
+    pub group: Option<usize>, // likewise
     pub value: Value,
     pub rule: Rule,
     pub is_active: bool,
 }
 
-/// What every record is asked for.
+/// What is read from every record, for all metrics of the topic.
 pub struct Plan {
     pub paths: Paths,
     pub clocks: Vec<Clock>,
     pub metrics: Vec<Metric>,
-    pub order: Vec<usize>, // of the metrics: by clock, as the twin goes
+    pub order: Vec<usize>, // indices of the metrics, sorted by clock: the order in which the twin counts
 }
 
-/// A sample that was read and is not counted yet.
+/// A sample that was parsed and is not counted yet.
 struct Waiting<'a> {
     sample: Sample<'a>,
     metric: usize,
-    number: usize, // of the record
-    hash: u64,     // of the account's name
+    number: usize, // the record's number
+    hash: u64,     // hash of the account's name, once `prefetch` has computed it
 }
 
-/// What was read, in memory that one record after the other uses.
+/// What was parsed. Fields and times are those of the last record; samples collect until they are counted.
 pub struct Found<'a> {
     fields: Vec<Field<'a>>,
-    pub times: Vec<Times>, // of the last record, by clock
+    pub times: Vec<Times>, // by clock
     samples: Vec<Waiting<'a>>,
 }
 
 impl Plan {
-    /// Memory for what is read.
+    /// Empty buffers of the right size.
     pub fn found<'a>(&self) -> Found<'a> {
         Found { fields: vec![Field::Missing; self.paths.count], times: vec![], samples: vec![] }
     }
 
-    /// Read a record, and move the clocks; `None` leaves it to the twin, and nothing was touched.
+    /// Parse a record and move the clocks. `None` leaves the record to the twin, and nothing has changed.
     #[inline(always)]
     pub fn read<'a>(&mut self, number: usize, raw: &'a [u8], stamp: i64, found: &mut Found<'a>) -> Option<()> {
         let before = found.samples.len();
@@ -81,7 +82,7 @@ impl Plan {
         }
     }
 
-    /// Read a record of which no time is late, and count nothing; `None` as in `read`, or if one is late.
+    /// Parse a record and move the clocks, but keep no sample. `None` as in `read`, and also if the record is late.
     pub fn survey<'a>(&mut self, raw: &'a [u8], stamp: i64, found: &mut Found<'a>) -> Option<()> {
         self.times(raw, stamp, found)?;
         if found.times.iter().any(|times| times.own != times.effective) {
@@ -131,23 +132,24 @@ impl Plan {
     }
 }
 
-/// Samples that do not count.
+/// The samples that did not count: how many for each reason, and those whose record becomes a dead letter.
 #[derive(Default)]
 pub struct LeftOut {
     pub counts: [u64; Why::ALL.len()],
-    pub refusals: Vec<(usize, usize, &'static str)>, // numbers of the metric and of the record, and the reason
+    pub refusals: Vec<(usize, usize, &'static str)>, // number of the metric, number of the record, reason
 }
 
-/// A plan, and what its metrics change.
+/// A plan, together with the state that its metrics change.
 pub struct Lane<'a> {
     pub plan: &'a mut Plan,
     pub states: Vec<State<'a>>, // by metric
     pub left_out: &'a mut LeftOut,
-    pub name: Vec<u8>, // memory for names
+    pub name: Vec<u8>, // a buffer in which names are put together
 }
 
 impl Lane<'_> {
-    /// Take in records, value and time stamp of each, from this number on; the number of the first that is left.
+    /// Take records, each a value and a timestamp, the first of which has the number `first`. Returns the number of the
+    /// record at which it stopped, or the number after the last one.
     pub fn take<'a>(&mut self, first: usize, records: impl Iterator<Item = (Option<&'a [u8]>, i64)>) -> usize {
         let mut found = self.plan.found();
         let mut next = first;
@@ -167,7 +169,7 @@ impl Lane<'_> {
 
     #[inline(always)]
     fn count(&mut self, found: &mut Found) {
-        self.approach(&mut found.samples);
+        self.prefetch(&mut found.samples);
         let Lane { plan, states, left_out, .. } = self;
         for Waiting { sample, metric, number, .. } in found.samples.drain(..) {
             if let Err(why) = plan.metrics[metric].rule.add(&sample, &mut states[metric]) {
@@ -180,9 +182,11 @@ impl Lane<'_> {
         }
     }
 
-    /// Read what the accounts of these samples will be asked for.
+    /// Touch the memory that the accounts of these samples lie in: first the slots of the tables, then the records.
+    ///
+    /// Each loop reads addresses that do not depend on one another, so the processor overlaps the cache misses.
     #[inline(always)]
-    fn approach(&mut self, samples: &mut [Waiting]) {
+    fn prefetch(&mut self, samples: &mut [Waiting]) {
         let Lane { plan, states, name, .. } = self;
         let rules = &plan.metrics;
         let mut seen = 0;
@@ -198,12 +202,12 @@ impl Lane<'_> {
         for Waiting { sample, metric, hash, .. } in &*samples {
             seen ^= rules[*metric].rule.store(sample, &states[*metric]).map_or(0, |store| store.glance(*hash));
         }
-        black_box(seen);
+        black_box(seen); // else the compiler would leave the reads out
     }
 }
 
 impl Value {
-    /// The grid index of a record's value, as `Grid.clip` in `shoal/mechanisms/grid.py` has it.
+    /// The grid index of a record's value, computed as `Grid.clip` in `shoal/mechanisms/grid.py` computes it.
     #[inline(always)]
     fn read(&self, fields: &[Field]) -> Option<u64> {
         let Value::Clipped { slot, low, per_unit, steps } = *self else { return Some(0) };
@@ -223,7 +227,8 @@ impl Value {
 fn user_of(field: Field<'_>) -> Option<&[u8]> {
     match field {
         Field::Text(text) if (1..=MAX_NAME_BYTES).contains(&text.len()) => Some(text),
-        // Longer numbers may not be those that the twin's parser makes of them; -0 is not.
+        // The twin names a user by the number that its parser returns. Up to 18 digits that is the text as it stands; a
+        // longer number may be another one there, and -0 is.
         Field::Integer(text) if text.len() <= 18 && text != b"-0" => Some(text),
         _ => None,
     }

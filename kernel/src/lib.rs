@@ -1,9 +1,14 @@
-//! shoal's hot path in Rust: plain records of one source partition into capped contributions.
+//! The hot path of shoal's bound stage: reads plain records of one source partition and queues capped contributions.
 //!
-//! The specification is the Python code, the *twin*: `shoal/stream/bound.py` and what it stands on. The kernel takes a
-//! record only if it is of a plain form, in which it surely does what the twin does, and stops in front of any other.
-//! The twin then takes that one, over the same stores and queues, and the kernel goes on after it. So both are always
-//! in one state, and which of them took a record cannot be told from what they send.
+//! The Python code is the specification and is called the *twin*: `shoal/stream/bound.py` and the modules it uses. The
+//! kernel takes a record only if it has a plain form, for which the kernel is certain to do what the twin does. It stops
+//! at any other record; the twin processes that one, with the same stores and queues, and the kernel continues after it.
+//! So there is one state, not two, and the output does not show which of the two processed a record.
+//!
+//! Bytes come in as Kafka batches (`batches`) or as lines of a file (`lines`). `lane` takes them through the parsers
+//! (`json`, `numbers`, `times`, `clock`) to the `rules`, which decide what counts. Their accounts are in `store`, and
+//! `deltas` writes these to the changelog; contributions wait in `queue`, and `messages` writes them as JSON. `python`
+//! is all that Python sees.
 //!
 //! No code here is `unsafe`.
 

@@ -1,20 +1,21 @@
-//! Lines of a file of events, as `EventFile` in `shoal/agents/input/event_file.py` cuts them.
+//! Cuts a block of a file into events, one for each line that is not blank, as `EventFile` in
+//! `shoal/agents/input/event_file.py` does.
 
-/// Where events lie in a block of whole lines.
+/// The events in a block of whole lines.
 #[derive(Debug, PartialEq)]
 pub struct Cut {
-    pub places: Vec<(u32, u32)>,
+    pub places: Vec<(u32, u32)>, // begin and end of each event
     pub has_blanks: bool,
-    /// The events, each with a newline after it; `None` if the block is just that.
+    /// The events, each followed by a newline; `None` if that is what the block itself contains.
     pub joined: Option<Vec<u8>>,
 }
 
-/// What Python's `bytes.strip` takes away.
+/// Whether Python's `bytes.strip` removes this byte.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Where the first newline is, or the end: eight bytes at a time.
+/// The position of the first newline, or the length if there is none; reads eight bytes at a time.
 #[inline(always)]
 fn newline_in(raw: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -22,7 +23,7 @@ fn newline_in(raw: &[u8]) -> usize {
     let mut at = 0;
     for eight in raw.chunks_exact(8) {
         let zeros = u64::from_le_bytes(eight.try_into().expect("eight bytes")) ^ NEWLINES;
-        // The lowest high bit that is set here is that of the first byte that is zero.
+        // In `zeros` a newline is a zero byte. The lowest bit set in `found` is the high bit of the first such byte.
         let found = zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
@@ -32,7 +33,7 @@ fn newline_in(raw: &[u8]) -> usize {
     raw[at..].iter().position(|&byte| byte == b'\n').map_or(raw.len(), |place| at + place)
 }
 
-/// Cut a block at its newlines; `None` if it is too long. The last line needs no newline.
+/// Cut a block at its newlines; `None` if it is longer than a `u32` can count. The last line needs no newline.
 pub fn cut(raw: &[u8]) -> Option<Cut> {
     u32::try_from(raw.len()).ok()?;
     let mut cut = Cut { places: Vec::with_capacity(raw.len() / 40), has_blanks: false, joined: None };

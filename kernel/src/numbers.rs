@@ -1,6 +1,6 @@
-//! Numbers of JSON in the forms in which the twin's parsers and these surely agree.
+//! JSON numbers, in the forms for which these parsers certainly return what the twin's do.
 
-/// The double nearest to a JSON number; `None` if none is finite.
+/// The double nearest to a JSON number; `None` if it is not finite.
 #[inline(always)]
 pub fn double(text: &[u8]) -> Option<f64> {
     const POWERS: [f64; 23] = [
@@ -26,7 +26,7 @@ pub fn double(text: &[u8]) -> Option<f64> {
                 }
             }
         }
-        // Both are exact doubles, so their quotient is rounded once.
+        // Both operands are exact as doubles, so only their quotient is rounded, which gives the nearest double.
         if plain && whole < 1 << 53 {
             let number = whole as f64 / POWERS[decimals];
             return Some(if negative { -number } else { number });
@@ -36,7 +36,7 @@ pub fn double(text: &[u8]) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A whole number of at most 18 digits that is not negative.
+/// A whole number that is not negative; `None` if it has a sign or more than 18 digits.
 #[inline(always)]
 pub fn small_integer(text: &[u8]) -> Option<i64> {
     if text.len() > 18 || !text.iter().all(u8::is_ascii_digit) {

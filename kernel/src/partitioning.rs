@@ -1,6 +1,6 @@
-//! Which partition a record key belongs to, by Kafka's `murmur2`; the twin is `shoal/stream/partitioning.py`.
+//! The partition to which a record key belongs by Kafka's `murmur2`; the twin is `shoal/stream/partitioning.py`.
 
-/// The partition of a key, of so many.
+/// The partition of a key in a topic that has this number of partitions.
 #[inline(always)]
 pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
     (murmur2(key) & 0x7fff_ffff) % partitions

@@ -8,10 +8,11 @@ pub type Pseudonym = [u8; SIZE];
 const SIZE: usize = 16;
 pub const MOST_KEY_BYTES: usize = 64;
 
-/// What makes the pseudonyms of one metric. Its key is hashed already, which is half of the work of a short name.
+/// Makes the pseudonyms of one metric. BLAKE2b hashes the key first, as a block of its own; that is done once, here,
+/// which halves the work for a short name.
 pub struct Pseudonyms {
-    begun: Blake2bVarCore,
-    of_nobody: Pseudonym, // of the empty name, behind which the key's block is the last
+    begun: Blake2bVarCore, // the state after the key's block
+    of_nobody: Pseudonym,  // of the empty name: the key's block is then the last one, which BLAKE2b hashes differently
 }
 
 impl Pseudonyms {

@@ -1,14 +1,15 @@
-//! Event times of the plain forms: microseconds since the Unix epoch.
+//! Event times in the plain forms, read as microseconds since the Unix epoch.
 
 use crate::json::Field;
 use crate::numbers::small_integer;
 
 const SECOND: i64 = 1_000_000;
+/// Smaller numbers are seconds.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
-/// From here on a number of 14 digits may be a calendar date, which a later reading refuses.
+/// From here on a number of 14 digits may be a calendar date (20240101120000), which newer readings refuse.
 const DATES_FROM: i64 = 19_000_000_000_000;
 
-/// The time of a field; `None` leaves it to the twin.
+/// The time that a field tells; `None` leaves the record to the twin.
 #[inline(always)]
 pub fn time_of(field: Field) -> Option<i64> {
     match field {
@@ -22,7 +23,8 @@ pub fn time_of(field: Field) -> Option<i64> {
     }
 }
 
-/// `YYYY-MM-DD`, or that, `T` or a blank, `HH:MM:SS`, decimals of a second, and `Z`, `±HH:MM` or nothing for UTC.
+/// Either a date, `YYYY-MM-DD`, or a date and a time of day: `T` or a blank after the date, then `HH:MM:SS`, perhaps
+/// with decimals, and `Z`, `±HH:MM` or nothing, which means UTC.
 #[inline(always)]
 fn of_text(text: &[u8]) -> Option<i64> {
     let date = text.get(..10)?;
@@ -30,7 +32,7 @@ fn of_text(text: &[u8]) -> Option<i64> {
         return None;
     }
     let (year, month, day) = (number(&date[..4])?, number(&date[5..7])?, number(&date[8..])?);
-    // Far years and impossible days are the twin's.
+    // Years far away are left to the twin, and so is refusing days that do not exist.
     if !(1900..2200).contains(&year) || !(1..=12).contains(&month) || day < 1 || day > days_of(year, month) {
         return None;
     }
@@ -56,7 +58,7 @@ fn of_day(text: &[u8]) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * SECOND + decimals - offset(zone)? * 60 * SECOND)
 }
 
-/// The microseconds of decimals after a point, if there are any, and what follows.
+/// The decimals of a second as microseconds, 0 if there are none, and the text that follows them.
 #[inline(always)]
 fn decimals(text: &[u8]) -> Option<(i64, &[u8])> {
     let [b'.', after @ ..] = text else { return Some((0, text)) };
@@ -68,7 +70,7 @@ fn decimals(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((number(&after[..length])? * scale, &after[length..]))
 }
 
-/// Minutes that a zone is ahead of UTC.
+/// By how many minutes a time zone is ahead of UTC.
 #[inline(always)]
 fn offset(zone: &[u8]) -> Option<i64> {
     match zone {
@@ -98,7 +100,10 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days since the epoch of a date in the Gregorian calendar, counted from a year that begins in March.
+/// Days from the epoch to a date in the Gregorian calendar.
+///
+/// The year is taken to begin in March, so that a leap day is its last, and an era has 400 years. 719,468 days lie
+/// between 1 March of the year 0 and the epoch.
 fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let era = year.div_euclid(400);

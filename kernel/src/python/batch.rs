@@ -1,4 +1,4 @@
-//! Records that stay bytes until somebody asks for one of them: of batches, or the lines of a file.
+//! Records of batches, or lines of a file, which stay bytes: Python gets an object only for a record that it asks for.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use pyo3::types::{PyBytes, PyList, PySlice};
 use crate::batches::{self, Header, HEADER};
 use crate::lines;
 
-const PLACE: usize = 8; // bytes of a record's place
+/// Bytes of memory that a record takes in `places`.
+const PLACE: usize = 8;
 
-/// A record as aiokafka makes it.
+/// A record, with the attributes that aiokafka's records have.
 #[pyclass(module = "shoal_kernel", frozen, get_all)]
 pub struct Record {
     offset: i64,
@@ -23,7 +24,7 @@ pub struct Record {
     headers: Py<PyList>,
 }
 
-/// A batch, and where its records lie.
+/// One batch; `records` is the part of `raw` that holds its records.
 struct Piece {
     header: Header,
     raw: PyBackedBytes,
@@ -32,12 +33,13 @@ struct Piece {
 
 enum Source {
     Batches(Vec<Piece>),
-    Lines { raw: PyBackedBytes, first: i64 }, // offset of the first
+    Lines { raw: PyBackedBytes, first: i64 }, // the offset of the first line
 }
 
 struct Shared {
     source: Source,
-    places: Vec<(u32, u32)>, // of each record: its piece, and where it begins there; of a line, where it begins and ends
+    /// For each record the number of its piece and where in the piece it begins; for each line its begin and end.
+    places: Vec<(u32, u32)>,
 }
 
 impl Shared {
@@ -70,7 +72,7 @@ impl Shared {
     }
 }
 
-/// Records of batches or of a file, one after the other; a slice of them shares the bytes.
+/// A sequence of records, from batches or from a file. A slice of it shares the bytes.
 #[pyclass(module = "shoal_kernel", frozen)]
 pub struct RecordBatch {
     shared: Arc<Shared>,
@@ -106,15 +108,16 @@ impl RecordBatch {
 
 #[pymethods]
 impl RecordBatch {
-    /// Whether the batch that lies here is as its producer made it, by its checksum.
+    /// Whether the checksum of the batch in `raw[begin:end]` is right.
     #[staticmethod]
     fn is_intact(py: Python<'_>, raw: PyBackedBytes, begin: usize, end: usize) -> bool {
         py.detach(|| raw.get(begin..end).is_some_and(batches::is_intact))
     }
 
-    /// The records from offset `since` on of the batch that lies here; `body` are its records, if it is compressed.
+    /// The records of the batch in `raw[begin:end]` from offset `since` on. `body` has its records unpacked, if it is
+    /// compressed.
     ///
-    /// None if the batch is not of a form in which it is certain that aiokafka reads the same.
+    /// None if the batch has a form for which it is not certain that aiokafka reads the same.
     #[staticmethod]
     fn read(
         py: Python<'_>,
@@ -141,7 +144,7 @@ impl RecordBatch {
         Some(RecordBatch { shared: Arc::new(Shared { source, places }), range })
     }
 
-    /// All records of these, one after the other.
+    /// One sequence of all records of these batches.
     #[staticmethod]
     fn join(py: Python<'_>, batches: Vec<Bound<'_, RecordBatch>>) -> PyResult<RecordBatch> {
         let count = batches.iter().map(|batch| batch.get().len()).sum();
@@ -163,9 +166,11 @@ impl RecordBatch {
         Ok(RecordBatch { shared: Arc::new(Shared { source, places }), range: 0..count })
     }
 
-    /// Lines of a file, of which the first that is not blank has this offset; a cut last one must not be among them.
+    /// The lines in a block of a file, which must end where a line ends. The first one that is not blank has the offset
+    /// `first`.
     ///
-    /// With them come their bytes without what does not count, each ended by a newline, and whether a line is blank.
+    /// Returns the lines; their bytes without blank lines, each line ended by a newline; and whether there were blank
+    /// lines.
     #[staticmethod]
     fn lines(py: Python<'_>, raw: PyBackedBytes, first: i64) -> PyResult<(RecordBatch, Py<PyBytes>, bool)> {
         let cut = py.detach(|| lines::cut(&raw));
@@ -202,14 +207,14 @@ impl RecordBatch {
         Ok(Bound::new(py, self.get(py, index as usize)?)?.into_any())
     }
 
-    /// The offset of the last record; None if there is none.
+    /// The offset of the last record; None if the sequence is empty.
     #[getter]
     fn offset(&self) -> Option<i64> {
         let last = self.range.clone().next_back()?;
         self.shared.record(last).map(|record| record.offset)
     }
 
-    /// Bytes of memory that these records take.
+    /// The bytes of memory that these records take.
     #[getter]
     fn nbytes(&self) -> usize {
         self.range.clone().map(|index| self.shared.size(index) + PLACE).sum()

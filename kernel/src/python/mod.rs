@@ -1,4 +1,4 @@
-//! What Python sees: stores, queues, and the reader that fills them.
+//! The Python module: stores, queues, and the reader that fills them.
 
 mod batch;
 mod queue;
@@ -12,9 +12,10 @@ pub use queue::{take, Queue};
 pub use reader::Reader;
 pub use stores::Stores;
 
-/// Raised with every change of what Python and the kernel say to one another; shoal refuses any other.
+/// The version of the interface below. Raise it with every change of it, together with `INTERFACE` in
+/// `shoal/agents/lane.py`: shoal refuses a kernel with another number.
 const INTERFACE: u32 = 7;
-/// Of the package; shoal refuses any but its own.
+/// The version of the package; shoal refuses a kernel of another version than its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The hot path of shoal's bound stage; without it shoal's own Python does the same.

@@ -1,4 +1,4 @@
-//! What metrics have to send, as Python sees it.
+//! The queues of contributions, as Python sees them.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,13 +9,14 @@ use crate::messages;
 use crate::pseudonyms::MOST_KEY_BYTES;
 use crate::queue::{self, Block};
 
-/// What one metric has to send.
+/// The contributions of one metric that wait to be sent.
 #[pyclass(module = "shoal_kernel")]
 pub struct Queue(pub(super) queue::Queue);
 
 #[pymethods]
 impl Queue {
-    /// Of a metric with this name and label, for so many contributions partitions.
+    /// `label`: name/version of the metric; `homes`: the number of contributions partitions; `key`: that of the
+    /// metric's pseudonyms; `every`: the length of a tick, if there are ticks; `parts`: the most parts of a level.
     #[new]
     fn new(
         metric: &str,
@@ -38,10 +39,10 @@ impl Queue {
     }
 }
 
-/// Rows and partials of a message, each as JSON.
+/// The rows and the partials of one message, each an object of JSON.
 type Part<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// Take what queues have to send, in parts of bounded size by contributions partition.
+/// Empty the queues; returns for each contributions partition the contents of its messages, which have bounded sizes.
 #[pyfunction]
 pub fn take<'py>(py: Python<'py>, queues: Vec<Py<Queue>>, homes: usize) -> PyResult<Vec<Vec<Part<'py>>>> {
     let mut queues: Vec<PyRefMut<Queue>> = queues.iter().map(|queue| queue.borrow_mut(py)).collect();
@@ -50,7 +51,7 @@ pub fn take<'py>(py: Python<'py>, queues: Vec<Py<Queue>>, homes: usize) -> PyRes
         return Err(PyValueError::new_err("queues are for other contributions partitions"));
     }
     let taken = py.detach(|| messages::take(&mut queues, homes));
-    let taken = taken.map_err(|_| PyTypeError::new_err("Integer exceeds 64-bit range"))?; // as orjson says it
+    let taken = taken.map_err(|_| PyTypeError::new_err("Integer exceeds 64-bit range"))?; // orjson's error, in the twin
     let bytes = |raw: &[u8]| PyBytes::new(py, raw);
     let parts =
         |parts: Vec<messages::Part>| parts.iter().map(|part| (bytes(&part.rows), bytes(&part.partials))).collect();

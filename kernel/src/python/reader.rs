@@ -15,13 +15,14 @@ use crate::lane::{Lane, LeftOut, Metric, Plan, Value};
 use crate::rules::{Home, State, Why};
 use crate::spec::Spec;
 
-/// Records of a list that are read at once.
+/// The number of records of a list that are converted at a time.
 const CHUNK: usize = 256;
-/// Of one topic; with more, the twin takes all.
+/// The most fields and metrics of one topic.
 const MAX_FIELDS: usize = 24;
 const MAX_METRICS: usize = 16;
 
-/// A clock as Python says it: path, lateness, most ahead, whether late records are dropped, whether it goes by beats.
+/// A clock as Python describes it: path, lateness, `max_ahead`, whether late records are dropped, whether it goes by
+/// beats.
 type ClockSpec = (Option<String>, i64, i64, bool, bool);
 
 /// Reads the records of one source partition, and counts their samples.
@@ -99,16 +100,17 @@ impl Reader {
         }
     }
 
-    /// Take in records from number `first` on, up to one that is not plain; return its number, or their count.
+    /// Take records from number `first` on, until one is not plain. Returns the number of that one, or that of all
+    /// records.
     ///
-    /// A batch is read without the interpreter's lock, so that fetches and transactions go on meanwhile.
+    /// A batch is read without the interpreter's lock, so that fetches and transactions continue meanwhile.
     fn feed(&mut self, py: Python<'_>, records: &Bound<'_, PyAny>, first: usize) -> PyResult<usize> {
         let Reader { plan, stores, queues, home, left_out } = self;
         let mut stores: Vec<Vec<PyRefMut<Stores>>> =
             stores.iter().map(|of_metric| of_metric.iter().map(|one| one.borrow_mut(py)).collect()).collect();
         let mut queues: Vec<PyRefMut<Queue>> = queues.iter().map(|queue| queue.borrow_mut(py)).collect();
         for store in stores.iter().flatten() {
-            store.0.check_room(records.len()?)?; // no record adds two names to one store
+            store.0.check_room(records.len()?)?; // enough, for no record adds two names to one store
         }
         let states = stores
             .iter_mut()
@@ -139,11 +141,12 @@ impl Reader {
         Ok(next)
     }
 
-    /// Look through lines from number `first` on, and count nothing, up to one that not every metric surely reads in a
-    /// time of its own; return its number, the first and last time, and a line of each stretch of time so long.
+    /// Read lines from number `first` on without counting them, until one is not plain or is late. Returns the number of
+    /// that one, or that of all lines; the earliest and the latest time; and for each stretch of time, `stretch` long,
+    /// a line in it.
     fn survey(&mut self, py: Python<'_>, lines: &RecordBatch, first: usize, stretch: i64) -> PyResult<Surveyed> {
         if stretch < 1 {
-            return Err(PyValueError::new_err("a stretch of time has a length"));
+            return Err(PyValueError::new_err("a stretch of time is at least a microsecond long"));
         }
         let plan = &mut self.plan;
         Ok(py.detach(|| {
@@ -170,23 +173,25 @@ impl Reader {
         }))
     }
 
-    /// How many samples did not count since the last call, by reason.
+    /// (reason, number of samples) of the samples that did not count since the last call, for reasons that are counted.
     fn take_counts(&mut self) -> Vec<(&'static str, u64)> {
         let counts = std::mem::take(&mut self.left_out.counts);
         Why::ALL.iter().zip(counts).filter(|&(_, count)| count > 0).map(|(why, count)| (why.name(), count)).collect()
     }
 
-    /// (number of the metric, number of the record, reason) of the samples refused since the last call.
+    /// (number of the metric, number of the record, reason) of the samples refused since the last call; their records
+    /// become dead letters.
     fn take_refusals(&mut self) -> Vec<(usize, usize, &'static str)> {
         std::mem::take(&mut self.left_out.refusals)
     }
 }
 
-/// Number of the line that is left, first and last time, and the first line in each stretch of time.
+/// The number of the line at which a survey stopped, the earliest and latest time, and the first line in each stretch of
+/// time.
 #[derive(IntoPyObject)]
 struct Surveyed(usize, Option<(i64, i64)>, HashMap<i64, usize>);
 
-/// Value and time stamp of each of these records of a list.
+/// The value and the timestamp of each of these records.
 #[allow(clippy::type_complexity)]
 fn values<'py>(
     py: Python<'py>,

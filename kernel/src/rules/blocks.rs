@@ -1,17 +1,17 @@
-//! What turns a unit's samples into blocks; the twins are `continual_mean/blocks.py` and `continual_mean/sharp/bounder.py`.
+//! Collects a user's samples into blocks; the twins are `continual_mean/blocks.py` and `continual_mean/sharp/bounder.py`.
 
 use super::{COUNT_BITS, COUNT_MASK};
 use crate::queue::Block;
 
-/// What turns a unit's samples into blocks.
+/// How samples are collected; the names of the fields are those of `SharpBounder`.
 pub enum Bounder {
-    OneByOne,
+    OneByOne, // each sample is a block
     Sharp { singles: u64, alone: u64, bits: u32, inner: Vec<u64>, ends: Vec<(u64, u32, u64)>, first_level: u32 },
-    Doubling, // BlockBounder
+    Doubling, // `BlockBounder`: a block ends with each sample whose number is a power of two
 }
 
 impl Bounder {
-    /// The account after one more sample, and the block that it closed.
+    /// The account after one more sample, and the block that the sample closes, if it closes one.
     #[inline(always)]
     pub fn add(&self, account: u128, value: u64) -> (u128, Option<Block>) {
         let count = (account & COUNT_MASK) as u64 + 1;
@@ -61,7 +61,7 @@ impl Bounder {
     }
 }
 
-/// The level of a single sample: sample 1 is level 0, samples 2**(l-1) + 1 .. 2**l are level l.
+/// The level of a single sample: sample 1 has level 0, samples 2**(l-1) + 1 to 2**l have level l.
 fn level_of(count: u64) -> u32 {
     64 - (count - 1).leading_zeros()
 }

@@ -1,4 +1,5 @@
-//! `continual_mean/accounts.py`: up to m samples of a user in a group, in at most so many groups, for ever.
+//! The twin is `continual_mean/accounts.py`: up to `cap` samples of a user count in each of at most `groups` groups, in
+//! all of time.
 
 use super::blocks::Bounder;
 use super::{Sample, State, Why, COUNT_MASK};

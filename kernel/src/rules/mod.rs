@@ -1,4 +1,5 @@
-//! Whose samples count: the rules of `shoal/mechanisms/*/accounts.py` that the kernel knows, over the same stores.
+//! Which samples count: the rules of `shoal/mechanisms/*/accounts.py` that the kernel knows, over stores that it shares
+//! with them. Paths in these modules begin in `shoal/mechanisms/`.
 
 mod blocks;
 mod mean;
@@ -16,9 +17,10 @@ use crate::store::{Store, Stores};
 
 pub const COUNT_BITS: u32 = 32;
 const COUNT_MASK: u128 = (1 << COUNT_BITS) - 1;
-const ONE_MEMBER: u128 = 1 << COUNT_BITS; // of an account that counts groups beside samples
+/// One group, in an account that counts a unit's groups above its samples.
+const ONE_MEMBER: u128 = 1 << COUNT_BITS;
 
-/// Why a sample does not count; of the first three the reason is counted, of the others the record is a dead letter.
+/// Why a sample does not count. The first three reasons are only counted; the others make the record a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     OverCap,
@@ -58,10 +60,10 @@ impl Why {
     }
 }
 
-/// Whether a user belongs to the partition.
+/// Which users belong to this source partition.
 #[derive(Clone, Copy)]
 pub enum Home {
-    Everyone,
+    Everyone, // as in a file, which is all there is
     Murmur2 { partition: u32, partitions: u32 },
 }
 
@@ -75,7 +77,7 @@ impl Home {
     }
 }
 
-/// A sample as every rule gets it.
+/// A sample, as it is given to a rule.
 #[derive(Clone, Copy)]
 pub struct Sample<'a> {
     pub user: &'a [u8],
@@ -86,7 +88,7 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// The name of a user in a group: length of the user in two bytes, user, group.
+    /// The name under which a store has a user in a group: the user's length in two bytes, the user, the group.
     #[inline(always)]
     fn member<'b>(&self, name: &'b mut Vec<u8>) -> &'b [u8] {
         name.clear();
@@ -97,12 +99,12 @@ impl Sample<'_> {
     }
 }
 
-/// What a rule changes.
+/// The state of one metric, which its rule changes.
 pub struct State<'a> {
     pub stores: Vec<&'a mut Stores>,
     pub queue: &'a mut Queue,
     pub home: Home,
-    pub name: Vec<u8>, // memory for names of members
+    pub name: Vec<u8>, // a buffer for `Sample::member`
 }
 
 /// The rule by which samples of a metric count.
@@ -115,7 +117,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The store of a sample's account; none, if there is no account or nothing in its period yet.
+    /// The store that has a sample's account; `None` if the rule keeps no accounts, or the period has none yet.
     #[inline(always)]
     pub fn store<'s>(&self, sample: &Sample, state: &'s State) -> Option<&'s Store> {
         let stores = state.stores.first()?;
@@ -125,7 +127,7 @@ impl Rule {
         }
     }
 
-    /// The name of a sample's account.
+    /// The name of a sample's account; `memory` is a buffer for it.
     #[inline(always)]
     pub fn name<'s>(&self, sample: &Sample<'s>, memory: &'s mut Vec<u8>) -> &'s [u8] {
         match self {
@@ -134,7 +136,7 @@ impl Rule {
         }
     }
 
-    /// Count a sample, and queue what it closes; or say why it does not count, and touch nothing.
+    /// Count a sample, and queue the block that it closes. If it does not count, return the reason and change nothing.
     #[inline(always)]
     pub fn add(&self, sample: &Sample, state: &mut State) -> Result<(), Why> {
         match self {

@@ -1,21 +1,23 @@
-//! `two_sided/accounts.py`: up to m samples of a unit over all keys, which may have to be found.
+//! The twin is `two_sided/accounts.py`: up to `cap` samples of a unit count, over all keys together. Where keys are not
+//! declared, a unit that comes to a key is sent once more, as a newcomer, so that the key can be found.
 
 use super::{Sample, State, Why, COUNT_MASK, ONE_MEMBER};
 use crate::queue::Block;
 
-const NEWCOMERS: u8 = 1; // the part of a unit that comes to a key (`two_sided/came.py`); a test compares
+const NEWCOMERS: u8 = 1; // the part for units that come to a key, as in `two_sided/came.py`
 
 pub struct TwoSided {
     pub cap: u64,
     pub start: i64,
     pub end: Option<i64>,
     pub declared: Option<Vec<Vec<u8>>>, // sorted
-    pub weights: Vec<u64>,
+    pub weights: Vec<u64>,              // of a newcomer at its unit's first, second, ... key
     pub once: Option<Once>,
-    pub is_event: bool,
-    pub remembered: u64,
+    pub is_event: bool,  // each record is a unit of its own, and there are no accounts
+    pub remembered: u64, // the number of keys in which a unit is remembered
 }
 
+/// A unit counts once per key, or once per step and key.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Once {
     Key,
@@ -23,7 +25,7 @@ pub enum Once {
 }
 
 impl TwoSided {
-    /// What is wrong with a sample of any unit.
+    /// Refuse a sample that would not count for any unit.
     fn refuses(&self, sample: &Sample) -> Result<(), Why> {
         if sample.effective < self.start {
             return Err(Why::BeforeStart);

@@ -1,4 +1,5 @@
-//! `stepped/accounts.py`: up to m samples of a unit over all groups. Of unit event with a limit, each sample is alone.
+//! The twin is `stepped/accounts.py`: up to `cap` samples of a unit count, in all groups together, of which it may be in
+//! at most `groups`. With `alone` each sample is a unit of its own, and the cap says how many of them a user may have.
 
 use super::{Sample, State, Why, COUNT_MASK, ONE_MEMBER};
 use crate::queue::Block;
