@@ -1,21 +1,23 @@
 r"""Records of bound's changelog since format 3 of the state.
 
-Records are numbered from 1. Each bears the digest of the one before it, of the transaction's mark, and its own: what is
-missing, repeated, altered or of another log is found. The key is a record's own, so that compaction removes none.
+Records are numbered from 1. Each has three digests: its own, that of the record before it, and that of the
+transaction's mark. So a record that is missing, repeated, altered or from another log is noticed. Each record has a key
+of its own, so that compaction would remove none.
 
     key      "\0log", number (8 bytes)
-    value    format (1 byte), digest (16), digest of the record before (16), digest of the mark (16; of another record
-             than a transaction's last one zeros), then sections
+    value    format (1 byte), digest (16), digest of the record before (16), digest of the mark (16; only in the last
+             record of a transaction, else zeros), then sections
     section  kind (1 byte), length of the tag, tag, period (8 bytes);
              unless the kind is CLEARED also width, length of the entries, entries (`stores/packed.py`)
 
-A tag is that of the keys before format 3: a letter, the metric's label, a zero byte. A section that is CLEARED says
-that a period holds nothing any more. Of CHANGED and of KEPT entries the last one of a name holds; those that are KEPT
-are written in order, and change nothing.
+A tag is what keys began with before format 3: a letter, the metric's label, a zero byte. A CLEARED section says that a
+period holds nothing any more. The last entry of a name is the valid one, whether its section is CHANGED or KEPT. KEPT
+sections are written in order and change nothing.
 
-A record of format 3 has fixed numbers (`stores/packed.py`), and its digest is of all but its format. An older version
-refuses a record of format 4 by its first byte, and says which version to run; of a section of a new kind it would have
-said that the log is torn. The digest of format 4 begins with the format, so that neither is read as the other.
+In format 3 numbers are fixed (`stores/packed.py`), and the digest does not cover the format. In format 4 it does, so
+that a record of one format cannot pass as one of the other. An older version of shoal refuses a record of format 4 by
+its first byte and says which version to run; had there only been a new kind of section, it would have called the log
+torn.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,11 +34,11 @@ DIGEST_BYTES = 16
 NO_DIGEST = bytes(DIGEST_BYTES)
 SECTIONS_AT = 1 + 3 * DIGEST_BYTES
 CLEARED, CHANGED, KEPT = 0, 1, 2
-MOST_BYTES = 700_000  # of a record, about; brokers take a million unless they are told otherwise
+MOST_BYTES = 700_000  # of a record, approximately; brokers take a million by default
 
 
 class Section(NamedTuple):
-    """What one record says of one kind and period."""
+    """The part of a record about one kind of entries in one period."""
 
     kind: int
     tag: bytes
@@ -52,7 +54,7 @@ class Section(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """A record as it was found."""
+    """A record that was read."""
 
     number: int
     digest: bytes
@@ -61,16 +63,16 @@ class LogRecord(NamedTuple):
     value: bytes
 
     def sections(self) -> Iterator[Section]:
-        """What it says, in order.
+        """Its sections, in order.
 
         Raises:
-            ValueError: it is not what was written.
+            ValueError: they are not well formed.
         """
         return read_sections(self.value)
 
 
 def digest_of(*parts: bytes | memoryview) -> bytes:
-    """What later records know these bytes by."""
+    """The digest of these bytes, by which later records refer to them."""
     found = blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         found.update(part)
@@ -90,10 +92,10 @@ def encode(number: int, before: bytes, mark: bytes, sections: Iterable[bytes]) -
 
 
 def decode(key: bytes, value: bytes) -> LogRecord:
-    """A record of this format, or of format 3.
+    """Read a record of this format, or of format 3.
 
     Raises:
-        ValueError: it is not what was written.
+        ValueError: shoal did not write it like this; the message continues "has a record that".
     """
     if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT or not LOG_FORMAT <= value[0] <= FORMAT:
         raise ValueError("is none that shoal writes")
@@ -109,7 +111,7 @@ def read_sections(value: bytes) -> Iterator[Section]:
     """The sections of a record's value.
 
     Raises:
-        ValueError: these are none.
+        ValueError: they are not well formed; the message continues "has a record that".
     """
     at, end, fixed = SECTIONS_AT, len(value), value[0] == LOG_FORMAT
     while at < end:

@@ -1,7 +1,8 @@
 """Restores the accounts of a source partition from its changelog, record by record as they come from Kafka.
 
-A changelog before format 3 has a record for each name, of which the last value holds; it may stand in front of the log,
-until all of it is written again there. What is not exactly what was written is refused.
+A changelog before format 3 has records for single names, and the last value of a name is the valid one. Such records
+may stand in front of the log until the log has written all of them again. A log that is not exactly as it was written
+is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ Mark = dict[str, Any]
 
 
 class Restoring:
-    """One restoration; `judge` refuses a mark, `adopt` takes what comes of it."""
+    """One restoration: `judge` may refuse the mark, `adopt` is given the mark and the end of the log at last."""
 
     def __init__(
         self,
@@ -33,20 +34,20 @@ class Restoring:
         is_wanted: Callable[[bytes], bool] | None = None,
     ) -> None:
         self._where, self._accounts, self._judge, self._adopt = where, accounts, judge, adopt
-        self._is_wanted = is_wanted  # of which names alone is restored what they hold; None: of all
+        self._is_wanted = is_wanted  # whether to restore what a name holds; None: all names are restored
         self._by_tag: dict[bytes, Logged] = {one.tag: one for each in accounts for one in each.logged}
         self._before: dict[bytes, bytes] = {}  # last values of a changelog before format 3
         self._raw_mark: bytes | None = None
         self._first = 0  # number of the first record
         self._last: LogRecord | None = None
         self.is_empty = True
-        self.needs_beginning = False  # whether what it was restored from begins with the topic
+        self.needs_beginning = False  # whether the state needs the topic's first record
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Restore what the next record says; before format 3 a value of None is a tombstone.
+        """Restore the next record; before format 3 a value of None is a tombstone.
 
         Raises:
-            FailStop: it does not follow the one before.
+            FailStop: the record does not follow the one before.
         """
         self.is_empty = False
         if key == MARK:
@@ -70,7 +71,7 @@ class Restoring:
         """
         if self._raw_mark is None:
             if self.is_empty:
-                self.needs_beginning = True  # a topic that had records, all of which are gone, is no empty one
+                self.needs_beginning = True  # a topic whose records were all deleted is not one that never had any
                 return
             raise FailStop(f"{self._where}: its changelog has accounts but no mark, which is written last; {REMEDY}")
         mark: Mark = orjson.loads(self._raw_mark)

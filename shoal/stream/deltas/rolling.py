@@ -1,14 +1,16 @@
-"""What each transaction writes again of what accounts hold, so that no record of the changelog is needed for long.
+"""Chooses what each transaction writes again of the accounts, so that no record of the changelog is needed for long.
 
-Names of one kind and period are a *shelf*; they stand in an order, in which names that come are the last. Of each name
-some record is known that has it, as it is there or in a later record that changed it. The numbers of those records
-ascend from a shelf's place on, for a name that came is later than all that the round before wrote; and they ascend up
-to the place: what this round wrote. So the oldest record that is needed is the smaller of two, of the first name
-and of the one at the place, on all shelves; and the names at the place are written again next. A name that comes during
-a round stands in the record of its transaction, whatever the round has passed.
+The names of one kind in one period are a *shelf*. They have an order, in which a new name is the last, and a *place*:
+the position up to which the present round has written them again. For each name a record is known that has it; what the
+name holds is in that record, or in a later one that changed it. From the place on the numbers of these records ascend,
+because the round before wrote the names in this order, and names that are new since then came after it. Before the
+place they ascend, too, as the present round wrote them. So the oldest record that a shelf needs is that of its first
+name or that of the name at its place. The names written next are those at the place of the shelf that needs the oldest
+record of all. A new name is in the record of its own transaction, however far the round has come.
 
-A transaction writes about as many bytes again as it has changed, and at least `LEAST`; in the time in which all is
-written again once, as much is changed as there is. So what is needed has about twice the bytes of what there is.
+A transaction writes about as many bytes again as it changes, and at least `LEAST`. So while one round writes everything
+once, about as many bytes of changes are written between, and the part of the log that is needed has about twice the
+bytes of what the accounts hold.
 """
 
 from collections import deque
@@ -18,39 +20,42 @@ from typing import NamedTuple
 from shoal.mechanisms.stores.packed import CHUNK, Logged, Packed, Runs
 from shoal.stream.deltas.record import CHANGED, CLEARED, KEPT, Section
 
-LEAST = 2_048  # bytes that a transaction writes again: about what its mark and the frames of its records have
-BESIDE = 64  # bytes of a section, about, beside its entries
+LEAST = 2_048  # bytes that a transaction writes again at least: about as many as its mark and frames of records take
+BESIDE = 64  # bytes of a section, approximately, without its entries
 
 
 class Shelf:
-    """The names of one kind and period: in which records they stand."""
+    """The names of one kind in one period, as runs: the names up to an end, and the record that has them."""
 
     __slots__ = ("_ahead", "_behind", "place", "size")
 
     def __init__(self, runs: Runs) -> None:
-        self._ahead = deque(runs)  # from the place on
-        self._behind: Runs = []  # before it: written in this round
-        self.place = 0  # number of the name to be written again next
+        self._ahead = deque(runs)  # runs of names from the place on
+        self._behind: Runs = []  # runs of names before it, which this round has written
+        self.place = 0  # position of the name to be written again next
         self.size = runs[-1][0] if runs else 0
 
     def grow(self, size: int, record: int) -> None:
-        """Names came, with this record."""
+        """Note that names came with this record, and how many names there now are."""
         if size > self.size:
             self._ahead.append((size, record))
             self.size = size
 
     @property
     def oldest(self) -> int:
-        """The first record that is needed for its names."""
+        """The first record that is needed for its names; begins the next round where this one is over."""
         behind, ahead = self._behind, self._ahead
-        if not ahead or (behind and behind[-1][1] <= ahead[0][1]):  # all ascends: the next round
+        if not ahead or (behind and behind[-1][1] <= ahead[0][1]):  # all records ascend: begin the next round
             ahead.extendleft(reversed(behind))
             self._behind, self.place = [], 0
             return ahead[0][1]
         return min(behind[0][1], ahead[0][1]) if behind else ahead[0][1]
 
     def next_names(self, record: int, most: int) -> int:
-        """How many of the names from the place on need no record after this one, at least one; about `most` at most."""
+        """How many names from the place on to write: those that are in records up to this one, about `most` at most.
+
+        At least the first run, whatever its record.
+        """
         end = self._ahead[0][0]
         for end_of_run, needed in self._ahead:
             if needed > record or end - self.place >= most:
@@ -59,7 +64,7 @@ class Shelf:
         return end - self.place
 
     def written(self, count: int, record: int) -> None:
-        """The next names were written again with this record."""
+        """Note that this many names from the place on were written again, with this record."""
         self.place += count
         while self._ahead and self._ahead[0][0] <= self.place:
             self._ahead.popleft()
@@ -69,7 +74,7 @@ class Shelf:
 
 
 class Entered(NamedTuple):
-    """A section, and the most bytes that it may have."""
+    """A section, and its cost: the most bytes that it could have, whatever the values."""
 
     section: Section
     cost: int
@@ -83,21 +88,21 @@ class Rolling:
         self._shelves: dict[tuple[int, int], Shelf] = {}  # by kind and period
 
     def restored(self, needed: int) -> None:
-        """All was restored; no record before the one that the mark needs will be asked for again."""
+        """Complete the restoration; `needed` is the first record that the mark needs, and older ones may be gone."""
         for number, one in enumerate(self._logged):
             for period in one.periods():
                 runs = [(end, max(record, needed)) for end, record in one.restored(period)]
                 self._shelves[number, period] = Shelf(runs)
 
     def take(self, record: int) -> list[Entered]:
-        """The sections of the transaction that begins with this record: what changed, and what is written again."""
+        """The sections of the transaction that begins with this record: changes, then what is written again."""
         entered = list(self._changes())
         self._find(record)
         room = max(LEAST, sum(one.cost for one in entered))
         return entered + self._again(record, room)
 
     def needed(self, record: int) -> int:
-        """The first record that a successor needs, if this transaction begins with `record`."""
+        """The first record that a successor needs after the transaction that begins with `record`."""
         return min((shelf.oldest for shelf in self._shelves.values() if shelf.size), default=record)
 
     def _changes(self) -> Iterator[Entered]:
@@ -110,7 +115,7 @@ class Rolling:
                 yield _entered(CHANGED, one, packed)
 
     def _find(self, record: int) -> None:
-        """Note what came, and forget the shelves that are gone."""
+        """Note names that came, and forget shelves whose period is closed."""
         there = {(n, period): one.size(period) for n, one in enumerate(self._logged) for period in one.periods()}
         for gone in self._shelves.keys() - there.keys():
             del self._shelves[gone]
@@ -118,6 +123,7 @@ class Rolling:
             self._shelves.setdefault(key, Shelf([])).grow(size, record)
 
     def _again(self, record: int, room: int) -> list[Entered]:
+        """Names to write again, those in the oldest records first, until they cost about as much as there is room."""
         entered: list[Entered] = []
         while room > 0:
             oldest = sorted((shelf.oldest, key) for key, shelf in self._shelves.items() if shelf.size)[:2]

@@ -1,4 +1,4 @@
-"""The end of a partition's log: what each transaction adds to it."""
+"""Writes the end of a partition's log: the records that each transaction adds to it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,21 +13,22 @@ Entries = list[tuple[bytes, bytes | None]]
 
 
 class LogEnd:
-    """Where the next transaction goes on; in memory it is ahead of what is committed, as the accounts are."""
+    """Where the next transaction continues the log. Like the accounts it is ahead of what is committed."""
 
     def __init__(self, rolling: Rolling, last: int = 0, digest: bytes = NO_DIGEST) -> None:
         self._rolling, self._last, self._digest = rolling, last, digest
-        self.needs = last  # of the last transaction: the first record that a successor needs
-        self.first = last  # of the last transaction
-        self.cost = 0  # of the last transaction, whatever the values: how large a part of the log it counts as
+        # Of the last transaction:
+        self.first = last  # its first record
+        self.needs = last  # the first record that a successor needs
+        self.cost = 0  # the most bytes that it could have, whatever the values
 
     @property
     def span(self) -> tuple[int, int, int]:
-        """Of the last transaction: its first record, the first that a successor needs, and its cost."""
+        """The last transaction's first record, the first record that a successor needs after it, and its cost."""
         return self.first, self.needs, self.cost
 
     def write(self, mark: dict[str, Any]) -> Entries:
-        """The records of one transaction, its mark last."""
+        """The records of one transaction, with its mark as the last."""
         self.first = self._last + 1
         entered = self._rolling.take(self.first)
         self.cost = sum(one.cost for one in entered)
@@ -45,7 +46,7 @@ class LogEnd:
 
 
 def _grouped(entered: Iterable[Entered]) -> Iterator[list[bytes]]:
-    """Sections by records, of which there is at least one; their number does not depend on values."""
+    """The sections of each record; at least one record, and how many does not depend on values."""
     group: list[bytes] = []
     cost = 0
     for section, its_cost in entered:

@@ -1,6 +1,6 @@
-"""The kernel: the hot path of bound in Rust, where it is installed; the Python code is its twin and its specification.
+"""The kernel: bound's hot path in Rust, used where it is installed. The Python code is its specification, and its twin.
 
-A partition that goes by the kernel keeps its accounts and queues there. The kernel takes records of a plain form and
-stops in front of any other, which the twin takes over the same accounts and queues. What leaves the partition is the
-same, byte for byte, whichever took which record.
+A partition that uses the kernel keeps its accounts and queues there. The kernel reads records in plain form and stops
+at any other; the twin reads that one, and changes the same accounts and queues. The partition sends the same bytes,
+whichever of the two read which record.
 """

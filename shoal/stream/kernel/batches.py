@@ -1,7 +1,7 @@
-"""Records that come as the bytes of whole batches, for the kernel; whoever asks for one record gets it as an object.
+"""Records that stay in the bytes of their batches, for the kernel; one becomes an object only when it is asked for.
 
-A fetch is mostly one run of batches that the kernel opened. A batch of which it is not certain comes as the records
-that aiokafka made of it; both keep their order.
+A fetch is mostly one run of batches that the kernel opened. A batch that the kernel left to aiokafka comes as the
+records that aiokafka made of it, in its place in the order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from shoal.stream.machine import Record
 
-SIZE_OF_RECORD = 256  # bytes of one that is an object already, beside key and value; near enough
+SIZE_OF_RECORD = 256  # bytes, approximately, of a record that is an object already, without key and value
 
 
 class Batches(Sequence[Record]):
@@ -19,7 +19,7 @@ class Batches(Sequence[Record]):
     __slots__ = ("parts",)
 
     def __init__(self, parts: Iterable[Any]) -> None:
-        """`parts`: each one of the kernel's `RecordBatch`, or a list of records."""
+        """`parts`: each is a `RecordBatch` of the kernel, or a list of records."""
         self.parts: list[Any] = [part for part in parts if len(part)]
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Batches(Sequence[Record]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, near enough."""
+        """Bytes of memory, approximately."""
         return sum(_size_of(part) for part in self.parts)
 
 
@@ -65,6 +65,9 @@ def _size_of(part: Any) -> int:
 
 
 def gathered(found: list[Any], kind: Any) -> Batches:
-    """What a fetch brought: batches of this kind of the kernel's, which become one, and records between them."""
+    """The records of a fetch, which brought batches of `kind`, the kernel's class, and perhaps records between them.
+
+    Batches that follow one another are joined into one.
+    """
     parts = (list(group) for _, group in groupby(found, key=lambda one: isinstance(one, kind)))
     return Batches(kind.join(part) if isinstance(part[0], kind) else part for part in parts)

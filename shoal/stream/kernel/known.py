@@ -1,4 +1,4 @@
-"""What of a configuration the kernel knows, and which key of a metric it does not."""
+"""Which configurations the kernel can process, and if it cannot, because of which key of which metric."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ PARTITIONER = "murmur2"  # that the kernel knows
 
 
 def unknown(plan: TopicPlan, accounts: Sequence[Accounts], *, checks_partition: bool) -> dict[str, str]:
-    """What keeps a topic on the twin: keys of the configuration, by metric, or by "" for that of all; nothing, if none.
+    """The keys of the configuration that keep a topic on the twin, by metric; by "" a key that concerns all metrics.
 
-    One metric that is the twin's makes all of its topic so.
+    Empty if the kernel can read the topic. One metric that it cannot process keeps the whole topic on the twin.
     """
     found = {}
     if checks_partition and plan.partitioner != PARTITIONER:
@@ -30,7 +30,7 @@ def unknown(plan: TopicPlan, accounts: Sequence[Accounts], *, checks_partition: 
 
 
 def _unknown(metric: Metric, accounts: Accounts) -> str | None:
-    """The key by which samples of a metric are read, or count, as the kernel cannot; None: it knows them all."""
+    """The key of a metric that asks for what the kernel cannot do; None if there is none."""
     section = metric.section
     if section.cell is not None:
         return "cell"

@@ -1,4 +1,4 @@
-"""What metrics have to send, kept by the kernel: it writes the JSON of rows and partials, cut into parts."""
+"""The contributions that wait to be sent, kept by the kernel, which writes their JSON and cuts it into messages."""
 
 from typing import Any
 

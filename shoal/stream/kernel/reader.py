@@ -1,4 +1,4 @@
-"""How the kernel reads the records of a partition, and how it is told their rules."""
+"""Reads the records of a partition with the kernel, and describes the metrics' rules to it."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from shoal.stream.kernel.stores import KernelPeriods
 from shoal.stream.machine import Record
 from shoal.stream.topic import Metric, TopicPlan
 
-MOST_IN_A_RUN = 64  # records that the twin reads before the kernel is asked again
+MOST_IN_A_RUN = 64  # most records that the twin reads before the kernel is tried again
 
 
 class Kernel:
@@ -27,10 +27,10 @@ class Kernel:
         self._stores: list[list[Any]] = [[] for _ in plan.metrics]
         self.queues = Queues(module, plan)
         self._reader: Any = None
-        self.taken = 0  # records
+        self.taken = 0  # the number of records that the kernel has read
 
     def stores_of(self, metric: Metric) -> Callable[..., Periods]:
-        """What makes the stores of a metric's accounts."""
+        """A function that makes the stores of a metric's accounts in the kernel."""
 
         def make(length: int | None, *kinds: RecordKind, durable: bool) -> KernelPeriods:
             stores = self._module.Stores(length, [kind.width for kind in kinds], durable)
@@ -40,7 +40,7 @@ class Kernel:
         return make
 
     def begin(self, accounts: Sequence[Accounts]) -> None:
-        """Make the reader of these accounts, which were made over the kernel's stores."""
+        """Make the reader; the accounts, one for each metric, use stores that `stores_of` made."""
         clocks = [(c.path, c.lateness, c.max_ahead, c.drops_late, c.beats) for c in self._plan.clocks]
         metrics = [
             {
@@ -53,7 +53,7 @@ class Kernel:
         self._reader = self._module.Reader(clocks, metrics, self._home)
 
     def activate(self, begun: Sequence[bool]) -> None:
-        """Say which metrics have begun."""
+        """Tell the kernel which metrics have begun."""
         self._reader.activate(list(begun))
 
     def read(
@@ -65,10 +65,11 @@ class Kernel:
         twin: Callable[[Sequence[Record]], None],
         refuse: Callable[[int, str, Record], None],
     ) -> None:
-        """Read records: what is plain in the kernel, all others in the twin; the more at once, the more of them follow.
+        """Read records, a list or a `RecordBatch` of the kernel: plain ones with the kernel, the others with the twin.
 
-        They are a list, or of the kernel's `RecordBatch`.
-        What does not count is told to `counters`, or becomes a dead letter of the metric with this number by `refuse`.
+        While records are not plain, the twin reads ever longer runs, since asking the kernel about each would cost
+        more. Samples that do not count are counted in `counters`, or are given to `refuse` with the number of their
+        metric, to become dead letters.
         """
         first, run = 0, 1
         while first < len(records):
@@ -85,8 +86,10 @@ class Kernel:
     def survey(
         self, lines: Any, first: int, clocks: Sequence[EventClock], stretch: int
     ) -> tuple[int, tuple[int, int] | None, dict[int, int]]:
-        """Look through lines from number `first` on: the number of the first that it leaves to the twin, the first and
-        the last time, and the first line in each stretch of time that is so long.
+        """Read lines of a file from number `first` on without counting them, until one must be left to the twin.
+
+        Returns the number of that line, the earliest and the latest time, and the number of the first line in each
+        stretch of time, by the stretch's number; a stretch is `stretch` microseconds long.
         """
         self._reader.latest = [clock.latest for clock in clocks]
         left, times, begun = self._reader.survey(lines, first, stretch)
@@ -95,7 +98,7 @@ class Kernel:
         return left, times, begun
 
     def _feed(self, records: Sequence[Record], first: int, clocks: Sequence[EventClock]) -> int:
-        """Let the kernel take records from number `first` on; the number of the first that it leaves."""
+        """Let the kernel take records from number `first` on; return the number of the one at which it stops."""
         self._reader.latest = [clock.latest for clock in clocks]
         left: int = self._reader.feed(records, first)
         for clock, latest in zip(clocks, self._reader.latest, strict=True):
@@ -105,12 +108,12 @@ class Kernel:
 
 
 def kernel_of(module: Any, plan: TopicPlan, partition: int, *, checks_partition: bool) -> Kernel:
-    """The kernel of a source partition; there must be nothing that it does not know (`known.py`)."""
+    """The kernel's side of a source partition, whose topic it must be able to read (`known.py`)."""
     return Kernel(module, plan, (partition, plan.source_partitions) if checks_partition else None)
 
 
 def _value_of(metric: Metric) -> tuple[str, float, float, int] | None:
-    """Path of the value, low end, steps per unit and steps; None for what has no value."""
+    """Path of the value, low end of the range, grid steps per unit, and grid steps; None if the metric has no value."""
     path = metric.section.value
     if path is None:
         return None
@@ -126,7 +129,7 @@ NO_RULE: dict[str, Any] = {
 
 
 def _rule_of(metric: Metric, accounts: Accounts) -> dict[str, Any]:
-    """The rule of accounts, as the kernel is told it."""
+    """The rule of a metric's accounts, as the kernel's `RuleSpec` has it."""
     match accounts:
         case MeanAccounts(rule=rule):
             found = {"cap": rule.max_contributions, "groups": rule.groups} | _bounder_of(metric)

@@ -1,4 +1,4 @@
-"""The kernel's stores in the form of `Periods` and `Store`, over which the twin's rules run unchanged."""
+"""Makes the kernel's stores look like `Periods` and `Store`, so that the twin's rules run on them unchanged."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from shoal.mechanisms.stores.packed import CHUNK, Packed, Runs
 
 
 class KernelStore(Store):
-    """One store of the kernel; `held` and `changed` are the same, for the kernel notes what changes."""
+    """One store of the kernel. `held` and `changed` are both the store itself, since the kernel notes what changes."""
 
     __slots__ = ("_kind", "_period", "_stores")
 
@@ -77,7 +77,7 @@ class KernelPeriods(Periods):
         self.native.restored()
 
     def close(self, promise: int | None) -> None:
-        self._views.clear()  # of periods that may close now
+        self._views.clear()  # the periods of some may close now
         if self._length is None:
             self._views[0] = self.forever or ()
         self.native.close(promise)
