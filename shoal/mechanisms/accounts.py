@@ -1,16 +1,16 @@
 """Accounts: whose samples count in one source partition, decided by pattern alone.
 
-Each statistic has a rule of its own, in `accounts.py` of its folder: a sample counts, and goes out in a block at once
-or later, or the rule says why it does not. What a rule must remember stands in stores: numbers by name, which know what
-changed since the last transaction.
+Each statistic has a rule of its own, in `accounts.py` of its folder. By it a sample counts, and is sent in a block, at
+once or later; or the rule says why it does not count. What a rule must remember is in stores: numbers by name. A store
+knows which numbers changed since the last transaction.
 
-Stores are kept by periods. A period is open while an event can have an effective time in it; then it is closed, and the
-changelog says so. What is never closed is one period without end.
+There are stores for each period. A period is open while an event can have an effective time in it; then it is closed,
+and the changelog says so. Accounts that are kept for ever are in a single period without end.
 
-The changelog has entries, in which names stand with their numbers (`Logged`): those that changed since the last
-transaction, and the next ones in order, so that what is needed of it never gets long (`shoal/stream/deltas/`). Names
-keep the order in which they came, or after a restart that in which they were last entered in order: so the next owner
-goes on where the one before it was.
+The changelog has entries of names with their numbers (`Logged`): those that changed since the last transaction, and the
+next ones in order, so that the part of it that is needed stays short (`shoal/stream/deltas/`). Names are in the order
+in which they came; after a restart, in the order in which the changelog has them. So the next owner of the partition
+continues where the one before it was.
 """
 
 from abc import ABC, abstractmethod
@@ -24,10 +24,10 @@ from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, u
 
 PERIOD_BYTES = 8
 ACCOUNT_BYTES = 8
-ONE_MEMBER = 1 << COUNT_BITS  # of an account that counts groups, or cells, beside samples
+ONE_MEMBER = 1 << COUNT_BITS  # one group or cell, in an account that counts these above its samples
 
 
-# Why a sample does not count. Of the first five the reason is counted, of the others the record is a dead letter.
+# Why a sample does not count. The first five reasons are only counted; the others make the record a dead letter.
 WhyNotCounted = Literal[
     "over_cap", "groups_left_out", "slots_left_out", "cells_left_out", "undeclared",
     "wrong-partition", "late", "before-start", "after-end",
@@ -43,7 +43,7 @@ class Site:
     send: Callable[[str | None, int, bytes, Block], None]  # group, effective time, user, block
     is_home: Callable[[bytes], bool]  # whether a user belongs to the partition
     durable: bool = True  # False: there is no changelog
-    stores: Callable[..., "Periods"] | None = None  # what makes stores in place of `Periods`
+    stores: Callable[..., "Periods"] | None = None  # makes the kernel's stores; None: those below are used
 
     def tag(self, kind: bytes) -> bytes:
         """The beginning of the changelog keys of a kind of records."""
@@ -55,7 +55,7 @@ class Site:
 
 
 class Holding(NamedTuple):
-    """What accounts hold of one user, in one period, and there in one group or cell or in all of them together."""
+    """What accounts hold about one user in one period, in one group or cell or in all of them together."""
 
     start: int | None  # of the period, in microseconds; None: it has no end
     place: str | None  # group or cell; None: all of them, or there are none
@@ -65,7 +65,7 @@ class Holding(NamedTuple):
 
 
 class Store:
-    """Numbers by name, and those of them that changed; the hot path sets both itself, which saves a call."""
+    """Numbers by name, and those of them that changed. The hot path sets both directly, which saves a call."""
 
     __slots__ = ("changed", "get", "held")
 
@@ -92,12 +92,12 @@ class Periods:
         self._length = length  # microseconds; None: one period without end
         self._durable = durable
         self._open: dict[int, tuple[Store, ...]] = {}
-        self._closed: list[list[int]] = [[] for _ in kinds]  # that the changelog does not know to be closed
-        self._names: dict[tuple[int, int], list[bytes]] = {}  # of a kind and period: those that are packed in order
-        self._record = 0  # that is being restored
+        self._closed: list[list[int]] = [[] for _ in kinds]  # by kind: closed periods that the changelog still has
+        self._names: dict[tuple[int, int], list[bytes]] = {}  # by kind and period: names in order, while packed
+        self._record = 0  # the record that is being restored
         self.kinds = kinds
-        self.forever = self.of(0) if length is None else None  # of a period without end
-        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # of a state before format 3
+        self.forever = self.of(0) if length is None else None  # the stores of the period without end
+        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # while a state before format 3 is restored
 
     def of(self, time: int) -> tuple[Store, ...]:
         """The stores of the period of an effective time, which are made if there are none."""
@@ -127,7 +127,7 @@ class Periods:
     # ---------------------------------------------------------------- before format 3
 
     def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
-        """The function that takes a record of a kind: [period, 8 bytes] and name, and its value."""
+        """A function that restores a record of a kind from its key, [period, 8 bytes] and name, and its value."""
         held = self._unsorted[kind] if self.forever is None else self.forever[kind].held
 
         def take(key: bytes, value: bytes) -> None:
@@ -136,9 +136,9 @@ class Periods:
         return take
 
     def restored(self) -> None:
-        """Sort the records that were taken by periods."""
+        """Complete the restoration: move the records that were taken to the stores of their periods."""
         for kind, unsorted in enumerate(self._unsorted):
-            while unsorted:  # one by one: there may be many, and not twice in memory
+            while unsorted:  # one by one: there may be many, and two copies may not fit into memory
                 key, number = unsorted.popitem()
                 stores = self._stores(int.from_bytes(key[:PERIOD_BYTES], "big", signed=True))
                 stores[kind].held[key[PERIOD_BYTES:]] = number
@@ -146,7 +146,7 @@ class Periods:
     # ---------------------------------------------------------------- the changelog: see `Logged`
 
     def close(self, promise: int | None) -> None:
-        """Forget the periods that end by the promise: no effective time will be before it."""
+        """Forget the periods that end at or before the promise: no effective time will be before it."""
         length = self._length
         if length is None or promise is None:
             return
@@ -184,10 +184,10 @@ class Periods:
         names = self._names.setdefault((kind, period), [])
         if not first:
             names.clear()
-        if len(names) < first + most:  # names that came since it was last looked
+        if len(names) < first + most:  # add the names that came since the last call
             names += islice(held, len(names), None)
         width = self.kinds[kind].width
-        next_ones = names[first : first + min(most, room // width + 1)]  # more than have room: each costs more
+        next_ones = names[first : first + min(most, room // width + 1)]  # enough: each costs more than its width
         packed = pack_numbers(period, ((name, held[name]) for name in next_ones), width, room)
         if first + packed[0].names == len(held):
             self._names.pop((kind, period))
@@ -198,7 +198,7 @@ class Periods:
 
     def take(self, kind: int, period: int, entries: bytes, *, in_order: bool, fixed: bool) -> None:
         held: dict[Any, int] = self._stores(period)[kind].held
-        held.setdefault(self._record, 0)  # a number among the names, that says which record those after it are of
+        held.setdefault(self._record, 0)  # a number among the names: the record that the names after it are from
         for name, number in unpack_numbers(entries, self.kinds[kind].width, fixed=fixed):
             if in_order:
                 held.pop(name, None)
@@ -225,7 +225,7 @@ class Periods:
 
 
 class LoggedNumbers(NamedTuple):
-    """One kind of the stores of `Periods`, as the changelog has it: see `Logged`."""
+    """One kind of the stores of `Periods`, as the changelog needs it: see `Logged`."""
 
     stores: Periods
     kind: int
@@ -270,7 +270,7 @@ class Accounts(ABC):
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         """Count a sample, a grid index, and send the block that it closes; or return why it does not count.
 
-        A sample that does not count touches nothing. `time` is the event's own, `effective` that at which it counts.
+        A sample that does not count changes nothing. `time` is the event's own, `effective` the one at which it counts.
         """
 
     def flush(self, promise: int | None, *, idle: bool) -> None:  # noqa: B027 - most rules keep nothing for a tick
@@ -278,7 +278,7 @@ class Accounts(ABC):
 
     @property
     def sizes(self) -> list[int]:
-        """How many names there are of each kind."""
+        """The number of names of each kind."""
         return [size for periods in self._periods for size in periods.sizes]
 
     @property
@@ -291,14 +291,14 @@ class Accounts(ABC):
         return None
 
     def of_user(self, user: bytes) -> Iterator[Holding]:
-        """All that they hold of a user: nothing, where a rule keeps nothing."""
+        """All that they hold about a user; nothing if the rule keeps nothing."""
         return iter(())
 
     # ---------------------------------------------------------------- the changelog
 
     @property
     def logged(self) -> list[Logged]:
-        """What they hold, as the changelog has it."""
+        """What they hold, as the changelog needs it."""
         return [
             LoggedNumbers(periods, kind, tag, width)
             for periods in self._periods

@@ -1,50 +1,52 @@
-"""What accounts hold, as the changelog has it: names with their numbers, one after the other, in bytes.
+"""The changelog's entries: names with their numbers, one after the other, as bytes.
 
 An entry is the length of the name, the name, and the number. A length has seven bits in each byte, the low ones first.
-So does a number, without leading zeros, in two parts: twice its low 32 bits, plus one if there is more; then what is
-above them, if there is any. Accounts have a count in the low bits and a sum above it, both mostly small, so that their
-8 or 16 bytes become one to six. What is no number, of a kind without width, has its length before it, too.
+A number is written in two such pieces, without leading zeros: first its low 32 bits, doubled, plus one if the second
+piece follows; then the bits above, if any is set. The number of an account has a count in its low bits and a sum above
+it. Both are mostly small, so that 8 or 16 bytes become one to six. In a kind without width what a name holds is no
+number but bytes, with their length before them.
 
-Up to format 3 of the state numbers were *fixed*: big-endian, in as many bytes as their kind has. Such entries are read.
+Up to format 3 of the state numbers were *fixed*: big-endian, in as many bytes as their kind has. Such entries can still
+be read.
 
-How many bytes a number takes depends on values. So nothing is decided by it: where entries are cut, and how many are
-written again, goes by their *cost*, which counts each number with the most bytes that its kind can take.
+How many bytes a number takes depends on values, so it must decide nothing. Where entries are cut, and how many are
+written again, is decided by their *cost*, which counts each number with the most bytes that its kind can take.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-CHUNK = 200_000  # cost of entries that are packed together, about
-LOW_BITS = 32  # of a number: what stands in its first part
+CHUNK = 200_000  # cost, approximately, of entries that are packed together
+LOW_BITS = 32  # bits of a number that are in its first part
 LOW = (1 << LOW_BITS) - 1
-Runs = list[tuple[int, int]]  # end of a run of names, and the number of the record that has all of the run, ascending
+Runs = list[tuple[int, int]]  # end of a run of names, and the number of the record that has the whole run; ascending
 
 
 class Packed(NamedTuple):
-    """Names of one period, with what they hold, as bytes."""
+    """Entries of one period."""
 
     period: int
-    names: int  # that are done with it
+    names: int  # how many names they have
     entries: bytes
-    cost: int  # the most bytes that the entries may have, whatever the values
+    cost: int  # the most bytes that the entries could have, whatever the values
 
 
 class Logged(Protocol):
-    """One kind of what accounts hold, as the changelog has it: names by period, in an order."""
+    """One kind of entries of one metric, as the changelog needs it: names by period, in an order."""
 
     @property
     def tag(self) -> bytes:
-        """What its sections begin with."""
+        """The tag that its sections have."""
 
     @property
     def width(self) -> int:
-        """Bytes of a number; 0: what names hold is of any length."""
+        """Bytes of a number; 0 if names hold bytes of any length."""
 
     def cleared(self) -> list[int]:
-        """The periods that are closed, or empty again, since the last call."""
+        """The periods that were closed, or became empty again, since the last call."""
 
     def changed(self) -> list[Packed]:
-        """What changed since the last call, but for those periods."""
+        """The entries that changed since the last call, without those of closed periods."""
 
     def periods(self) -> Sequence[int]:
         """The periods that hold something."""
@@ -53,25 +55,25 @@ class Logged(Protocol):
         """The number of names that a period holds."""
 
     def pack(self, period: int, first: int, most: int, room: int) -> list[Packed]:
-        """Names from number `first` on, at most `most`, and one more than have room at most; at least one."""
+        """Entries of names from number `first` on: at least one, at most `most`, until their cost reaches `room`."""
 
     def begin(self, record: int) -> None:
-        """What is restored from now on is of this record of the changelog."""
+        """Begin to restore this record of the changelog."""
 
     def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
         """Restore a section's entries; if they are `in_order`, their names move to the end of the order.
 
-        fixed: their numbers are those of format 3.
+        fixed: their numbers are as in format 3.
 
         Raises:
-            ValueError: they are none.
+            ValueError: they are not well formed.
         """
 
     def clear(self, period: int) -> None:
         """Forget all that a period holds."""
 
     def restored(self, period: int) -> Runs:
-        """Complete the restoration of a period, and tell in which records its names stand."""
+        """Complete the restoration of a period; return which records have its names."""
 
 
 def length(size: int) -> bytes:
@@ -85,10 +87,10 @@ def length(size: int) -> bytes:
 
 
 def read_length(entries: bytes, at: int, most: int = 5) -> tuple[int, int]:
-    """A length, and where it ends.
+    """The length at this position, and the position after it.
 
     Raises:
-        ValueError: it does not end within so many bytes.
+        ValueError: it does not end within `most` bytes.
     """
     size = shift = 0
     while at < len(entries) and shift < 7 * most:
@@ -117,7 +119,7 @@ def number_bytes(number: int) -> bytes:
 
 
 def most_bytes(width: int) -> tuple[int, int]:
-    """The most bytes that each part of a number can take, of as many as its kind has.
+    """The most bytes that each of the two parts of a number can take, if its kind has `width` bytes.
 
     >>> most_bytes(1), most_bytes(4), most_bytes(16)
     ((2, 0), (5, 0), (5, 14))
@@ -127,10 +129,10 @@ def most_bytes(width: int) -> tuple[int, int]:
 
 
 def read_number(entries: bytes, at: int, width: int) -> tuple[int, int]:
-    """A number, and where it ends.
+    """The number at this position, and the position after it.
 
     Raises:
-        ValueError: it ends nowhere, or has more bytes than its kind.
+        ValueError: it is cut off, or has more bytes than its kind.
     """
     most_low, most_high = most_bytes(width)
     twice, at = read_length(entries, at, most_low)
@@ -146,7 +148,9 @@ def read_number(entries: bytes, at: int, width: int) -> tuple[int, int]:
 
 
 def pack_numbers(period: int, items: Iterable[tuple[bytes, int]], width: int, room: int | None = None) -> list[Packed]:
-    r"""Names and numbers in chunks, each of which ends with the entry that fills it; with `room` the first chunk alone.
+    r"""Pack names and numbers in chunks. A chunk ends with the entry by which its cost reaches CHUNK.
+
+    room: return one chunk only, which ends when its cost reaches this much.
 
     Raises:
         OverflowError: a number has more bytes than its kind.
@@ -175,7 +179,7 @@ def pack_numbers(period: int, items: Iterable[tuple[bytes, int]], width: int, ro
 
 
 def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool], *, fixed: bool = False) -> bytes:
-    """The entries of these names alone; their numbers are not fixed any more."""
+    """Those of the entries whose names are wanted; their numbers are no longer fixed."""
     if not width:
         wanted = ((name, length(len(held)) + held) for name, held in unpack(entries) if is_wanted(name))
     else:
@@ -185,10 +189,10 @@ def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool], *, fi
 
 
 def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names, and what they hold, of a kind without width.
+    """The names in entries of a kind without width, and what they hold.
 
     Raises:
-        ValueError: these are no entries.
+        ValueError: the entries are cut off.
     """
     at, end = 0, len(entries)
     while at < end:
@@ -202,10 +206,10 @@ def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def unpack_numbers(entries: bytes, width: int, *, fixed: bool = False) -> Iterator[tuple[bytes, int]]:
-    """Names and numbers of a kind with that width.
+    """The names and numbers in entries of a kind with this width.
 
     Raises:
-        ValueError: these are no entries.
+        ValueError: the entries are cut off, or a number is too large.
     """
     at, end = 0, len(entries)
     while at < end:
