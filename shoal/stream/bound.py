@@ -1,8 +1,8 @@
-"""Bound: one source partition's events in, capped and pseudonymous contributions out.
+"""Bound: events of one source partition in, capped and pseudonymous contributions out.
 
-`BoundPartition` decides, record by record and from the log alone: whether the record is accepted (by form only), its
-effective time (`event_time.py`), and whether it counts (`mechanisms/*/accounts.py`). It keeps accounts, the partition's
-watermarks and the message numbers. Everything it does between two calls of `take` becomes one transaction.
+For each record `BoundPartition` decides, from the log alone, whether it is accepted (by its form only), what its
+effective time is (`event_time.py`), and whether it counts (`mechanisms/*/accounts.py`). It keeps the accounts, the
+partition's watermarks and the message numbers. Everything it does between two calls of `take` becomes one transaction.
 """
 
 from collections import Counter
@@ -33,20 +33,20 @@ from shoal.stream.topic import Metric, TopicPlan
 
 @dataclass(slots=True)
 class Bound:
-    """One transaction's worth: what `take` hands out."""
+    """The content of one transaction, which `take` hands out."""
 
     messages: list[tuple[int, Message]]  # contributions partition, message
     changelog: list[tuple[bytes, bytes | None]]
     dead_letters: list[bytes]
     next_offset: int
     events: int
-    first_record: int  # of the changelog, that this transaction has
-    needs: int  # the first record of the changelog that a successor needs
-    cost: int  # of what the changelog gets: its bytes at most, whatever the values
+    first_record: int  # the transaction's first record in the changelog
+    needs: int  # the first record of the changelog that a successor needs after it
+    cost: int  # the most bytes that the changelog could get, whatever the values
 
 
 class Intake:
-    """One metric in one source partition: reads its sample of an event, and gives it to the accounts."""
+    """One metric in one source partition: reads its sample from an event, and gives it to the accounts."""
 
     __slots__ = (
         "_add", "_clip", "_get_user", "_get_value", "_place_of", "_reading", "_user_path", "accounts", "metric",
@@ -60,20 +60,20 @@ class Intake:
         self._clip, self._add = metric.clip, accounts.add
 
     def take_in(self, event: dict[str, Any], raw: bytes, time: int, effective: int) -> str | None:
-        """Count the metric's sample; the reason if it does not count, or cannot be read, and nothing was touched."""
+        """Count the metric's sample. If it cannot be read or does not count, return why, and change nothing."""
         try:
             user = read_user(self._get_user(event), raw, self._user_path, self._reading)
             group = None if self._place_of is None else self._place_of(event, raw)
             value = self._clip(read_value(self._get_value(event)))
         except Refused as refused:
             return refused.reason
-        except Exception:  # what breaks the reader is bad input too: no record may stop the stream
+        except Exception:  # a record that breaks the reader is bad input too: none may stop the stream
             return "error"
         return self._add(user, group, value, time, effective)
 
 
 class BoundPartition:
-    """The state of one source partition, and what it has not yet handed out."""
+    """The state of one source partition, and the content of its next transaction."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class BoundPartition:
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
-        self._retired: list[str] = []  # labels that had a state here: the log keeps no accounts of theirs
+        self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
-        self._checks, self._durable = checks_partition, durable  # durable: somebody asks for the changelog
+        self._checks, self._durable = checks_partition, durable  # durable: a changelog is written
         self._outgoing, accounts = self._parts(None)
         self.kernel: Kernel | None = None
-        self.unknown = unknown(plan, accounts, checks_partition=checks_partition)  # to the kernel, by metric
+        self.unknown = unknown(plan, accounts, checks_partition=checks_partition)  # what the kernel lacks, by metric
         if kernel is not None and not self.unknown:
             self.kernel = kernel_of(kernel, plan, partition, checks_partition=checks_partition)
         if self.kernel is not None:
@@ -112,7 +112,7 @@ class BoundPartition:
         self._events = 0
 
     def _parts(self, kernel: Kernel | None) -> tuple[Outgoing, list[Accounts]]:
-        """What goes out, and the accounts of each metric; in the kernel, if there is one."""
+        """The outgoing messages and the accounts of each metric, both kept by the kernel if there is one."""
         waiting: Waiting = Outlets(self.plan) if kernel is None else kernel.queues
         accounts = []
         for metric, send in zip(self.plan.metrics, waiting.sends, strict=True):
@@ -122,7 +122,7 @@ class BoundPartition:
         return Outgoing(self.plan, self.partition, waiting), accounts
 
     def _is_home(self, user: bytes) -> bool:
-        """Whether a user belongs to this partition; in a file, which has no others, all do."""
+        """Whether a user belongs to this partition; in a file, which has no partitions, all do."""
         return not self._checks or self.plan.partition_of(user, self.plan.source_partitions) == self.partition
 
     # ---------------------------------------------------------------- state
@@ -130,7 +130,7 @@ class BoundPartition:
     def start(self, offset: int) -> None:
         """Begin without state, at the partition's first offset.
 
-        Load decides whether a partition has a state by the time that a metric is added, so it begins here as there.
+        Where presence is protected, a metric that was added begins at a beat: whether there is a state depends on load.
         """
         self.next_offset = offset
         waiting = {metric.label for metric in self.plan.metrics if metric.section.protects_presence} & self.plan.added
@@ -138,11 +138,11 @@ class BoundPartition:
         self._find_begun()
 
     def restoring(self) -> Restoring:
-        """What takes the changelog, record by record."""
+        """The restoration, which takes the changelog record by record."""
         return Restoring(self._where(), self.accounts, self._check_mark, self._adopt)
 
     def restore(self, items: Mapping[bytes, bytes]) -> None:
-        """Rebuild from all of a changelog at once, of each key the last value.
+        """Rebuild from a whole changelog at once: the last value of each key.
 
         Raises:
             FailStop: the state belongs to another log, names a metric that this configuration lacks, or lost accounts.
@@ -181,9 +181,9 @@ class BoundPartition:
                 raise FailStop(returned(self._where(), metric.label))
 
     def _start_of(self, metric: Metric, mark: dict[str, Any]) -> int | None:
-        """Where a metric begins: one that is new to the state here; but where presence is protected, at a beat.
+        """The offset at which a metric begins: a new one where the state ends, or (None) at a beat to come.
 
-        How far a partition was read when a worker first knew the metric depends on load, and so on who is there.
+        At a beat if presence is protected: how far a partition was read by then depends on load, so on who is there.
         """
         section = metric.section
         if metric.label in mark["starts"] or section.start is None:
@@ -210,7 +210,7 @@ class BoundPartition:
                 raise FailStop(lost(self._where(), intake.metric.label, found, due))
 
     def count(self, metric: str, user: str = "", group: str | None = None) -> int | None:
-        """Samples that a user has against a metric's cap now, in a group if need be; None: there is no such account."""
+        """The samples of a user that count against a metric's cap, in a group if it has any; None: no such account."""
         intakes = (intake for intake in self._intakes if intake.metric.name == metric)
         return next((intake.accounts.count(user.encode(), group) for intake in intakes), None)
 
@@ -220,7 +220,7 @@ class BoundPartition:
 
     @property
     def users(self) -> int:
-        """Accounts held: (metric, user, group) triples; of what has a step (metric, user, period)."""
+        """The number of accounts: one for each metric, user and group, or for each metric, user and period."""
         return sum(intake.accounts.sizes[0] for intake in self._intakes)
 
     @property
@@ -230,12 +230,12 @@ class BoundPartition:
 
     @property
     def read_by_kernel(self) -> int | None:
-        """Records that the kernel read; None where all are read here."""
+        """The number of records that the kernel has read; None if the partition does not use it."""
         return None if self.kernel is None else self.kernel.taken
 
     @property
     def backlog(self) -> int:
-        """Records processed since the last `take`."""
+        """The number of records processed since the last `take`."""
         return self._events
 
     def _where(self) -> str:
@@ -244,7 +244,7 @@ class BoundPartition:
     # ---------------------------------------------------------------- records in
 
     def process(self, records: Iterable[Record], end: int) -> None:
-        """Take in records in offset order; `end` is the offset after them."""
+        """Process records in offset order; `end` is the offset after them."""
         batch = records if isinstance(records, list | Batches) else list(records)
         if self.kernel is None:
             self._read(batch)
@@ -289,11 +289,11 @@ class BoundPartition:
                         self._refuse((intake,), reason, record)
 
     def _readers(self) -> list[tuple[EventClock, list[Intake]]]:
-        """The clocks, each with the intakes that go by it."""
+        """Each clock, with the intakes of the metrics that use it."""
         return [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._event_clocks]
 
     def _parse_newer(self, raw: bytes, record: Record, reason: str, oldest: int) -> dict[str, Any] | None:
-        """The event of a record that the oldest reading refuses, where metrics of a newer one can read it."""
+        """The event of a record that the oldest reading refuses, if metrics with a newer one can read it."""
         self._refuse([intake for intake in self._intakes if intake.metric.section.reading == oldest], reason, record)
         newer = [intake for intake in self._intakes if intake.metric.section.reading != oldest]
         try:
@@ -303,7 +303,7 @@ class BoundPartition:
             return None
 
     def _accept_clock(self, record: Record) -> None:
-        """A record with null value and header `shoal-clock` or `shoal-beat` moves this partition's clocks, no more."""
+        """Move this partition's clocks by a record that has a null value and a header `shoal-clock` or `shoal-beat`."""
         for name, value in record.headers or ():
             if name in (CLOCK_HEADER, BEAT_HEADER):
                 time = time_of_text((value or b"").decode("ascii", "replace"))  # a header may have no value
@@ -318,7 +318,7 @@ class BoundPartition:
         self._refuse(self._intakes, "not-json", record)
 
     def _beat(self, time: int, record: Record) -> None:
-        """Take in a beat; clocks that go by beats take the same, so that the ticks of all metrics have one order."""
+        """Take a beat. All clocks that go by beats accept the same ones, so that all metrics' ticks have one order."""
         ahead = min(BEAT_AHEAD, max((clock.max_ahead for clock in self.plan.clocks if clock.beats), default=0))
         for event_clock in self._event_clocks:
             try:
@@ -345,12 +345,12 @@ class BoundPartition:
         self._refuse((self._all_intakes[metric],), reason, record)
 
     def idle(self, wall: int) -> None:
-        """The source partition had nothing more at wall time `wall` (milliseconds)."""
+        """Note that the source partition had no more records at wall time `wall` (milliseconds)."""
         if self.plan.heeds_idleness:
             self._idle_wall = wall
 
     def finish(self) -> None:
-        """The input has ended: what is kept for open slots goes out."""
+        """The input has ended: send what is kept for open slots."""
         self._ended = True
 
     # ---------------------------------------------------------------- a transaction out
@@ -377,7 +377,7 @@ class BoundPartition:
         if self._durable:
             return self._log.write(self._mark())
         for logged in (logged for intake in self._intakes for logged in intake.accounts.logged):
-            logged.changed()  # nobody asks for it
+            logged.changed()  # forget what changed, for no changelog is written
         return [(MARK, orjson.dumps(self._mark()))]
 
     def _mark(self) -> dict[str, Any]:
@@ -396,5 +396,5 @@ class BoundPartition:
 
 
 def _reason(error: Exception) -> str:
-    """Bad input is never an exception here, whatever a parser makes of it."""
+    """The reason to refuse a record that a parser raised this error about."""
     return error.reason if isinstance(error, Refused) else "error"

@@ -1,10 +1,12 @@
-"""The messages of a source partition: contributions by home, merged where the mechanism allows, and its clock.
+"""The messages of a source partition: its contributions by home, merged where the mechanism allows, and its clock.
 
-In come blocks and watermarks; out come numbered messages of bounded size for the contributions partitions. How many
-messages there are, and where they are cut, is decided by pattern alone: a row or cell is reckoned with the most bytes
-that it can take. Samples that are summed over users fall into cells: their level, which is pattern, and a part of it,
-which may be the bucket of a value. So how many cells are filled depends on values, and nothing that leaves a worker may
-be decided by it: merged samples are reckoned with the most cells that so many of them can fill.
+In come blocks and watermarks; out come numbered messages of bounded size. A *home* is a contributions partition.
+
+How many messages there are, and where they are cut, must be decided by pattern alone: who contributes, when and to
+which group. So a row or a cell is counted with the most bytes that it can take. Samples that are summed over users fall
+into cells. A cell is a level, which is pattern, and a part of that level, which may stand for the bucket of a value. So
+the number of cells that are filled depends on values, and merged samples are counted with the most cells that this many
+samples can fill.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,25 +16,25 @@ from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.topic import Metric, TopicPlan
 
-# Of one message, as reckoned here; really a fifth more at most. A Kafka record may have a million.
+# Most bytes of one message, as counted here; in fact it has a fifth more at most. A Kafka record may have a million.
 MESSAGE_BYTES = 400_000
 # A row has at most 107 bytes: 20 of time and of total, 34 of pseudonym, 10 of number and of samples, 5 of level, and
 # eight brackets and commas. Most have less than 90.
 ROW_BYTES = 90
 ROWS = MESSAGE_BYTES // ROW_BYTES
-CELL_BYTES = 35  # at most 38: 5 digits of cell, 10 of samples, 20 of total, commas
+CELL_BYTES = 35  # a cell has at most 38: 5 digits of cell, 10 of samples, 20 of total, commas
 SAMPLE_BYTES = 11  # ten digits and a comma: a grid has at most 2**32 steps
-TOTAL_BYTES = 21  # more, for each of several coordinates
+TOTAL_BYTES = 21  # in addition, for each of several coordinates
 
 
 Send = Callable[[str | None, int, bytes, Block], None]
 Sums = list[int]  # [cell, samples, total, ...] of a tick
-Part = tuple[Mapping[str, list[Row]], Mapping[str, list[Partial]]]  # what one message has
+Part = tuple[Mapping[str, list[Row]], Mapping[str, list[Partial]]]  # the rows and partials of one message
 NOTHING: list[Part] = [({}, {})]
 
 
 class Queue:
-    """What one metric has to send, by group: its rows, and a count and a sum per tick and cell of blocks that merge."""
+    """The contributions of one metric, by group: rows, and of blocks that merge a count and a sum per tick and cell."""
 
     def __init__(self, metric: Metric) -> None:
         self._pseudonym, self._every = metric.pseudonym, metric.every or 0
@@ -40,7 +42,7 @@ class Queue:
         # (group, tick) -> cell -> sum << COUNT_BITS | samples
         self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
         self.send: Send = self._merge if metric.bounder.merges and metric.every is not None else self._append
-        """Queue a block of a user's, closed at an effective time."""
+        """Queue a user's block, which was closed at an effective time."""
 
     def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
         number, level, samples, total, _ = block
@@ -64,12 +66,12 @@ class Queue:
         cells[cell] = cells.get(cell, 0) + (total << COUNT_BITS) + samples
 
     def take_rows(self) -> list[tuple[str | None, list[Row]]]:
-        """(group, rows) in the order of their first rows; they are not in the queue any more."""
+        """Take (group, rows) out of the queue, in the order of their first rows."""
         rows, self._rows = self._rows, {}
         return list(rows.items())
 
     def take_partials(self) -> list[tuple[str | None, int, Sums]]:
-        """(group, start of the tick, sums) in the order of their first samples; likewise."""
+        """Take (group, start of the tick, sums) out of the queue, in the order of their first samples."""
         partials, self._partials = self._partials, {}
         return [(group, tick * self._every, _flat(cells)) for (group, tick), cells in partials.items()]
 
@@ -79,7 +81,7 @@ def _flat(cells: dict[int, int]) -> Sums:
 
 
 class Outlet:
-    """What one metric sends, and where to."""
+    """The queue of one metric, and the home of each of its groups."""
 
     def __init__(self, plan: TopicPlan, metric: Metric) -> None:
         self._plan, self._metric = plan, metric
@@ -87,7 +89,7 @@ class Outlet:
         self.queue = Queue(metric)
 
     def take(self) -> Iterator[tuple[int, str, list[Row], list[tuple[Partial, int]]]]:
-        """(contributions partition, key in the message, rows, partials and their cost) of every group that has some."""
+        """(home, key in the message, rows, partials with their costs) of every group that has some."""
         rows = dict(self.queue.take_rows())
         partials: dict[str | None, list[tuple[Partial, int]]] = {}
         for group, tick, sums in self.queue.take_partials():
@@ -111,7 +113,7 @@ class Outlet:
         return unpacked
 
     def _partial_cost(self, flat: list[Any]) -> int:
-        """Bytes of a partial, but for its group's key: no more cells than these samples can fill, whatever they are."""
+        """Most bytes of a partial without its group's key: those of the most cells that this many samples can fill."""
         samples: dict[int, int] = {}
         add_samples(samples, flat)
         return ROW_BYTES + most_cells(samples, self._metric.bounder.parts) * _cost(CELL_BYTES, flat[2])
@@ -119,23 +121,23 @@ class Outlet:
     def _home(self, group: str | None) -> tuple[str, int]:
         home = self._homes.get(group)
         if home is None:
-            # Keyed by version too: contributions of a retired version may still wait in the topic.
+            # The key contains the version, because contributions of a retired one may still be in the topic.
             key = f"{self._metric.label}|{group or ''}"
             home = self._homes[group] = key, self._plan.home_of(record_key(self._metric.name, group))
         return home
 
 
 class Waiting(Protocol):
-    """What all metrics have to send: `Outlets`, or the kernel's queues."""
+    """The contributions of all metrics of a topic that wait to be sent: `Outlets`, or the kernel's queues."""
 
     @property
-    def sends(self) -> list[Send]: ...  # by metric: what queues a block of a user's, closed at an effective time
+    def sends(self) -> list[Send]: ...  # by metric: queues a user's block, which was closed at an effective time
 
-    def take(self) -> list[list[Part]]: ...  # by home, in parts of bounded size; it does not wait any more
+    def take(self) -> list[list[Part]]: ...  # takes all out, by home, in parts of bounded size
 
 
 class Outlets:
-    """What the metrics of a topic have to send, by home."""
+    """The queues of all metrics of a topic, in Python."""
 
     def __init__(self, plan: TopicPlan) -> None:
         self.each = [Outlet(plan, metric) for metric in plan.metrics]
@@ -154,7 +156,7 @@ class Outlets:
 
 
 class Outgoing:
-    """The messages that one source partition has still to send, and how many it sent to each home so far."""
+    """Makes the messages of one source partition, and knows how many it has sent to each home."""
 
     def __init__(self, plan: TopicPlan, partition: int, waiting: Waiting) -> None:
         self.numbers = [0] * plan.contributions_partitions
@@ -166,14 +168,14 @@ class Outgoing:
     def take(
         self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
     ) -> list[tuple[int, Message]]:
-        """(home, message) pairs for everything queued; every home hears of a clock that entered a new step."""
+        """(home, message) of all that is queued; every home gets one if a clock entered a new step, or if `idle`."""
         speaks = self._entered_step(watermarks) or idle
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
         for home, found in enumerate(self._waiting.take()):
             if found or speaks:
                 parts = [self._message(home, next_offset, wall, part) for part in found or NOTHING]
-                # The clock stands in the last one: it covers the whole transaction.
+                # The clock is in the last message of a home, since it holds for the whole transaction.
                 parts[-1].watermarks, parts[-1].idle = clock, idle
                 messages += [(home, part) for part in parts]
         return messages
@@ -186,7 +188,7 @@ class Outgoing:
             if watermark is None:
                 continue
             steps = tuple(watermark // cadence for cadence in clock.cadences)
-            if clock.beats and self._plan.is_waited_for:  # beats are few, and each is told, whoever contributes here
+            if clock.beats and self._plan.is_waited_for:  # beats are few: each is sent, whoever contributes here
                 steps = (watermark,)
             if steps != self._sent_steps[clock.index]:
                 self._sent_steps[clock.index] = steps
@@ -210,7 +212,7 @@ class Parts:
         self._size = 0
 
     def add(self, key: str, rows: list[Row], partials: list[tuple[Partial, int]]) -> None:
-        """A group's."""
+        """Add the rows and partials of a group, with the partials' costs."""
         if rows and isinstance(rows[0][5], dict):
             for row in rows:
                 self._open(6 * len(key) + _cells_cost(row[5]))[0].setdefault(key, []).append(row)
@@ -224,7 +226,7 @@ class Parts:
             self._open(6 * len(key) + cost)[1].setdefault(key, []).append(partial)
 
     def _open(self, cost: int) -> tuple[dict[str, list[Row]], dict[str, list[Partial]]]:
-        """The part that has room for so much."""
+        """The last part, or a new one if that has no room for this cost."""
         if not self.parts or self._size + cost > MESSAGE_BYTES:
             self.parts.append(({}, {}))
             self._size = 0
@@ -233,23 +235,23 @@ class Parts:
 
 
 def _cells_cost(cells: dict[str, list[Any]]) -> int:
-    """Bytes of a row with samples: of each cell a name, which JSON may write six times as long, and numbers."""
+    """Most bytes of a row with samples by cell: names of cells, which JSON may write six times as long, and numbers."""
     return ROW_BYTES + sum(6 * len(cell) + _cost_of(samples) + 6 for cell, samples in cells.items())
 
 
 def _cost_of(samples: list[Any]) -> int:
-    """Bytes of a cell's samples; one of several coordinates is a list."""
+    """Most bytes of a cell's samples; a sample with several coordinates is a list."""
     several = isinstance(samples[0], list)
     return len(samples) * (SAMPLE_BYTES * len(samples[0]) + 2 if several else SAMPLE_BYTES)
 
 
 def _cost(least: int, total: Any) -> int:
-    """Bytes of a row or cell."""
+    """Most bytes of a row or cell: these at least, and more if its total has several coordinates."""
     return least + (TOTAL_BYTES * len(total) if isinstance(total, list) else 0)
 
 
 def most_cells(samples: Mapping[int, int], parts: int) -> int:
-    """The most cells that samples by level can fill, where a level has so many parts.
+    """The most cells that these numbers of samples by level can fill, if a level has this many parts.
 
     >>> most_cells({0: 3, 5: 1000}, parts=64)
     67
@@ -258,7 +260,7 @@ def most_cells(samples: Mapping[int, int], parts: int) -> int:
 
 
 def add_samples(samples: dict[int, int], flat: Sequence[Any]) -> None:
-    """Count those of [cell, samples, total, ...] by level.
+    """Add the samples in [cell, samples, total, ...] to the numbers of samples by level.
 
     >>> samples = {0: 1}
     >>> add_samples(samples, [3, 2, 70, 259, 1, 5])
