@@ -1,8 +1,8 @@
-"""Which lane a process goes by: the kernel, where it is installed and fits this version, or its Python twin; and why.
+"""Chooses the lane of a process, the kernel or its Python twin, and knows why.
 
-Both make the same bytes. Who does not choose gets the kernel if it can be used, and the twin if it cannot; who asks for
-the kernel is refused where it cannot be used. `SHOAL_KERNEL` in the environment chooses for workers and file runs;
-an audit goes by the twin, which is the specification, unless its command line says otherwise.
+Both make the same bytes. By default the kernel is used if it is installed and fits this version, and the twin if not. A
+process that is told to use the kernel and cannot is refused. `SHOAL_KERNEL` in the environment chooses for workers and
+file runs. An audit uses the twin, which is the specification, unless its command line says otherwise.
 """
 
 import os
@@ -17,8 +17,8 @@ from shoal.models.errors import ConfigError
 from shoal.stream.bound import BoundPartition
 from shoal.stream.topic import TopicPlan, plan_topic
 
-KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # in the environment; not set: on where it can be used
-INTERFACE = 7  # of the kernel that this version of shoal speaks to
+KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # the variable and its values; not set: on if the kernel can be used
+INTERFACE = 7  # that a kernel must have; raised together with `INTERFACE` in `kernel/src/python/mod.rs`
 MODULE = "shoal_kernel"
 BUILD = "in a checkout `make kernel` builds it, which needs Rust"
 
@@ -28,21 +28,21 @@ State = Literal["used", "not installed", "refused", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The lane of a process, and what there is of the kernel."""
+    """The lane of a process, and what is known of the kernel."""
 
     state: State
-    module: Any = None  # the kernel; None: the twin does all
-    version: str = ""  # of the kernel that was found, whether or not it is used
-    interface: str = ""
-    why: str = ""  # it is refused, or not used
+    module: Any = None  # the kernel; None: the twin is used
+    version: str = ""  # that of the kernel that was found, whether or not it is used
+    interface: str = ""  # likewise
+    why: str = ""  # why the kernel is refused, or not used
 
     @property
     def name(self) -> Name:
-        """What the process goes by, wherever the kernel knows a topic's rules."""
+        """The lane that the process uses for every topic that the kernel can read."""
         return "twin" if self.module is None else "kernel"
 
     def fields(self) -> dict[str, str]:
-        """What /metrics and the log show; nothing of it depends on an event."""
+        """The fields that /metrics and the log show; none depends on an event."""
         return {"lane": self.name, "kernel": self.state, "version": self.version, "interface": self.interface}
 
 
@@ -73,7 +73,7 @@ def lane_named(name: Name) -> Lane:
 
 
 def kernel_lane(asked: str) -> Lane:
-    """The kernel, which `asked` says is asked for.
+    """The kernel; `asked` says who asks for it, in case it is refused.
 
     Raises:
         ConfigError: it cannot be used.
@@ -85,7 +85,7 @@ def kernel_lane(asked: str) -> Lane:
 
 
 def find_lane() -> Lane:
-    """The kernel, if it is installed and fits, else the twin with the reason."""
+    """The kernel if it is installed and fits, else the twin and the reason."""
     try:
         module: Any = import_module(MODULE)
     except ImportError as error:
@@ -105,19 +105,19 @@ def find_lane() -> Lane:
 
 
 def unknown_of(plans: Iterable[TopicPlan]) -> dict[str, dict[str, str]]:
-    """What keeps each topic on the twin, by metric, whatever is installed; nothing, where the kernel knows all."""
+    """By topic and metric, the keys that keep a topic on the twin, even if the kernel is installed."""
     return {plan.topic: BoundPartition(plan, 0).unknown for plan in plans}
 
 
 def unknown_of_config(config: Config) -> dict[str, dict[str, str]]:
-    """The same of a configuration, of which rules are all that matters here: neither key nor counts of partitions."""
-    nobody = bytes(32)
-    plans = (plan_topic(config, t, nobody, source_partitions=1, contributions_partitions=1) for t in config.topics)
+    """The same for a configuration; neither its key nor counts of partitions matter."""
+    any_key = bytes(32)
+    plans = (plan_topic(config, t, any_key, source_partitions=1, contributions_partitions=1) for t in config.topics)
     return unknown_of(plans)
 
 
 def words_of(lacks: Mapping[str, str]) -> str:
-    """What keeps a topic on the twin.
+    """A sentence's end that says which keys keep a topic on the twin.
 
     >>> words_of({"": 'partitioner = "crc32"', "speed": "cell"})
     'the twin, for the kernel lacks partitioner = "crc32"; cell of metric "speed"'

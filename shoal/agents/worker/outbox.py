@@ -14,7 +14,7 @@ from shoal.stream.machine import LastValues, LogSpan, Outbox
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 
-AHEAD_MS = 50 * 60 * 1000  # more than a beat may be ahead, and less than Kafka's default of an hour
+AHEAD_MS = 50 * 60 * 1000  # more than a beat may be ahead, and less than brokers allow by default, an hour
 
 
 class IdleSaid(NamedTuple):
@@ -91,10 +91,11 @@ class BoundMachine(BoundPartition):
 
 
 def stamp_of(at: int, now: int) -> int:
-    """The timestamp of what releases of this time are written with: theirs, for that of writing depends on load.
+    """The timestamp, in milliseconds, of the records of a transaction with releases `at` this time.
 
-    Also if it is still to come, as after a beat that is ahead, which it may be by half an hour. Brokers refuse what is
-    ahead by an hour, where clocks are that wrong: it bears the time of writing. In milliseconds.
+    It is that time and not the time of writing, which depends on load. It may lie in the future, after a beat that is
+    ahead, by half an hour at most. If clocks are so wrong that it lies an hour ahead, which brokers refuse, the records
+    have the time of writing.
 
     >>> stamp_of(5_000_000, now=7_000), stamp_of(9_000_000, now=7_000), stamp_of(-1, now=7_000)
     (5000, 9000, 0)
@@ -114,11 +115,11 @@ class ReleaseMachine(ReleasePartition):
 
     @property
     def has_complete(self) -> bool:
-        """Whether a transaction waits that is of one tick, or must come before one."""
+        """Whether a transaction waits that has one tick alone, or must come before such a one."""
         return self._pieces.has_complete and not self.withheld
 
     def restoring(self) -> LastValues:
-        """What takes the changelog, of which the last values hold."""
+        """The restoration, which takes the last value of each key of the changelog."""
         return LastValues(self.restore)
 
     def idle(self, wall_ms: int) -> None:

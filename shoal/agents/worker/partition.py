@@ -1,9 +1,9 @@
 """Hosts one machine: gives it batches, takes its outboxes, and commits them one after the other.
 
-Each partition has two tasks: one processes, in slices, so that the event loop stays responsive; one flushes, so that
-processing goes on while a commit is in flight. State is then ahead of what is committed. That is sound only because no
-failure leaves it in use: a transaction that was given up costs the partition its state, and every other failure ends
-the worker.
+Each partition has two tasks. One processes batches, in slices, so that the event loop stays responsive. The other
+flushes, so that processing continues while a commit is in flight. The state is then ahead of what is committed. That is
+sound only because the state is never used after a failure: if a transaction is given up, the partition drops its state,
+and every other failure ends the worker.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.inbox import Inbox
 from shoal.stream.machine import Machine, Outbox, StagePartition
 
-SLICE = 2_000  # records between two breaths of the event loop: some 10 to 20 ms
-WORK_SECONDS = 0.01  # between two breaths, too
-UNFLUSHED = 2  # times the share of what waits: what may be processed and not taken
-REST = 1.0, 4.0  # times a flush's duration until the next begins: while the processor has time, and when it has none
-SPARE = 0.5  # so busy, a processor has time to spare
+SLICE = 2_000  # records that are processed before other tasks may run: 10 to 20 ms, approximately
+WORK_SECONDS = 0.01  # of a machine's own work, likewise
+UNFLUSHED = 2  # bytes that may be processed and not taken, as a multiple of the inbox's share
+REST = 1.0, 4.0  # pause between two flushes, as a multiple of a flush: if the processor has time to spare, and if not
+SPARE = 0.5  # share of busy time up to which the processor has time to spare
 
 
 class Partition:
@@ -34,27 +34,27 @@ class Partition:
     def __init__(self, settings: KafkaSettings, partition: StagePartition, machine: Machine, writer: Writer) -> None:
         self.settings, self.partition, self.machine, self.writer = settings, partition, machine, writer
         self.trimmer = Trimmer(writer)
-        self.position = 0  # up to where the machine was given records
-        self.committed = 0  # up to where a transaction covers them
+        self.position = 0  # the offset after the last record that the machine was given
+        self.committed = 0  # the offset after the last record that a transaction covers
         self.durable = False  # whether its changelog holds a state
-        self.generation = 0  # of the group, the last in which this partition was known to be ours
+        self.generation = 0  # the group's last generation in which this partition was known to be ours
         self.events = 0
         self.transactions = 0
-        self.on_low: Callable[[], None] = lambda: None  # the inbox has room again
-        self.on_lost: Callable[[str], None] = lambda reason: None  # it must be taken over anew
+        self.on_low: Callable[[], None] = lambda: None  # called when the inbox has room again
+        self.on_lost: Callable[[str], None] = lambda reason: None  # called when it must be taken over anew
         self.on_committed: Callable[[Outbox, float], None] = lambda outbox, seconds: None
         self.lost = False
         self.inbox = Inbox()
         self.most = settings.max_unflushed  # records that may be processed and not taken
-        self._left = 0  # offsets that came after what was fetched last
-        self._unflushed = 0  # bytes of messages that were processed and are not taken
+        self._left = 0  # offsets in the topic after the last batch, when that was fetched
+        self._unflushed = 0  # bytes of messages that were processed and not taken
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._parting: asyncio.Task[None] | None = None
 
     def begin(self, position: int, *, durable: bool) -> None:
-        """Take the restored and admitted machine into use at this offset; `durable`: from a state in Kafka."""
+        """Use the restored and admitted machine from this offset on; `durable`: there is a state in Kafka."""
         self.position = self.committed = position
         self.durable = durable
 
@@ -71,10 +71,11 @@ class Partition:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Lose the partition if its transaction was given up, or was fenced before any other; else end the worker.
+        """Lose the partition if a transaction was given up, or if the first one was fenced; else end the worker.
 
-        Fenced at the first transaction, a takeover was overtaken, by another owner or by an old request of our own that
-        a broker had kept: the group knows. Later, there is another owner, who must not be disturbed again.
+        If the first transaction is fenced, somebody came after our takeover: another owner, or an old request of our
+        own that a broker had kept. The group knows which. If a later one is fenced, there is another owner, whom a new
+        takeover would disturb.
         """
         is_first = isinstance(error, ProducerFenced) and not self.transactions
         if not is_first and not isinstance(error, TransactionGivenUp):
@@ -113,7 +114,7 @@ class Partition:
         self.wake()
 
     def wake(self) -> None:
-        """Look again whether there is work or a transaction to make: what the machine waits for may have come."""
+        """Look again whether there is work to do or a transaction to make; what the machine waits for may have come."""
         self._changed.set()
         self._arrived.set()
 
@@ -128,7 +129,7 @@ class Partition:
                 await self._arrived.wait()
 
     async def _digest(self, batch: Batch) -> None:
-        """Process one batch in slices; the queue loses it when its last record is in the state."""
+        """Process one batch in slices; the inbox holds it until its last slice."""
         records, process = batch.records, self.machine.process
         for first in range(0, len(records), SLICE):
             part = records[first : first + SLICE]
@@ -140,7 +141,7 @@ class Partition:
             self.position = end
             if self.partition.stage == RELEASE:
                 self._unflushed += memory_of(part)
-            await self._work()  # first: what is not worked on cannot be taken, and would be waited for in vain
+            await self._work()  # before waiting for room: what is not worked on cannot be taken, so no room would come
             await self._breathe()
             if self._closing:
                 break
@@ -154,7 +155,7 @@ class Partition:
             await self._breathe()
 
     async def _breathe(self) -> None:
-        """Let other tasks run, and wait while too much is not yet taken."""
+        """Let other tasks run, and wait while too much is processed and not taken."""
         self._changed.set()
         await asyncio.sleep(0)
         while self._has(self.most, UNFLUSHED * self.inbox.share) and not self._closing:
@@ -162,19 +163,19 @@ class Partition:
             await self._room.wait()
 
     def _has(self, records: int, memory: int) -> bool:
-        """Whether so much can be taken: so many records or, where messages are few and large, so many bytes."""
+        """Whether this much is processed and not taken: as many records or, if messages are large, as many bytes."""
         backlog = self.machine.backlog
         return backlog >= records or (0 < memory <= self._unflushed and backlog > 0)
 
     @property
     def _is_large(self) -> bool:
-        """Whether a transaction need not gather more."""
+        """Whether the next transaction is large enough."""
         most = min(self.settings.max_records, self.most // 2)
         return self._has(most, self.inbox.share)
 
     @property
     def _is_far_behind(self) -> bool:
-        """Whether there is more than one transaction to come."""
+        """Whether so many records are left in the topic that they fill more than one transaction."""
         return self._left >= self.settings.max_records
 
     # -- transactions out
@@ -192,7 +193,7 @@ class Partition:
             last, worked = ended, work
 
     async def _linger(self, earliest: float) -> None:
-        """Flush at once when input is drained and the last flush was cheap; gather records otherwise."""
+        """Wait until it is time to flush: soon if all input is processed and the last flush was cheap, else later."""
         began = time.monotonic()
         while not self._closing and not self._is_large:
             now = time.monotonic()
@@ -202,7 +203,7 @@ class Partition:
                 due = earliest if self.quiet else began + self.settings.linger
             if now >= due:
                 return
-            self._changed.clear()  # nothing is lost: a transaction follows in any case
+            self._changed.clear()  # no change is missed, since a transaction follows in any case
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(due - now):
                     await self._changed.wait()
@@ -233,7 +234,7 @@ class Partition:
     # -- the end
 
     async def drain(self) -> None:
-        """Stop processing after the present slice, commit what is processed, forget what is only queued."""
+        """Stop processing after the present slice, commit what is processed, and drop what is only queued."""
         self._closing = True
         self._wake()
         for task in self._tasks:
@@ -250,10 +251,10 @@ class Partition:
 
 
 def rest_after(seconds: float, busy: float) -> float:
-    """How long to gather records after a flush of so many seconds, by the share of time that the processor was busy.
+    """How long to gather records after a flush that took this long, given the share of time the processor was busy.
 
-    Transactions cost processor time, here and on the brokers, and waiting for more costs latency: a worker with time to
-    spare makes short ones, and one without makes few. Brokers that are slow have fewer of them, too.
+    Transactions cost processor time, here and on the brokers, and waiting for more records costs latency. So a worker
+    with time to spare makes short transactions, and one without makes few. Slow brokers get fewer of them, too.
 
     >>> [rest_after(0.01, busy) for busy in (0.0, 0.5, 0.75, 1.0, 1.6)]
     [0.01, 0.01, 0.025, 0.04, 0.04]
@@ -264,6 +265,6 @@ def rest_after(seconds: float, busy: float) -> float:
 
 
 def after(seconds: float) -> Callable[[], bool]:
-    """A function that tells whether this much time has passed since now."""
+    """A function that tells whether this much time has passed since `after` was called."""
     until = time.perf_counter() + seconds
     return lambda: time.perf_counter() >= until

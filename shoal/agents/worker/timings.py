@@ -1,8 +1,8 @@
-"""How long transactions and restores take, and when each stage last brought something out, since the worker started.
+"""How long transactions and restores have taken since the worker started, and when each stage last wrote output.
 
-Durations are of what is asked of Kafka, rounded up to hundredths of a second: how long computing takes may depend on
-values (docs/explanation/known-limits.md), and shows the less. Where presence is protected they are not shown at all,
-for the number of transactions, and what there is to restore, tell how many events there are.
+Durations are those of requests to Kafka, rounded up to hundredths of a second, so that little shows of what is computed
+meanwhile: how long that takes may depend on values (docs/explanation/known-limits.md). Where presence is protected, no
+durations are shown, since the number of transactions and the size of what is restored tell how many events there are.
 """
 
 import math
@@ -39,13 +39,13 @@ class Histogram:
         self._counts[next(n for n, bound in enumerate(self._bounds) if hundredths <= bound * 100)] += 1
 
     def buckets(self) -> list[tuple[str, int]]:
-        """Each bound as Prometheus writes it, and how many are not above it."""
+        """Each bound as Prometheus writes it, and how many durations are not above it."""
         names = ("+Inf" if math.isinf(bound) else str(bound) for bound in self._bounds)
         return list(zip(names, accumulate(self._counts), strict=True))
 
     @property
     def total(self) -> float:
-        """All durations together, in seconds; each counts as it was rounded."""
+        """The sum of all durations as they were rounded, in seconds."""
         return self._hundredths / 100
 
 
@@ -60,7 +60,7 @@ class Timings:
         self.last_output: dict[str, float] = {}  # by stage, in seconds since 1970
 
     def committed(self, partition: StagePartition, outbox: Outbox, seconds: float) -> None:
-        """Note a transaction; output are contributions of the first stage and releases of the second."""
+        """Note a transaction. Contributions are the output of bound, releases that of release."""
         self.transactions[partition.stage].add(seconds)
         topic = self._settings.contributions if partition.stage == BOUND else self._settings.releases
         if any(target == topic for target, _ in outbox.records):
