@@ -10,6 +10,9 @@ use crate::rules::{Bounder, Mean, Once, Rule, TwoSided, Unit};
 /// level of the first block.
 type Sharp = (u64, u64, u32, Vec<u64>, Vec<(u64, u32, u64)>, u32);
 
+/// A value: path, low end of the range, grid steps per unit, grid steps.
+pub type ValueSpec = (String, f64, f64, u64);
+
 /// The items of the dictionary that describes a metric.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -17,7 +20,7 @@ pub struct Spec {
     pub clock: usize,
     pub user: String,
     pub group: Option<String>,
-    pub value: Option<(String, f64, f64, u64)>, // path, low end of the range, grid steps per unit, grid steps
+    pub value: Option<ValueSpec>,
     pub rule: RuleSpec,
     pub stores: Vec<Py<Stores>>,
     pub queue: Py<Queue>,

@@ -13,13 +13,10 @@ use crate::clock::Clock;
 use crate::json::Paths;
 use crate::lane::{Lane, LeftOut, Metric, Plan, Value};
 use crate::rules::{Home, State, Why};
-use crate::spec::Spec;
+use crate::spec::{Spec, ValueSpec};
 
 /// The number of records of a list that are converted at a time.
 const CHUNK: usize = 256;
-/// The most fields and metrics of one topic.
-const MAX_FIELDS: usize = 24;
-const MAX_METRICS: usize = 16;
 
 /// A clock as Python describes it: path, lateness, `max_ahead`, whether late records are dropped, whether it goes by
 /// beats.
@@ -40,39 +37,22 @@ impl Reader {
     #[new]
     fn new(clocks: Vec<ClockSpec>, metrics: Vec<Spec>, home: Option<(u32, u32)>) -> PyResult<Self> {
         let mut paths = Paths::new();
-        let clocks: Vec<Clock> = clocks
-            .into_iter()
-            .map(|(path, lateness, max_ahead, drops_late, beats)| Clock {
-                slot: path.map(|path| paths.slot(&path)),
-                lateness,
-                max_ahead,
-                drops_late,
-                beats,
-                latest: None,
-            })
-            .collect();
+        let clocks: Vec<Clock> = clocks.into_iter().map(|spec| clock_of(spec, &mut paths)).collect();
+        if metrics.iter().any(|spec| spec.clock >= clocks.len()) {
+            return Err(PyValueError::new_err("a metric has no clock"));
+        }
         let (mut made, mut stores, mut queues) = (vec![], vec![], vec![]);
         for spec in metrics {
-            if spec.clock >= clocks.len() {
-                return Err(PyValueError::new_err("a metric has no clock"));
-            }
-            let value = match spec.value {
-                None => Value::None,
-                Some((path, low, per_unit, steps)) => Value::Clipped { slot: paths.slot(&path), low, per_unit, steps },
-            };
             made.push(Metric {
                 clock: spec.clock,
                 user: paths.slot(&spec.user),
                 group: spec.group.map(|path| paths.slot(&path)),
-                value,
+                value: value_of(spec.value, &mut paths),
                 rule: spec.rule.rule()?,
                 is_active: true,
             });
             stores.push(spec.stores);
             queues.push(spec.queue);
-        }
-        if paths.count > MAX_FIELDS || made.len() > MAX_METRICS {
-            return Err(PyValueError::new_err("the metrics of one topic read too many fields for the kernel"));
         }
         let mut order: Vec<usize> = (0..made.len()).collect();
         order.sort_by_key(|&metric| made[metric].clock);
@@ -183,6 +163,17 @@ impl Reader {
     /// become dead letters.
     fn take_refusals(&mut self) -> Vec<(usize, usize, &'static str)> {
         std::mem::take(&mut self.left_out.refusals)
+    }
+}
+
+fn clock_of((path, lateness, max_ahead, drops_late, beats): ClockSpec, paths: &mut Paths) -> Clock {
+    Clock { slot: path.map(|path| paths.slot(&path)), lateness, max_ahead, drops_late, beats, latest: None }
+}
+
+fn value_of(value: Option<ValueSpec>, paths: &mut Paths) -> Value {
+    match value {
+        None => Value::None,
+        Some((path, low, per_unit, steps)) => Value::Clipped { slot: paths.slot(&path), low, per_unit, steps },
     }
 }
 

@@ -1,5 +1,6 @@
 """The kernel does what its twin does, record by record: whichever took a record cannot be told from what leaves."""
 
+import json
 import random
 import re
 
@@ -122,6 +123,25 @@ def test_plain_records_are_all_the_kernels(raws: list[bytes]) -> None:
     lanes = Lanes.of(CONFIGS["sharp"])
     lanes.process(lines(raws))
     assert lanes.kernel.read_by_kernel == len(raws)
+
+
+def test_the_kernel_reads_a_topic_with_many_metrics() -> None:
+    # given forty metrics of one topic, each with fields of its own
+    many = (
+        {"algorithm": "naive", "user": f"u{n}", "value": f"x{n}", "group": f"g{n}", "every": f"{n + 1}s"}
+        for n in range(40)
+    )
+    lanes = Lanes.of(config(*many))
+    # when events come that have all of them, and some of which lack one
+    fields = [
+        {f"{field}{n}": value for n in range(40) for field, value in (("u", f"a{n}"), ("x", 0.5), ("g", "b"))}
+        for _ in range(3)
+    ]
+    del fields[1]["x39"]
+    lanes.process(lines([json.dumps({"t": 100 + second} | one).encode() for second, one in enumerate(fields)]))
+    # then both lanes send the same, and the kernel has read all but the one that is not plain
+    assert lanes.kernel.read_by_kernel == 2
+    lanes.take()
 
 
 def test_what_the_kernel_does_not_know_is_the_twins() -> None:
