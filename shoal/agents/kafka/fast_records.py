@@ -2,17 +2,20 @@
 
 It makes the same records and batches about 1.6 times as fast: records stay the C objects that the parser made, instead
 of becoming dataclasses, and batches are filled through the C builder directly. Of topics that the kernel reads, records
-are not made at all: their batches go on as they came. Any other version than the pinned one, with which this was
-checked, is refused at start.
+are not made at all: their batches go on as they came. What brokers answer is received where it stays (`frames.py`). Any
+other version than the pinned one, with which this was checked, is refused at start.
 """
 
+import asyncio
+import io
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
 from weakref import ref
 
+import aiokafka.conn as conn
 import aiokafka.consumer.fetcher as fetcher
 from aiokafka import AIOKafkaProducer, codec
 from aiokafka.consumer.group_coordinator import GroupCoordinator
@@ -34,6 +37,9 @@ VERSIONS = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0"}
 RECORD_MEMORY = 256  # bytes of memory that a record takes beside its value; 240 to 250 were measured
 LOG_OVERHEAD, HEADER = 12, 61  # bytes of a batch: offset and length, and all that stands before the records
 UNPACK = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
+SIZE = 4  # bytes that say how long an answer is
+SMALL = 16 << 10  # answers of no more bytes, each with its size, are gathered in one buffer
+LARGEST = 1 << 28  # bytes of an answer; more is asked for by none of ours, and who says so speaks no Kafka
 RECORD_OVERHEAD = 128  # bytes of one record and its batch beside key, value and headers; generous
 
 # Names of Faust and aiokafka that we override or call and that no public name replaces.
@@ -62,6 +68,8 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (fetcher.PartitionRecords, "_unpack_records"),
     (fetcher.MemoryRecords, "next_batch"),
     (fetcher.FetchResult, "_update_position"),
+    (conn.AIOKafkaConnection, "_create_reader_task"),
+    (conn.AIOKafkaConnection, "_handle_frame"),
     (BatchBuilder, "append"),
     (BatchBuilder, "close"),
 )
@@ -187,6 +195,68 @@ class _FetchResult(fetcher.FetchResult):  # type: ignore[misc]
         return found
 
 
+class _Answers(conn.AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
+    """Receives what a broker answers, each answer in bytes of its own, and hands it to its connection.
+
+    The stream that aiokafka would read from is left empty; it still says how the connection ends. Through it all bytes
+    would be copied three times, in pieces, each of which would stop and resume the transport and wake a task.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.owner: Callable[[], Any] = lambda: None
+        self._small = memoryview(bytearray(SMALL))
+        self._large: io.BytesIO | None = None  # an answer that is larger, and comes now
+        self._room, self._filled = self._small, 0
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        return self._room[self._filled :]
+
+    def buffer_updated(self, count: int) -> None:
+        self._filled += count
+        if self._large is None:
+            self._take_small()
+        elif self._filled == len(self._room):
+            large, self._large = self._large, None
+            self._room, self._filled = self._small, 0
+            self._hand_over(large.getvalue())  # which copies nothing
+
+    def _take_small(self) -> None:
+        """Hand over what is complete, and go on with what is not: to the end of the buffer, or in one that is larger."""
+        begin, end, raw = 0, self._filled, self._small
+        while (first := begin + SIZE) <= end:
+            size = int.from_bytes(raw[begin:first], signed=True)
+            if not 0 <= size <= LARGEST:
+                raise ConnectionError("this is no broker's answer")
+            if first + size > end:
+                if SIZE + size > SMALL:
+                    self._begin_large(size, raw[first:end])
+                    return
+                break
+            begin = first + size
+            self._hand_over(bytes(raw[first:begin]))
+        self._filled = end - begin
+        raw[: self._filled] = bytes(raw[begin:end])
+
+    def _begin_large(self, size: int, begin: memoryview) -> None:
+        self._large = io.BytesIO(bytes(size))  # whose bytes nobody else has: they are written to where they are
+        self._room, self._filled = self._large.getbuffer(), len(begin)
+        self._room[: self._filled] = begin
+
+    def _hand_over(self, answer: bytes) -> None:
+        owner = self.owner()
+        if owner is not None and owner.connected():  # an answer before may have closed it
+            owner._handle_frame(answer)
+
+
+class _Connection(conn.AIOKafkaConnection):  # type: ignore[misc]
+    """A connection whose answers come without a stream."""
+
+    def _create_reader_task(self) -> Any:
+        self._protocol.owner = ref(self)
+        return super()._create_reader_task()
+
+
 def installed() -> dict[str, str]:
     """The installed versions of the pinned packages."""
     return {package: version(package) for package in VERSIONS}
@@ -213,6 +283,7 @@ def consumer_arguments(batches: Mapping[str, Any] | None = None) -> dict[str, An
         _MemoryRecords,
         _FetchResult,
     )
+    conn.AIOKafkaProtocol, conn.AIOKafkaConnection = _Answers, _Connection
     return {"key_deserializer": _Raw(batches or {})}
 
 
