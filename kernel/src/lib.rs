@@ -31,3 +31,4 @@ mod rules;
 mod spec;
 mod store;
 mod times;
+mod writing;

@@ -177,6 +177,9 @@ class Domain(Protocol):
     batches: Mapping[str, Any]
     """Topics whose machines take whole batches, each with the kernel's class for them; known before the first fetch."""
 
+    new_batches: Any
+    """The kernel's class of batches to be written; None: there is no kernel. Known as early."""
+
     def machine(self, partition: StagePartition) -> Machine:
         """Make the machine of a partition."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shoal.agents.lane import lane_of_environment
 from shoal.models.errors import FailStop
 from shoal.stream.machine import LastValues, Outbox, OutRecord, Record, StagePartition
 
@@ -153,6 +154,7 @@ class ToyDomain:
     def __init__(self, sources: Sequence[str], app: str, partitions: int, folder: Path | None = None) -> None:
         self.sources = sources
         self.batches: Mapping[str, Any] = {}
+        self.new_batches: Any = getattr(lane_of_environment().module, "NewBatch", None)
         self.app, self.partitions, self.folder = app, partitions, folder
         self.bounds: list[ToyBound] = []
 

@@ -1,9 +1,10 @@
-//! The Python module: stores, queues, and the reader that fills them.
+//! The Python module: stores, queues, the reader that fills them, and batches to be written.
 
 mod batch;
 mod queue;
 mod reader;
 mod stores;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -11,10 +12,11 @@ pub use batch::{Record, RecordBatch};
 pub use queue::{take, Queue};
 pub use reader::Reader;
 pub use stores::Stores;
+pub use writing::NewBatch;
 
 /// The version of the interface below. Raise it with every change of it, together with `INTERFACE` in
 /// `shoal/agents/lane.py`: shoal refuses a kernel with another number.
-const INTERFACE: u32 = 7;
+const INTERFACE: u32 = 8;
 /// The version of the package; shoal refuses a kernel of another version than its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -22,7 +24,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[pymodule]
 mod shoal_kernel {
     #[pymodule_export]
-    use super::{take, Queue, Reader, Record, RecordBatch, Stores};
+    use super::{take, NewBatch, Queue, Reader, Record, RecordBatch, Stores};
 
     #[pymodule_export]
     const INTERFACE: u32 = super::INTERFACE;

@@ -6,16 +6,13 @@ are not made at all: their batches go on as they came. What brokers answer is re
 other version than the pinned one, with which this was checked, is refused at start.
 """
 
-import asyncio
-import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
 from weakref import ref
 
-import aiokafka.conn as conn
 import aiokafka.consumer.fetcher as fetcher
 from aiokafka import AIOKafkaProducer, codec
 from aiokafka.consumer.group_coordinator import GroupCoordinator
@@ -27,6 +24,7 @@ from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ConsumerThread, ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 
+from shoal.agents.kafka.wire import connection
 from shoal.models.errors import FailStop, KafkaError
 from shoal.stream.kernel.batches import gathered
 from shoal.stream.machine import Headers
@@ -37,9 +35,6 @@ VERSIONS = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0"}
 RECORD_MEMORY = 256  # bytes of memory that a record takes beside its value; 240 to 250 were measured
 LOG_OVERHEAD, HEADER = 12, 61  # bytes of a batch: offset and length, and all that stands before the records
 UNPACK = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
-SIZE = 4  # bytes that say how long an answer is
-SMALL = 16 << 10  # answers of no more bytes, each with its size, are gathered in one buffer
-LARGEST = 1 << 28  # bytes of an answer; more is asked for by none of ours, and who says so speaks no Kafka
 RECORD_OVERHEAD = 128  # bytes of one record and its batch beside key, value and headers; generous
 
 # Names of Faust and aiokafka that we override or call and that no public name replaces.
@@ -68,10 +63,13 @@ REQUIRED: tuple[tuple[type, str], ...] = (
     (fetcher.PartitionRecords, "_unpack_records"),
     (fetcher.MemoryRecords, "next_batch"),
     (fetcher.FetchResult, "_update_position"),
-    (conn.AIOKafkaConnection, "_create_reader_task"),
-    (conn.AIOKafkaConnection, "_handle_frame"),
+    *connection.REQUIRED,
     (BatchBuilder, "append"),
     (BatchBuilder, "close"),
+    (BatchBuilder, "closed"),
+    (BatchBuilder, "record_count"),
+    (BatchBuilder, "_set_producer_state"),
+    (BatchBuilder, "_build"),
 )
 
 
@@ -195,68 +193,6 @@ class _FetchResult(fetcher.FetchResult):  # type: ignore[misc]
         return found
 
 
-class _Answers(conn.AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
-    """Receives what a broker answers, each answer in bytes of its own, and hands it to its connection.
-
-    The stream that aiokafka would read from is left empty; it still says how the connection ends. Through it all bytes
-    would be copied three times, in pieces, each of which would stop and resume the transport and wake a task.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.owner: Callable[[], Any] = lambda: None
-        self._small = memoryview(bytearray(SMALL))
-        self._large: io.BytesIO | None = None  # an answer that is larger, and comes now
-        self._room, self._filled = self._small, 0
-
-    def get_buffer(self, _sizehint: int) -> memoryview:
-        return self._room[self._filled :]
-
-    def buffer_updated(self, count: int) -> None:
-        self._filled += count
-        if self._large is None:
-            self._take_small()
-        elif self._filled == len(self._room):
-            large, self._large = self._large, None
-            self._room, self._filled = self._small, 0
-            self._hand_over(large.getvalue())  # which copies nothing
-
-    def _take_small(self) -> None:
-        """Hand over what is complete, and go on with what is not: to the end of the buffer, or in one that is larger."""
-        begin, end, raw = 0, self._filled, self._small
-        while (first := begin + SIZE) <= end:
-            size = int.from_bytes(raw[begin:first], signed=True)
-            if not 0 <= size <= LARGEST:
-                raise ConnectionError("this is no broker's answer")
-            if first + size > end:
-                if SIZE + size > SMALL:
-                    self._begin_large(size, raw[first:end])
-                    return
-                break
-            begin = first + size
-            self._hand_over(bytes(raw[first:begin]))
-        self._filled = end - begin
-        raw[: self._filled] = bytes(raw[begin:end])
-
-    def _begin_large(self, size: int, begin: memoryview) -> None:
-        self._large = io.BytesIO(bytes(size))  # whose bytes nobody else has: they are written to where they are
-        self._room, self._filled = self._large.getbuffer(), len(begin)
-        self._room[: self._filled] = begin
-
-    def _hand_over(self, answer: bytes) -> None:
-        owner = self.owner()
-        if owner is not None and owner.connected():  # an answer before may have closed it
-            owner._handle_frame(answer)
-
-
-class _Connection(conn.AIOKafkaConnection):  # type: ignore[misc]
-    """A connection whose answers come without a stream."""
-
-    def _create_reader_task(self) -> Any:
-        self._protocol.owner = ref(self)
-        return super()._create_reader_task()
-
-
 def installed() -> dict[str, str]:
     """The installed versions of the pinned packages."""
     return {package: version(package) for package in VERSIONS}
@@ -283,7 +219,7 @@ def consumer_arguments(batches: Mapping[str, Any] | None = None) -> dict[str, An
         _MemoryRecords,
         _FetchResult,
     )
-    conn.AIOKafkaProtocol, conn.AIOKafkaConnection = _Answers, _Connection
+    connection.use()
     return {"key_deserializer": _Raw(batches or {})}
 
 
@@ -322,15 +258,49 @@ def _check_size(record: AnyRecord, limit: int) -> None:
         raise FailStop(f"a record is above the limit of {limit} bytes per record")
 
 
+class _KernelBatch(BatchBuilder):  # type: ignore[misc]
+    """A batch that the kernel has filled; it also computes the checksum, by an instruction of the processor."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch, self._producer = batch, (-1, -1, 0)
+        self._relative_offset, self._closed, self._buffer = len(batch), True, None
+
+    def _set_producer_state(self, *producer: int) -> None:
+        self._producer = producer
+
+    def _build(self) -> bytes:
+        if self._buffer is None:
+            self._buffer, self._batch = self._batch.finish(*self._producer), None
+        built: bytes = self._buffer
+        return built
+
+    def size(self) -> int:
+        size: int = len(self._buffer) if self._batch is None else self._batch.nbytes
+        return size
+
+
 def build_batches(
-    producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, stamp: int | None = None
+    producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, stamp: int | None = None, kernel: Any = None
 ) -> list[Any]:
     """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop.
 
-    They bear a timestamp, in milliseconds: that of now, if no other is given. Without BatchBuilder.append, which costs
-    more than what it wraps.
+    They bear a timestamp, in milliseconds: that of now, if no other is given. `kernel`: its class of batches to be
+    written, if it is there; its batches are those of the twin, and of a transaction.
     """
-    now, batches, count = int(time.time() * 1000) if stamp is None else stamp, [], 0
+    now = int(time.time() * 1000) if stamp is None else stamp
+    if kernel is None:
+        return _fill(producer, records, limit, now)
+    listed, batches, begin = list(records), [], 0
+    for batch in kernel.fill(listed, now, producer._message_accumulator._batch_size):
+        _check_size(listed[begin], limit)
+        begin += len(batch)
+        batches.append(_KernelBatch(batch))
+    return batches
+
+
+def _fill(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, now: int) -> list[Any]:
+    """The same by aiokafka, without BatchBuilder.append, which costs more than what it wraps."""
+    batches, count = list[Any](), 0
     batch = append = None
     for key, value, headers in records:
         if append is not None and append(count, now, key, value, headers) is not None:

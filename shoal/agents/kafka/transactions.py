@@ -79,6 +79,7 @@ class Writer:
         # Goes into the changelog with the next outbox; into a log, of which the beginning is deleted, with each.
         self.preface: list[tuple[bytes, bytes | None]] = []
         self.changelog_began = 0  # the last transaction's part of it begins there, or later
+        self.kernel: Any = None  # its class of batches to be written; None: aiokafka fills them
         self._settings, self._reach = settings, reach
         self._name = settings.transactional_id(*partition)
         self._producer: AIOKafkaProducer | None = None
@@ -199,7 +200,7 @@ class Writer:
         for target, records in contents.items():
             try:
                 stamp = None if target == self.changelog else outbox.stamp
-                batches = fast_records.build_batches(self._started, records, MAX_REQUEST, stamp)
+                batches = fast_records.build_batches(self._started, records, MAX_REQUEST, stamp, self.kernel)
             except FailStop as error:
                 raise FailStop(f"{self.partition}: to {target[0]}[{target[1]}]: {error}") from None
             for number, batch in enumerate(batches):

@@ -237,6 +237,7 @@ class Host:
     def _adopt(self, partitions: dict[StagePartition, Partition]) -> None:
         for partition, part in partitions.items():
             tp = TP(partition.topic, partition.number)
+            part.writer.kernel = self.domain.new_batches
             part.on_low = partial(self.let_go, tp, INBOX)
             part.on_lost = partial(self._lose, part)
             part.on_committed = partial(self.timings.committed, partition)

@@ -50,6 +50,7 @@ class Stages:
         self.discreet = session.config.is_discreet  # shows nothing that tells how many events there are
         self.plans: dict[str, TopicPlan] = {}
         self.batches: Mapping[str, Any] = {}  # topics that the kernel reads
+        self.new_batches: Any = getattr(self.lane.module, "NewBatch", None)
         self.budget: BudgetReport | None = None  # as the ledger had it when it was last asked
         # Weak: a partition that is given up takes its state with it.
         self.machines: WeakValueDictionary[StagePartition, BoundMachine | ReleaseMachine] = WeakValueDictionary()
