@@ -143,6 +143,10 @@ class Machine(Protocol):
     def has_complete(self) -> bool:
         """Whether an outbox is waiting that will not grow, so that nobody should wait for more."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the next outbox would have what others wait for; one that only says how far it read can come later."""
+
     def restoring(self) -> Restoration:
         """What takes the changelog. Called once, before all else."""
 

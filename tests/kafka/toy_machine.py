@@ -23,6 +23,7 @@ class ToyBound:
 
     counted = False
     has_complete = False
+    is_awaited = True
 
     def __init__(self, partition: StagePartition, contributions: str, partitions: int) -> None:
         self.partition, self.contributions, self.partitions = partition, contributions, partitions
@@ -96,6 +97,7 @@ class ToyRelease:
 
     counted = False
     has_complete = False
+    is_awaited = True
 
     def __init__(self, partition: StagePartition, releases: str) -> None:
         self.partition, self.releases = partition, releases

@@ -48,6 +48,11 @@ class BoundMachine(BoundPartition):
         """A transaction may always have more events."""
         return False
 
+    @property
+    def is_awaited(self) -> bool:
+        """Release waits for what is counted, and for clocks."""
+        return True
+
     def pending(self) -> bool:
         """An event's work is done when it is processed."""
         return False
@@ -117,6 +122,12 @@ class ReleaseMachine(ReleasePartition):
     def has_complete(self) -> bool:
         """Whether a transaction waits that has one tick alone, or must come before such a one."""
         return self._pieces.has_complete and not self.withheld
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something is to be published. Most partitions hear of clocks alone most of the time."""
+        made = self._pieces.made
+        return bool(made.releases or made.activations) or self._pieces.has_complete
 
     def restoring(self) -> LastValues:
         """The restoration, which takes the last value of each key of the changelog."""

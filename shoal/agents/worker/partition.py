@@ -193,11 +193,15 @@ class Partition:
             last, worked = ended, work
 
     async def _linger(self, earliest: float) -> None:
-        """Wait until it is time to flush: soon if all input is processed and the last flush was cheap, else later."""
+        """Wait until it is time to flush: soon if all input is processed and the last flush was cheap, else later.
+
+        A transaction that publishes nothing can wait for long. Only a successor misses it: it reads again what the
+        transaction would have covered.
+        """
         began = time.monotonic()
         while not self._closing and not self._is_large:
             now = time.monotonic()
-            if self._is_far_behind:
+            if self._is_far_behind or not self.machine.is_awaited:
                 due = began + self.settings.patience
             else:
                 due = earliest if self.quiet else began + self.settings.linger
