@@ -8,7 +8,9 @@ and every other failure ends the worker.
 
 import asyncio
 import contextlib
+import math
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from aiokafka.errors import ProducerFenced
@@ -26,6 +28,8 @@ WORK_SECONDS = 0.01  # of a machine's own work, likewise
 UNFLUSHED = 2  # bytes that may be processed and not taken, as a multiple of the inbox's share
 REST = 1.0, 4.0  # pause between two flushes, as a multiple of a flush: if the processor has time to spare, and if not
 SPARE = 0.5  # share of busy time up to which the processor has time to spare
+BUSY_OVER = 1.0  # seconds over which the share of busy time is averaged, for it differs much between transactions
+FLUSHES = 9  # whose median duration counts, so that a single flush that was held up does not delay the next one
 
 
 class Partition:
@@ -49,6 +53,7 @@ class Partition:
         self._left = 0  # offsets in the topic after the last batch, when that was fetched
         self._unflushed = 0  # bytes of messages that were processed and not taken
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._rests = Rests(time.monotonic(), time.process_time())
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._parting: asyncio.Task[None] | None = None
@@ -181,19 +186,18 @@ class Partition:
     # -- transactions out
 
     async def _flush(self) -> None:
-        earliest, last, worked = 0.0, time.monotonic(), time.process_time()
+        earliest = 0.0
         while not self._closing:
             await self._changed.wait()
             await self._linger(earliest)
             began = time.monotonic()
             await self._commit_all()
-            ended, work = time.monotonic(), time.process_time()
-            busy = (work - worked) / max(ended - last, 1e-6)
-            earliest = ended + min(rest_after(ended - began, busy), self.settings.linger)
-            last, worked = ended, work
+            ended = time.monotonic()
+            self._rests.flushed(ended - began, ended, time.process_time())
+            earliest = ended + min(self._rests.next, self.settings.linger)
 
     async def _linger(self, earliest: float) -> None:
-        """Wait until it is time to flush: soon if all input is processed and the last flush was cheap, else later.
+        """Wait until it is time to flush: soon if all input is processed or the processor has time, else later.
 
         A transaction that publishes nothing can wait for long. Only a successor misses it: it reads again what the
         transaction would have covered.
@@ -204,7 +208,7 @@ class Partition:
             if self._is_far_behind or not self.machine.is_awaited:
                 due = began + self.settings.patience
             else:
-                due = earliest if self.quiet else began + self.settings.linger
+                due = earliest if self.quiet else max(earliest, began + self._rests.pressure * self.settings.linger)
             if now >= due:
                 return
             self._changed.clear()  # no change is missed, since a transaction follows in any case
@@ -254,18 +258,37 @@ class Partition:
         await self.writer.stop()
 
 
-def rest_after(seconds: float, busy: float) -> float:
-    """How long to gather records after a flush that took this long, given the share of time the processor was busy.
+class Rests:
+    """How long to gather records after a flush, given how long flushes take and how busy the processor is.
 
     Transactions cost processor time, here and on the brokers, and waiting for more records costs latency. So a worker
     with time to spare makes short transactions, and one without makes few. Slow brokers get fewer of them, too.
-
-    >>> [rest_after(0.01, busy) for busy in (0.0, 0.5, 0.75, 1.0, 1.6)]
-    [0.01, 0.01, 0.025, 0.04, 0.04]
     """
-    least, most = REST
-    share = min(1.0, max(0.0, (busy - SPARE) / (1.0 - SPARE)))
-    return seconds * (least + share * (most - least))
+
+    def __init__(self, now: float, worked: float) -> None:
+        """`now`: in seconds, and so much of the processor's time was taken so far."""
+        self.busy = 1.0  # share of the processor's time, of late; a worker begins with what came before it
+        self._last, self._worked = now, worked
+        self._flushes: deque[float] = deque(maxlen=FLUSHES)
+
+    def flushed(self, seconds: float, now: float, worked: float) -> None:
+        """Note a flush that took so long."""
+        passed = max(now - self._last, 1e-6)
+        self.busy += (1.0 - math.exp(-passed / BUSY_OVER)) * ((worked - self._worked) / passed - self.busy)
+        self._last, self._worked = now, worked
+        self._flushes.append(seconds)
+
+    @property
+    def pressure(self) -> float:
+        """0 while the processor has time to spare, and 1 when it has none."""
+        return min(1.0, max(0.0, (self.busy - SPARE) / (1.0 - SPARE)))
+
+    @property
+    def next(self) -> float:
+        """Seconds to rest now."""
+        least, most = REST
+        typical = sorted(self._flushes)[len(self._flushes) // 2]
+        return typical * (least + self.pressure * (most - least))
 
 
 def after(seconds: float) -> Callable[[], bool]:

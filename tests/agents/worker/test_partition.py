@@ -10,7 +10,7 @@ from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.kafka.transport import Batch
-from shoal.agents.worker.partition import REST, SLICE, Partition, rest_after
+from shoal.agents.worker.partition import FLUSHES, REST, SLICE, Partition, Rests
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.kafka.toy_machine import ToyBound
@@ -98,14 +98,86 @@ def test_a_partition_that_gathers_is_drained_without_waiting() -> None:
     asyncio.run(story())
 
 
+class Clocks(ToyBound):
+    """Never has what anybody waits for, until it is told."""
+
+    is_awaited = False
+
+
+def test_what_nobody_waits_for_is_written_when_the_patience_ends_or_something_else_is() -> None:
+    async def story() -> None:
+        # given a partition that may gather for an hour what nobody waits for
+        writer = Written(SETTINGS)
+        machine = Clocks(PLACE, SETTINGS.contributions, 1)
+        partition = Partition(SETTINGS, PLACE, machine, writer)
+        partition.inbox.share = 1 << 30
+        partition.begin(0, durable=False)
+        machine.start(0)
+        partition.run()
+        # when such comes, it is processed and not written
+        partition.accept(batch(0, 10))
+        while partition.position < 10:
+            await asyncio.sleep(0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not writer.covered
+        # and when something comes that somebody waits for, all of it is
+        machine.is_awaited = True
+        partition.accept(batch(10, 20))
+        await asyncio.wait_for(_until(writer, 20), 60)
+        assert writer.covered == [20]
+        await partition.close()
+
+    asyncio.run(story())
+
+
 async def _until(writer: Written, covered: int) -> None:
     while writer.covered[-1:] != [covered]:
         writer.came.clear()
         await writer.came.wait()
 
 
+TIMES = st.floats(0, 100)
+
+
 @examples(50)
-@given(seconds=st.floats(0, 100), busy=st.floats(0, 3), more=st.floats(0, 3))
+@given(seconds=TIMES, busy=st.floats(0, 3), more=st.floats(0, 3))
 def test_who_is_busier_rests_longer_between_transactions(seconds: float, busy: float, more: float) -> None:
-    rest = rest_after(seconds, busy)
-    assert REST[0] * seconds <= rest <= rest_after(seconds, busy + more) <= REST[1] * seconds
+    rest = rest_of([seconds] * FLUSHES, busy)
+    assert REST[0] * seconds <= rest <= rest_of([seconds] * FLUSHES, busy + more) + 1e-9
+    assert rest <= REST[1] * seconds + 1e-9
+
+
+@examples(50)
+@given(typical=TIMES, late=TIMES, busy=st.floats(0, 3), place=st.integers(0, FLUSHES - 1))
+def test_a_flush_that_was_held_up_makes_nobody_rest_longer(
+    typical: float, late: float, busy: float, place: int
+) -> None:
+    # given flushes of about the same duration, and one of any other
+    flushes = [typical] * FLUSHES
+    flushes[place] = late
+    # then the rest after them is the same
+    assert rest_of(flushes, busy) == rest_of([typical] * FLUSHES, busy)
+
+
+def test_how_busy_a_worker_is_goes_by_what_it_did_of_late() -> None:
+    # given a worker that was busy for long
+    rests = Rests(0.0, 0.0)
+    for number in range(1, 1000):
+        rests.flushed(0.01, number / 100, number / 100)
+    assert rests.pressure > 0.99
+    # when it does nothing in the time between two transactions, it does not count as idle yet
+    rests.flushed(0.01, 10.0, 9.99)
+    assert rests.pressure > 0.9
+    # and some seconds later it does
+    rests.flushed(0.01, 15.0, 9.99)
+    assert rests.pressure == 0.0
+
+
+def rest_of(flushes: list[float], busy: float) -> float:
+    """The rest after these flushes, if the processor was so busy all the time."""
+    rests, now = Rests(0.0, 0.0), 0.0
+    for seconds in flushes:
+        now += 10.0
+        rests.flushed(seconds, now, busy * now)
+    return rests.next
