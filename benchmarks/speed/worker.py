@@ -3,9 +3,10 @@
     python -m benchmarks.speed.worker CONFIG EVENTS [--only-bound | --audited] [--every N]
 
 Time runs from the moment the worker owns its partitions, before its first fetch, until the last transaction is
-committed, but for those of release that publish nothing and only say how far it read; with --audited, until the last release is in the SQL log too. With --only-bound the contributions are written
-and never read. If the topic has more events, reading stops when so many are committed, and the clock when what was
-fetched is through. It prints the lines of JSON that `watching.py` reads.
+committed, but for those of release that publish nothing and only say how far it read; with --audited, until the last
+release is in the SQL log too. With --only-bound the contributions are written and never read. If the topic has more
+events, reading stops when so many are committed, and the clock when what was fetched is through. It prints the
+lines of JSON that `watching.py` reads.
 """
 
 import argparse

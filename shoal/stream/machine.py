@@ -145,7 +145,7 @@ class Machine(Protocol):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the next outbox would have what others wait for; one that only says how far it read can come later."""
+        """Whether others wait for what the next outbox has; one that only says how far it read can come later."""
 
     def restoring(self) -> Restoration:
         """What takes the changelog. Called once, before all else."""

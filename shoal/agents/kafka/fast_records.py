@@ -262,21 +262,21 @@ class _KernelBatch(BatchBuilder):  # type: ignore[misc]
     """A batch that the kernel has filled; it also computes the checksum, by an instruction of the processor."""
 
     def __init__(self, batch: Any) -> None:
-        self._batch, self._producer = batch, (-1, -1, 0)
-        self._relative_offset, self._closed, self._buffer = len(batch), True, None
+        self._batch: Any = batch
+        self._producer: tuple[int, ...] = (-1, -1, 0)
+        self._built = b""
+        self._relative_offset, self._closed = len(batch), True
 
     def _set_producer_state(self, *producer: int) -> None:
         self._producer = producer
 
     def _build(self) -> bytes:
-        if self._buffer is None:
-            self._buffer, self._batch = self._batch.finish(*self._producer), None
-        built: bytes = self._buffer
-        return built
+        if self._batch is not None:
+            self._built, self._batch = self._batch.finish(*self._producer), None
+        return self._built
 
     def size(self) -> int:
-        size: int = len(self._buffer) if self._batch is None else self._batch.nbytes
-        return size
+        return len(self._built) if self._batch is None else int(self._batch.nbytes)
 
 
 def build_batches(

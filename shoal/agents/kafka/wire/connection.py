@@ -53,7 +53,7 @@ class Answers(conn.AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[
             self._hand_over(large.getvalue())  # which copies nothing
 
     def _take_small(self) -> None:
-        """Hand over what is complete, and go on with what is not: to the end of the buffer, or in one that is larger."""
+        """Hand over what is complete, and go on with what is not, in a larger buffer if it needs one."""
         begin, end, raw = 0, self._filled, self._small
         while (first := begin + SIZE) <= end:
             size = int.from_bytes(raw[begin:first], signed=True)
