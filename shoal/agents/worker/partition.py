@@ -23,8 +23,9 @@ from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.inbox import Inbox
 from shoal.stream.machine import Machine, Outbox, StagePartition
 
-SLICE = 2_000  # records that are processed before other tasks may run: 10 to 20 ms, approximately
-WORK_SECONDS = 0.01  # of a machine's own work, likewise
+SLICE = 2_000, 16_000  # records that are processed before other tasks may run, least and most
+SLICE_SECONDS = 0.004  # that a slice should take, within a factor of two; the twin takes 10 to 20 ms for the least
+WORK_SECONDS = 0.01  # of a machine's own work before other tasks may run
 UNFLUSHED = 2  # bytes that may be processed and not taken, as a multiple of the inbox's share
 REST = 1.0, 4.0  # pause between two flushes, as a multiple of a flush: if the processor has time to spare, and if not
 SPARE = 0.5  # share of busy time up to which the processor has time to spare
@@ -50,6 +51,7 @@ class Partition:
         self.lost = False
         self.inbox = Inbox()
         self.most = settings.max_unflushed  # records that may be processed and not taken
+        self._slice = SLICE[0]
         self._left = 0  # offsets in the topic after the last batch, when that was fetched
         self._unflushed = 0  # bytes of messages that were processed and not taken
         self._arrived, self._changed, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -135,14 +137,17 @@ class Partition:
 
     async def _digest(self, batch: Batch) -> None:
         """Process one batch in slices; the inbox holds it until its last slice."""
-        records, process = batch.records, self.machine.process
-        for first in range(0, len(records), SLICE):
-            part = records[first : first + SLICE]
-            last = first + SLICE >= len(records)
+        records, first = batch.records, 0
+        while first < len(records):
+            part = records[first : first + self._slice]
+            first += self._slice
+            last = first >= len(records)
             end = batch.end if last else part[-1].offset + 1
             if last:
                 self.inbox.take()
-            process(part, end)
+            began = time.perf_counter()
+            self.machine.process(part, end)
+            self._slice = next_slice(self._slice, time.perf_counter() - began)
             self.position = end
             if self.partition.stage == RELEASE:
                 self._unflushed += memory_of(part)
@@ -289,6 +294,18 @@ class Rests:
         least, most = REST
         typical = sorted(self._flushes)[len(self._flushes) // 2]
         return typical * (least + self.pressure * (most - least))
+
+
+def next_slice(size: int, seconds: float) -> int:
+    """How many records to process at once after so many took so long.
+
+    >>> [next_slice(4_000, seconds) for seconds in (0.001, 0.005, 0.01)], next_slice(2_000, 1.0), next_slice(16_000, 0.0)
+    ([8000, 4000, 2000], 2000, 16000)
+    """
+    least, most = SLICE
+    if seconds < SLICE_SECONDS / 2:
+        return min(most, 2 * size)
+    return max(least, size // 2) if seconds > 2 * SLICE_SECONDS else size
 
 
 def after(seconds: float) -> Callable[[], bool]:

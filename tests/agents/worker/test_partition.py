@@ -10,13 +10,15 @@ from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.kafka.transport import Batch
-from shoal.agents.worker.partition import FLUSHES, REST, SLICE, Partition, Rests
+from shoal.agents.worker.partition import FLUSHES, REST, Partition, Rests
+from shoal.agents.worker.partition import SLICE as SLICES
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.kafka.toy_machine import ToyBound
 from tests.support.effort import examples
 
 HOUR = 3600.0
+SLICE = SLICES[0]
 SETTINGS = KafkaSettings("localhost:1", "app", linger=HOUR, patience=HOUR)
 PLACE = StagePartition(BOUND, "events", 0)
 
