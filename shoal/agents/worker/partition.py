@@ -71,7 +71,7 @@ class Partition:
             self._closing = False
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in (self._process, self._flush)]
 
-    async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
+    async def _guard(self, loop: Callable[[], Awaitable[object]]) -> None:
         try:
             await loop()
         except Exception as error:
@@ -196,10 +196,10 @@ class Partition:
             await self._changed.wait()
             await self._linger(earliest)
             began = time.monotonic()
-            await self._commit_all()
-            ended = time.monotonic()
-            self._rests.flushed(ended - began, ended, time.process_time())
-            earliest = ended + min(self._rests.next, self.settings.linger)
+            if await self._commit_all():
+                ended = time.monotonic()
+                self._rests.flushed(ended - began, ended, time.process_time())
+                earliest = ended + min(self._rests.next, self.settings.linger)
 
     async def _linger(self, earliest: float) -> None:
         """Wait until it is time to flush: soon if all input is processed or the processor has time, else later.
@@ -221,8 +221,10 @@ class Partition:
                 async with asyncio.timeout(due - now):
                     await self._changed.wait()
 
-    async def _commit_all(self) -> None:
+    async def _commit_all(self) -> bool:
+        """Commit what there is, until the next transaction would be small; return whether there was anything."""
         self._changed.clear()
+        before = self.transactions
         while (outbox := self.machine.outbox()) is not None:
             self._unflushed = 0
             self._room.set()
@@ -231,8 +233,9 @@ class Partition:
             if not self._closing and not more:
                 break
         else:
-            return
+            return self.transactions > before
         self._changed.set()  # there may be more: look again
+        return True
 
     async def _commit(self, outbox: Outbox) -> None:
         began = time.monotonic()
