@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|raw: &[u8]| shoal_kernel_fuzz::properties::lane(raw));
