@@ -100,6 +100,10 @@ ALERTS = (
         "Workers of {{ $value }} versions of shoal run together.",
     ),
     Alert(
+        "ShoalKernelRefused", '(count(shoal_kernel_info{kernel="refused"}) or vector(0))', "> 0", "15m", "info",
+        "{{ $value }} workers refuse the kernel that they have, and go by its slower twin.",
+    ),
+    Alert(
         "ShoalBudgetNearlySpent", "max(shoal_budget_epsilon_charged) / max(shoal_budget_epsilon)", "> 0.9", "0m",
         "info", "{{ $value | humanizePercentage }} of the ledger's epsilon are charged.",
     ),

@@ -48,6 +48,11 @@ def explain(error: BaseException) -> str | None:
                 f"message.timestamp.after.max.ms: it shows {_now()}; set it right, and start the worker again; nothing "
                 "is lost"
             )
+        case errors.UnsupportedCodecError():
+            return (
+                f"a batch cannot be unpacked: {_names(error)}; `pip install cramjam` brings the codecs snappy, lz4 and "
+                "zstd, and is installed with shoal; nothing is lost"
+            )
         case errors.IllegalOperation():
             return "the transaction was refused; `shoal check` says which rights are missing"
     return None

@@ -20,6 +20,7 @@ from aiokafka.errors import (
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
     TopicAuthorizationFailedError,
+    UnsupportedCodecError,
 )
 from aiokafka.errors import KafkaError as ClientError
 from aiokafka.protocol.group import LeaveGroupRequest
@@ -213,7 +214,9 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
                 fail_stop(lost_records(error), "reading")
             case NoOffsetForPartitionError():
                 return {}  # found before the first seek
-            case GroupAuthorizationFailedError() | TopicAuthorizationFailedError() | CorruptRecordException():
+            case GroupAuthorizationFailedError() | TopicAuthorizationFailedError():
+                fail_stop(error, "reading")
+            case CorruptRecordException() | UnsupportedCodecError():  # the same batch would come again for ever
                 fail_stop(error, "reading")
         coordinator = self._ensure_consumer()._coordinator
         if coordinator._coordination_task.done():
