@@ -43,7 +43,7 @@ class Verdict:
 def copy_project(to: Path) -> Path:
     """A copy of the package and its tests, compiled so that a changed file is always noticed, whatever its time."""
     for name in ("shoal", "tests", "kernel"):
-        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__", "target"))
+        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__", "target", "fuzz"))
     for name in ("pyproject.toml", "docs"):  # some tests read them
         (to / name).symlink_to(ROOT / name)
     compileall.compile_dir(to, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)

@@ -16,7 +16,7 @@ pub enum Memory {
 
 impl Memory {
     pub fn zeroed(size: usize) -> Self {
-        if size >= MAPPED_FROM {
+        if size >= MAPPED_FROM && !cfg!(miri) {
             if let Ok(map) = MmapMut::map_anon(size) {
                 #[cfg(target_os = "linux")]
                 let _ = map.advise(memmap2::Advice::HugePage); // if it fails, small pages do

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn names() -> impl Iterator<Item = Vec<u8>> {
-        (0..200_000_usize).map(|n| format!("{n}{}", "x".repeat(n % 41)).into_bytes())
+        (0..if cfg!(miri) { 2_000 } else { 200_000_usize }).map(|n| format!("{n}{}", "x".repeat(n % 41)).into_bytes())
     }
 
     #[test]

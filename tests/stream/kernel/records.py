@@ -14,6 +14,8 @@ FRAGMENTS = [
     "[" * 30 + "]" * 30, "[" * 300 + "]" * 300, '"1970-01-01"', '"1970-01-01T00:02:03Z"', '"1970-01-01 00:02:03.5"',
     '"1970-01-01T00:02:03+01:00"', '"1970-01-01T24:00:00"', '"1970-02-30"', '"19700101"', '"123456789"', "123.5",
     "99999999999", "100000000000", "20240101120000", "-5", "1e2",
+    '"\\udc00"', '"\\ud83d\\ude00"', '"\\ud83d"', '"\\u0000"', '"a\x00"', '"\ud800"', '"\ufeff"', '"\ufffe"',
+    '"e\u0301"', "-1e-400", "1e-400", "1e999999999999", "0." + "0" * 400 + "1", "-" + "9" * 400, "1" * 5000,
 ]  # fmt: skip
 SHAPES = [
     PLAIN,
@@ -26,6 +28,22 @@ SHAPES = [
     '[{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}]',
     '\ufeff{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}',
 ]
+# Records that somebody might send to break a reader. Those of bytes that are no UTF-8 are no texts, so they stand here.
+HOSTILE = [
+    b"", b" ", b"\x00", b"\x00" * 300, b"\xef\xbb\xbf", b"\xff\xfe{\x00}\x00", b"null", b'""', b"{}", b"{}{}", b'{"u"}',
+    b'{"u":}',
+    b"[" * 100_000, b"{" * 100_000, b'{"u":' * 50_000, b'{"u": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b'{"z": ' * 900 + b"1" + b"}" * 900, b'{"u": "a", "x": ' + b"9" * 200_000 + b', "t": 130}',
+    b'{"u": "a", "x": 1e' + b"9" * 10_000 + b', "t": 130}', b'{"u": "a", "x": 1, "t": ' + b"0" * 1_000 + b"130}",
+    b'{' + b'"u": "b", ' * 5_000 + b'"u": "a", "x": 1, "t": 130, "g": "a"}',
+    b'{' + b", ".join(b'"f%d": %d' % (n, n) for n in range(5_000)) + b', "u": "a", "x": 1, "t": 130, "g": "a"}',
+    *(b'{"u": "%s", "x": 1, "t": 130, "g": "a"}' % name for name in (
+        b"\xc0\x80", b"\xc1\xa1", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf",  # longer than need be
+        b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\x80",
+        b"\xe2\x82", b"\xf0\x9f\x98\x80", b"\xef\xbf\xbf", b"\x7f", b"\xc2\x85", b"\xe2\x80\xa8",
+    )),
+    *(b'{"%s": "a", "u": "b", "x": 1, "t": 130, "g": "a"}' % name for name in (b"\xc0\xb5", b"\xff", b"u\x00", b"")),
+]  # fmt: skip
 
 fragments = st.sampled_from(FRAGMENTS)
 plain = st.builds(
@@ -66,4 +84,4 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(raw)
 
 
-records = st.one_of(plain, plain, unusual(), mutated())
+records = st.one_of(plain, plain, unusual(), mutated(), st.sampled_from(HOSTILE))
