@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
 .PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster fuzz
 .DEFAULT_GOAL := help
 
 help:
@@ -63,6 +63,7 @@ help:
 	@echo '               file runs, workers, kills, outages and restores in hundreds of orders (some minutes)'
 	@echo 'make test-lanes'
 	@echo '               ten million mutated records in the kernel and in its twin (some minutes; ARGS="--seed 7 --records 100000")'
+	@echo 'make fuzz      the kernel on bytes that coverage leads to (20 minutes; ARGS="--minutes 60 --target json"; needs nightly Rust)'
 	@echo 'make wheel     build the wheel into dist/, the same bytes for the same commit'
 	@echo 'make wheels    the same, and the wheel of the kernel, for any Linux with glibc 2.17 or newer (needs cargo)'
 	@echo 'make golden    store the bytes of this version as those that the next one must produce (see CONTRIBUTING.md)'
@@ -149,7 +150,8 @@ test-laws:
 
 test-kernel:
 	@if command -v cargo >/dev/null; then \
-		nice -n 10 cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features | sed -u 's/^/kernel:  /'; fi
+		nice -n 10 cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features | sed -u 's/^/kernel:  /' \
+		&& nice -n 10 cargo test --quiet --locked --manifest-path kernel/fuzz/Cargo.toml | sed -u 's/^/kernel:  /'; fi
 
 # Where no kernel is installed, as in a second job of CI, and where one is: the twin does all that the kernel does.
 test-twin: $(INSTALLED)
@@ -190,6 +192,10 @@ test-orders: install
 # Mutated records and batches in both lanes; whatever differs is an error.
 test-lanes: kernel
 	$(BIN)/python -m tests.long.lanes $(ARGS)
+
+# The kernel's readers and writers, each some minutes, under AddressSanitizer.
+fuzz: install
+	$(BIN)/python -m tests.long.fuzz $(ARGS)
 
 fix: install
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,9 @@
 """The kernel is used where it fits, and nobody who has not asked for it is stopped by one that does not."""
 
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -188,6 +191,35 @@ def test_a_file_run_says_that_a_kernel_is_refused_and_charges_nothing_where_it_i
     said = desk.call("--input", "in.jsonl", *OPTIONS)
     assert said.exit_code == 0
     assert "shoal: warning: the kernel has version 0.0.9" in said.stderr
+
+
+def test_a_kernel_of_another_version_that_is_really_installed_leaves_all_to_the_twin(tmp_path: Path) -> None:
+    # given a package of the kernel's name and of another version, which would fail if anybody used it
+    package = tmp_path / "packages" / lane.MODULE
+    package.mkdir(parents=True)
+    package.joinpath("__init__.py").write_text(f'VERSION, INTERFACE = "0.0.9", {INTERFACE}\n')
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    desk = Desk(folder)
+    desk.say(MEAN)
+    desk.put("in.jsonl", lines(EVENTS))
+
+    def ran(name: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        copy = shutil.copytree(folder, tmp_path / name)
+        environment = {name: value for name, value in os.environ.items() if name != KERNEL} | variables
+        command = [sys.executable, "-m", "shoal", "run", "shoal.toml", "--input", "in.jsonl", "--output", "-"]
+        return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+
+    # when a process of its own runs a file
+    other = ran("other", PYTHONPATH=str(package.parent))
+    # then it says so, and its releases are those of the twin
+    assert (other.returncode, other.stderr.count("warning: the kernel has version 0.0.9")) == (0, 1), other.stderr
+    assert other.stdout
+    assert other.stdout == ran("twin", **{KERNEL: OFF}).stdout
+    # and who asks for the kernel is refused
+    asked = ran("asked", PYTHONPATH=str(package.parent), **{KERNEL: ON})
+    assert asked.returncode == 1
+    assert "SHOAL_KERNEL is on, and the kernel has version 0.0.9" in asked.stderr
 
 
 # ---------------------------------------------------------------- two packages, one version

@@ -37,6 +37,8 @@ PARTS = (
     Part("mutants", ("tests.mutants",), 60),
     Part("kernel", ("tests.mutants", "--family", "kernel"), 60),
     Part("lanes", ("tests.long.lanes",), 60),
+    Part("fuzz", ("tests.long.fuzz",), 60),
+    Part("miri", ("tests.long.miri",), 60),
     Part("privacy", ("tests.privacy.auditor", "--configurations", "300", "--jobs", "2"), 30),
     *(
         Part(f"kills-{lane}", (*PYTEST, "-n2", *(f"tests/kafka/test_{name}.py" for name in KILLS)), 30, lane=lane)

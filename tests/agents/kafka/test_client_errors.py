@@ -17,7 +17,7 @@ SENTENCES = {
     errors.ClusterAuthorizationFailedError(): "Kafka denies an operation on the cluster",
     errors.SaslAuthenticationFailed(): "Kafka refuses user or password",
     errors.InvalidTimestampError(): "this host's clock is ahead of the broker's by more than",
-    errors.UnsupportedCodecError("Libraries for lz4 not found"): "cannot be unpacked: Libraries for lz4 not found; `pip",
+    errors.UnsupportedCodecError("lz4 not found"): "a batch cannot be unpacked: lz4 not found; `pip install",
     errors.IllegalOperation(): "the transaction was refused; `shoal check` says which rights are missing",
 }
 
