@@ -62,10 +62,15 @@ pub fn lane(raw: &[u8]) {
     let Some(case) = made::<Case>(raw) else { return };
     let settings = &case.settings[..1 + usize::from(case.count)];
     let lines = cut(case.raw).expect("short enough");
-    let records: Vec<(Option<&[u8]>, i64)> = lines.places.iter().enumerate().map(|(number, &(begin, end))| {
-        let stamp = case.stamps[number % 2];
-        (Some(&case.raw[begin as usize..end as usize]), stamp)
-    }).collect();
+    let records: Vec<(Option<&[u8]>, i64)> = lines
+        .places
+        .iter()
+        .enumerate()
+        .map(|(number, &(begin, end))| {
+            let stamp = case.stamps[number % 2];
+            (Some(&case.raw[begin as usize..end as usize]), stamp)
+        })
+        .collect();
     let [mut whole, mut single] = [(); 2].map(|()| World::of(settings));
     // in one go, but for those that are the twin's, which are passed over
     let (mut next, mut left) = (0, vec![]);

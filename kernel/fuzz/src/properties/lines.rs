@@ -4,7 +4,8 @@ use crate::lines::cut;
 
 pub fn lines(raw: &[u8]) {
     let found = cut(raw).expect("short enough");
-    let due: Vec<&[u8]> = raw.split(|&byte| byte == b'\n').map(without_returns).filter(|line| !is_blank(line)).collect();
+    let due: Vec<&[u8]> =
+        raw.split(|&byte| byte == b'\n').map(without_returns).filter(|line| !is_blank(line)).collect();
     let lines = |places: &[(u32, u32)], of: &[u8]| -> Vec<Vec<u8>> {
         places.iter().map(|&(begin, end)| of[begin as usize..end as usize].to_vec()).collect()
     };
