@@ -125,7 +125,8 @@ class ReleasePartition:
 
     def _restore_groups(self, found: Restored) -> None:
         for label, value in found.reached:
-            self._closings[label].reached = orjson.loads(value)
+            if self._metric(label) is not None:  # what a closing has reached stays in the changelog after it
+                self._closings[label].reached = orjson.loads(value)
         for key, name, value in found.waiting:
             if (metric := self._metric(key)) is not None:
                 self._waiting.restore(metric.label, name, value)

@@ -5,11 +5,13 @@ import pytest
 
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
+from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
+from shoal.stream.release_state import REACHED
 from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
-from tests.stream.simulation import SECRET, apply, config
+from tests.stream.simulation import SECRET, STAMP, apply, config, event
 
 
 def more(number: int, *labels: str, clock: int = 100) -> Message:
@@ -207,3 +209,33 @@ def test_what_counted_already_is_not_counted_again_where_its_numbers_were_forgot
     changelog[b"\x00mark"] = orjson.dumps(mark | {"clocks": {}})
     with pytest.raises(FailStop, match="has metric m0/1 and forgot how far topic events was read.*raise the version"):
         restore(changelog)
+
+
+SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "max_cells": 2}
+OTHER = {"algorithm": "naive", "name": "other"}
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_metric_whose_slot_was_closed_in_pieces_may_be_retired_then_and_later(is_over):
+    # given a state in which a slot is being closed, cell by cell, or was
+    cfg = config(SLOTTED | {"epsilon": 5000}, OTHER)
+    machine, changelog = release(cfg), dict[bytes, bytes]()
+    bound = BoundPartition(plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1), 0)
+    bound.start(0)
+    events = [event(f"u{n}", 0.5, 140 if n == 99 else 100, g="abcd"[n % 4]) for n in range(100)]
+    bound.process([Line(n, raw, timestamp=STAMP) for n, raw in enumerate(events)], 100)
+    sent = bound.take(0)
+    assert sent is not None
+    for _, each in sent.messages:
+        machine.receive(each)
+    while machine.pending() and (is_over or REACHED not in {name[:1] for name in changelog}):
+        asked = iter([False])
+        machine.work(lambda asked=asked: next(asked, True))
+        if (made := machine.take()) is not None:
+            apply(changelog, made.changelog)
+    assert REACHED in {name[:1] for name in changelog}
+    # when it is retired, then others go on; and a file that lacks it is refused in words
+    machine = restore(changelog, config(OTHER), retired=frozenset({"m0/1"}))
+    assert {metric.label for metric, *_ in machine.heads()} == ({"other/1"} if is_over else set())
+    with pytest.raises(FailStop, match="metric m0/1 is in use, this configuration lacks it"):
+        restore(changelog, config(OTHER))
