@@ -1,10 +1,10 @@
-"""Files of events: JSON lines, a JSON list, a table (CSV) or a transit feed; plain or gzipped, told by their content.
+"""Files of events: JSON lines, a JSON list, a table (CSV) or a transit feed; plain or gzipped, recognised by content.
 
-A row of a table becomes the JSON event that `shoal produce` would send: every cell a text, but the cells of value and
-time fields that are written as numbers, which stay those numbers, digit by digit. `.5`, `+5`, `007` and blanks around a
-number are read too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends on the value, and
-whether a record is accepted must not. For the same reason such a cell may be of any length. An empty cell is a missing
-field; a row with more cells than the header is no event.
+A row of a table becomes the JSON event that `shoal produce` would send. Every cell becomes a text, except cells of
+value and time fields that are written as numbers; these remain the same numbers, digit by digit. `.5`, `+5`, `007` and
+blanks around a number are accepted, too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends
+on the value, and whether a record is accepted must not. For the same reason such a cell may have any length. An empty
+cell is a missing field; a row with more cells than the header is no event.
 """
 
 import csv
@@ -32,11 +32,11 @@ from shoal.models.numerals import json_number
 from shoal.stream.file_run import Line, has_beat, line_of
 from shoal.stream.machine import Record
 
-MAX_CELL = 1 << 24  # of what is neither value nor time: a quote that is never closed would swallow the file
-LONGEST_CELL = 2**31 - 1  # what the csv module can count to everywhere
-AFTER_LAST = "end"  # a line behind the last one: a row of its own, unless a quote is not closed
-CHUNK = 1_000  # events that are read, and hashed, at once
-BLOCK = 1 << 20  # bytes, likewise, for the kernel
+MAX_CELL = 1 << 24  # of other fields than value and time: a quote that is never closed would swallow the file
+LONGEST_CELL = 2**31 - 1  # the largest limit that the csv module takes on every platform
+AFTER_LAST = "end"  # a line that is added after the last one: it becomes a row of its own, unless a quote is not closed
+CHUNK = 1_000  # events that are read and hashed at a time
+BLOCK = 1 << 20  # bytes that are read at a time for the kernel
 LINES_NAMES = (".jsonl", ".ndjson", "-")
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
 FEED_NAMES = (".pb", ".pbf", ".protobuf", ".bin")
@@ -54,14 +54,14 @@ class EventFile:
     def __init__(
         self, path: str, config: Config | None, topic: str = "", *, content: str | None = None, is_lines: bool = False
     ) -> None:
-        """`content` is where the bytes are, if not in `path`.
+        """`content` is the path of the bytes, if they are not at `path`.
 
-        config: None where none is written yet: every cell of a table is then a text.
-        is_lines: every line is a record, whatever it holds, and the name alone says whether the file is packed. The
-        form is then no function of the events: one record cannot change what becomes of the others.
+        config: None if there is none yet; every cell of a table is then a text.
+        is_lines: every line is a record, whatever it contains, and the name alone says whether the file is gzipped. So
+        the form does not depend on the events, and one record cannot change how the others are read.
 
         Raises:
-            InputError: its name is of no form that there is, or of one that is not lines though it must be.
+            InputError: the name belongs to no known form, or must be that of lines and is not.
         """
         self.path = path
         self.source = content or path
@@ -77,10 +77,10 @@ class EventFile:
         self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
         self._hash = sha256()
         self.count = 0
-        self.places = "line"  # what `numbered` counts
+        self.places = "line"  # what the numbers of `chunks` count: lines or records
         self.form: FileForm | None = None  # known once reading has begun
-        self.header: list[str] | None = None  # of a table, likewise
-        self.fault: str | None = None  # of the header of a table: why no metric can use a row
+        self.header: list[str] | None = None  # that of a table; likewise
+        self.fault: str | None = None  # why no metric can use a row of this table, as its header shows
 
     @property
     def digest(self) -> str:
@@ -128,7 +128,7 @@ class EventFile:
         return self.form is FileForm.LINES
 
     def blocks(self, kind: Any, on_bytes: Advance = ignore) -> Iterator[Sequence[Record]]:
-        """The events of a file in lines, as `lines` has them, many at once: of `kind`, the kernel's class.
+        """The events of a file in lines, the same as those of `lines`, in blocks of `kind`, the class of the kernel.
 
         Raises:
             InputError: the file cannot be read.
@@ -170,10 +170,10 @@ class EventFile:
             raise self._unreadable(error) from None
 
     def check_opens(self) -> None:
-        """Refuse a file that cannot be opened, or is named as packed and is not, without reading a record.
+        """Refuse a file that cannot be opened, or whose name says gzip and that is not, without reading a record.
 
-        So much may decide whether anything is charged where presence is protected: a packed file begins the same
-        whatever records it has, and all that comes later may be due to one of them.
+        Where presence is protected, nothing more may decide whether anything is charged: a gzipped file begins alike
+        whatever its records are, and what comes later may be due to one of them.
 
         Raises:
             InputError: it is missing, no file, may not be read, or is not gzip.
@@ -252,7 +252,7 @@ class EventFile:
         if any(row[len(names) :]):
             return orjson.dumps(
                 list(map(_replaced, row))
-            )  # whose cells are shifted, say by a decimal comma: bound refuses a list
+            )  # its cells are shifted, for example by a decimal comma; bound refuses a list
         cells = []
         for (name, numeric, is_used), cell in zip(names, row, strict=False):
             if cell != "":
@@ -264,7 +264,7 @@ class EventFile:
 
 
 def events_in(file: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, each with its number; the first line has this one."""
+    """The lines that are not blank, each with its number, which is `first` for the first line."""
     for number, line in enumerate(file, first):
         event = line.rstrip(b"\r\n")
         if event.strip():
@@ -272,9 +272,10 @@ def events_in(file: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _json(cell: str, *, is_used: bool) -> bytes:
-    """A text. One that is no UTF-8 stays so where a metric uses it, and bound refuses the record, as in JSON lines.
+    """A cell as a JSON text.
 
-    Replaced letters would make one user of two.
+    If it is no UTF-8 and a metric uses it, it stays as it is, and bound refuses the record, as it does in JSON lines:
+    replacing the wrong bytes could make one user of two.
     """
     try:
         return orjson.dumps(cell)
@@ -322,9 +323,9 @@ def unreadable(error: Exception, names: str = ".jsonl or .csv") -> tuple[str, st
 
 @contextmanager
 def opened(path: str, *, is_gzip: bool | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The file itself, whose position tells progress, and its content, unpacked; its first bytes tell if it is packed.
+    """The file itself, whose position shows the progress, and its content, unpacked if its first bytes say gzip.
 
-    is_gzip: whether it is packed, whatever its first bytes are.
+    is_gzip: whether to unpack it, whatever its first bytes are.
     """
     if path == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
