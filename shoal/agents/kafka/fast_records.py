@@ -1,9 +1,9 @@
-"""All code that reaches into aiokafka's internals, behind a check of versions and names.
+"""All code that uses aiokafka's internals, behind a check of versions and names.
 
-It makes the same records and batches about 1.6 times as fast: records stay the C objects that the parser made, instead
-of becoming dataclasses, and batches are filled through the C builder directly. Of topics that the kernel reads, records
-are not made at all: their batches go on as they came. What brokers answer is received where it stays (`frames.py`). Any
-other version than the pinned one, with which this was checked, is refused at start.
+It makes the same records and batches about 1.6 times as fast: records remain the C objects that the parser made,
+instead of becoming dataclasses, and batches are filled by the C builder directly. For topics that the kernel reads no
+records are made at all; their batches are passed on as they came. What brokers answer is received where it stays
+(`frames.py`). A worker refuses to start with another version than the pinned one, with which this was checked.
 """
 
 import time
@@ -32,10 +32,10 @@ from shoal.stream.machine import Headers
 AnyRecord = tuple[bytes | None, bytes | None, Headers]  # tombstones too
 
 VERSIONS = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0"}
-RECORD_MEMORY = 256  # bytes of memory that a record takes beside its value; 240 to 250 were measured
-LOG_OVERHEAD, HEADER = 12, 61  # bytes of a batch: offset and length, and all that stands before the records
+RECORD_MEMORY = 256  # bytes of memory that a record takes without its value; 240 to 250 were measured
+LOG_OVERHEAD, HEADER = 12, 61  # bytes of a batch: its offset and length, and all fields before its records
 UNPACK = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
-RECORD_OVERHEAD = 128  # bytes of one record and its batch beside key, value and headers; generous
+RECORD_OVERHEAD = 128  # bytes of one record and its batch without key, value and headers; a generous bound
 
 # Names of Faust and aiokafka that we override or call and that no public name replaces.
 REQUIRED: tuple[tuple[type, str], ...] = (
@@ -74,9 +74,9 @@ REQUIRED: tuple[tuple[type, str], ...] = (
 
 
 class _Raw:
-    """A key deserializer that asks to leave this consumer's records as the parser made them.
+    """A key deserializer that marks a consumer whose records are to stay as the parser made them.
 
-    `batches`: topics whose batches are not parsed, each with the kernel's class that reads them.
+    `batches`: topics whose batches are not parsed, each with the class of the kernel that reads them.
     """
 
     def __init__(self, batches: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ def _same(_tp: object, record: Any) -> Any:
 
 
 class _MemoryRecords(fetcher.MemoryRecords):  # type: ignore[misc]  # aiokafka has no types
-    """Batches that know where they lie."""
+    """The batches of a fetch; knows the position of the last one that was read."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__(raw)
@@ -109,7 +109,7 @@ class _MemoryRecords(fetcher.MemoryRecords):  # type: ignore[misc]  # aiokafka h
 
 
 class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
-    """Hands out C records to consumers that ask for them, or whole batches, and converts the records of all others."""
+    """Hands out C records or whole batches to consumers that are marked by `_Raw`, and usual records to others."""
 
     def __init__(self, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(tp, records, *args, **kwargs)
@@ -122,12 +122,12 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _WholeBatches:
-    """Stands for the batches of a fetch: what aiokafka would go through record by record is one record to it."""
+    """The batches of a fetch, each of which looks to aiokafka like a batch of one record, the whole batch."""
 
     def __init__(self, records: _MemoryRecords, owner: _PartitionRecords) -> None:
         self.has_next = records.has_next
         self._records = records
-        self._owner = ref(owner)  # a circle would keep the bytes until it is collected
+        self._owner = ref(owner)  # weak: a cycle would keep the bytes in memory until it is collected
 
     def next_batch(self) -> Any:
         batch = self._records.next_batch()
@@ -135,7 +135,7 @@ class _WholeBatches:
 
 
 class _WholeBatch:
-    """One batch; aiokafka still decides whether it is intact, committed and not a control batch."""
+    """One batch. aiokafka still decides whether to read it: it must be intact, committed and no control batch."""
 
     def __init__(self, batch: Any, records: _MemoryRecords, owner: "ref[_PartitionRecords]") -> None:
         self._batch, self._owner = batch, owner
@@ -148,8 +148,8 @@ class _WholeBatch:
         return next(self._batch)
 
     def validate_crc(self) -> bool:
-        """As aiokafka does it, but by an instruction of the processor, where it has one."""
-        owner: Any = self._owner()  # which is there: it asks for these records
+        """Check the checksum as aiokafka does, but with the processor's instruction for it, if it has one."""
+        owner: Any = self._owner()  # is alive, since it is what calls this
         intact: bool = owner.kind.is_intact(*self._place)
         return intact
 
@@ -157,12 +157,12 @@ class _WholeBatch:
         owner: Any = self._owner()
         whole = owner.kind.read(*self._place, self._unpacked(), owner.next_fetch_offset)
         if whole is None:
-            yield from self._batch  # which raises, if it is broken
+            yield from self._batch  # aiokafka reads it, and raises if it is broken
         elif len(whole):
             yield whole
 
     def _unpacked(self) -> bytes | None:
-        """The records of a compressed batch; None if it is not compressed, or aiokafka has to say what is wrong."""
+        """The unpacked records of a compressed batch; None if it is not compressed, or aiokafka must report a fault."""
         unpack = UNPACK.get(self._batch.compression_type)
         raw, begin, end = self._place
         try:
@@ -172,7 +172,7 @@ class _WholeBatch:
 
 
 class _FetchResult(fetcher.FetchResult):  # type: ignore[misc]
-    """What was fetched of one partition; where batches go on whole, their records are counted."""
+    """What was fetched of one partition; counts the records of whole batches, so that `max_records` holds for them."""
 
     def getall(self, max_records: int | None = None) -> list[Any]:
         records: Any = self._partition_records
@@ -199,7 +199,7 @@ def installed() -> dict[str, str]:
 
 
 def verify() -> None:
-    """Refuse to start with other versions, or where a name is missing that the layer needs."""
+    """Refuse to start with other versions, or if a name is missing that is needed here."""
     missing = [f"{owner.__module__}.{owner.__name__}.{name}" for owner, name in REQUIRED if not hasattr(owner, name)]
     here = ", ".join(f"{package} {number}" for package, number in installed().items())
     pinned = ", ".join(f"{package}=={number}" for package, number in VERSIONS.items())
@@ -212,7 +212,7 @@ def verify() -> None:
 def consumer_arguments(batches: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Arguments that make an AIOKafkaConsumer hand out C records.
 
-    batches: topics that are read in whole batches, each with the kernel's class for them.
+    batches: topics that are read in whole batches, each with the class of the kernel that reads them.
     """
     fetcher.PartitionRecords, fetcher.MemoryRecords, fetcher.FetchResult = (
         _PartitionRecords,
@@ -224,7 +224,10 @@ def consumer_arguments(batches: Mapping[str, Any] | None = None) -> dict[str, An
 
 
 def records_of(found: list[Any], kind: Any) -> tuple[Sequence[Any], int]:
-    """What a fetch brought of one partition, whose topic is read in batches of this kind or none, and its memory."""
+    """The records that a fetch brought of one partition, and the memory that they take.
+
+    kind: the class of whole batches, if the topic is read in such.
+    """
     if kind is None:
         return found, memory_of(found)
     batches = gathered(found, kind)
@@ -232,23 +235,23 @@ def records_of(found: list[Any], kind: Any) -> tuple[Sequence[Any], int]:
 
 
 def limit_fetches(consumer: Any, size: int) -> None:
-    """Have a fetch bring so many bytes of a partition at most, from the next one on."""
+    """From the next fetch on, have a fetch bring at most `size` bytes of each partition."""
     consumer._fetcher._max_partition_fetch_bytes = size
 
 
 def look_again(consumer: Any) -> None:
-    """Have whoever waits for records look at those that were fetched while their partition was held back."""
+    """Wake those who wait for records, to look at records fetched while their partition was held back."""
     for waiter in list(consumer._fetcher._fetch_waiters):
         consumer._fetcher._notify(waiter)
 
 
 def memory_of(records: Sequence[Any]) -> int:
-    """Bytes of memory that records take as Python objects: of small ones some five times their bytes in Kafka."""
+    """Bytes of memory that records take as Python objects; for small ones about five times their bytes in Kafka."""
     return len(records) * RECORD_MEMORY + sum(map(len, filter(None, map(_VALUE, records))))
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> int:
-    """Upper bound of the bytes that a record takes as the only one of a batch."""
+    """An upper bound of the bytes that a record takes as the only one in its batch."""
     size = RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     return size + sum(len(name.encode()) + len(content) + 10 for name, content in headers)
 
@@ -282,10 +285,14 @@ class _KernelBatch(BatchBuilder):  # type: ignore[misc]
 def build_batches(
     producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, stamp: int | None = None, kernel: Any = None
 ) -> list[Any]:
-    """Put records into as many batches as needed, in order; one above `limit` bytes is fail-stop.
+    """Put records into as many batches as needed, in order.
 
-    They bear a timestamp, in milliseconds: that of now, if no other is given. `kernel`: its class of batches to be
-    written, if it is there; its batches are those of the twin, and of a transaction.
+    stamp: their timestamp in milliseconds; None: the present time.
+    kernel: its class of batches to be written, if there is one. It makes the bytes that aiokafka makes, and its batches
+    can only be those of a transaction.
+
+    Raises:
+        FailStop: a record is above `limit` bytes.
     """
     now = int(time.time() * 1000) if stamp is None else stamp
     if kernel is None:

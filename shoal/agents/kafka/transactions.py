@@ -1,10 +1,10 @@
 """One Kafka transaction per outbox, written by the only producer that may write for a partition.
 
 Outputs, changed state and next offset are committed together or not at all. A fenced producer, a topic that was created
-again and a record that is too large are fail-stop. A transaction that does not commit in time, because brokers are away
-or slow, is given up. The state in memory is then ahead of what is committed, and whether the transaction will be
-committed after all is unknown: the partition has to be taken over again, as if by another worker, which settles it.
-Until then nothing may be written, and no new producer may take the id: it could fence the rightful owner.
+again and a record that is too large end the worker. A transaction that does not commit in time, because brokers are
+away or slow, is given up. The state in memory is then ahead of what is committed, and it is unknown whether the
+transaction will be committed after all. So the partition has to be taken over again, as if by another worker, which
+decides that. Until then nothing may be written, and no new producer may take the id: it could fence the rightful owner.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ from shoal.stream.state_mark import REMEDY
 
 log = structlog.get_logger("shoal.worker")
 
-LEAST_BYTES = 1 << 18  # of a log that are deleted at a time
-SHARE = 4  # and of this share of what stays
-FRAME = 1_000  # bytes of a transaction beside its cost, about: a mark, the topic's id and what is around records
+LEAST_BYTES = 1 << 18  # of a log are deleted at a time,
+SHARE = 4  # and at least one part in so many of what remains
+FRAME = 1_000  # bytes of a transaction, approximately, beyond its cost: mark, the topic's id, frames of records
 MAX_REQUEST = 1_048_576 - 4_096  # what brokers take by default, less the request's own bytes
 STOP_LIMIT = 5.0
 START_LIMIT = 20.0  # a broker that takes the connection and then says nothing is one to try again, perhaps another one
@@ -76,10 +76,10 @@ class Writer:
         self.partition = partition
         self.changelog = (settings.changelog(partition.stage, partition.topic), partition.number)
         self.last_offsets: dict[Target, int] = {}  # the highest offset known in each partition written to
-        # Goes into the changelog with the next outbox; into a log, of which the beginning is deleted, with each.
+        # Written to the changelog before the next outbox; to a log before each, since its beginning is deleted.
         self.preface: list[tuple[bytes, bytes | None]] = []
-        self.changelog_began = 0  # the last transaction's part of it begins there, or later
-        self.kernel: Any = None  # its class of batches to be written; None: aiokafka fills them
+        self.changelog_began = 0  # offset at which the last transaction's part of the changelog begins, or a lower one
+        self.kernel: Any = None  # the kernel's class of batches to be written; None: aiokafka fills them
         self._settings, self._reach = settings, reach
         self._name = settings.transactional_id(*partition)
         self._producer: AIOKafkaProducer | None = None
@@ -175,9 +175,10 @@ class Writer:
             raise
 
     async def _limited(self, task: asyncio.Future[None]) -> None:
-        """Wait for the transaction, for so many seconds at most in which this process ran.
+        """Wait for the transaction, for at most `flush_limit` seconds in which this process ran.
 
-        A process that was frozen must first hear whether it was fenced meanwhile; the broker's answer may be there.
+        Time for which the process was frozen does not count: it must first hear whether it was fenced meanwhile, and
+        the broker's answer may be there already.
         """
         waited = 0.0
         while not task.done():
@@ -192,7 +193,7 @@ class Writer:
         await task
 
     def _build(self, outbox: Outbox) -> list[list[tuple[Any, Target]]]:
-        """Batches in rounds, each with at most one batch per partition: the next waits until the one before is out."""
+        """Batches in rounds with at most one batch per partition; a round is sent when the one before it is out."""
         contents: dict[Target, Iterable[tuple[bytes | None, bytes | None, Headers]]] = {**outbox.records}
         if outbox.changelog:
             contents[self.changelog] = ((key, value, []) for key, value in (*self.preface, *outbox.changelog))
@@ -225,7 +226,7 @@ class Writer:
             self._check_offset(target, offset)
             if target == self.changelog:
                 began.append(offset)
-        self.changelog_began = max(began[:2])  # a first batch without an offset, -1, is somewhere after the one before
+        self.changelog_began = max(began[:2])  # if the first batch's offset is unknown, -1: after the last known one
         await producer.commit_transaction()
 
     async def _send(self, batch: Any, target: Target) -> Awaitable[Any]:
@@ -239,7 +240,7 @@ class Writer:
             return future
 
     def _check_offset(self, target: Target, offset: int) -> None:
-        """Offsets only grow; in a topic that was deleted and made again they begin anew, and earlier state is gone."""
+        """Refuse an offset that does not grow: the topic was deleted and made again, and earlier state is gone."""
         if offset < 0:
             return  # a repeated send whose first answer was lost: the broker has it and no longer knows where
         if offset <= self.last_offsets.get(target, -1):
@@ -257,7 +258,7 @@ class Writer:
         Raises:
             ClientError: the broker refuses, or is away.
         """
-        if self._producer is None or before <= 0:  # it is another's to delete now; and -1 would delete all
+        if self._producer is None or before <= 0:  # without a producer another owner deletes; -1 would delete all
             return
         topic, number = self.changelog
         client = self._producer.client
@@ -278,45 +279,46 @@ class Writer:
             self._producer = None
 
     async def give_up(self) -> None:
-        """Close connections without another word to the brokers: what is not sent must not be sent later."""
+        """Close connections without sending anything more: what is not sent yet must not be sent later."""
         if self._producer is not None:
             producer, self._producer = self._producer, None
             await abandon(producer)
 
 
 class Trimmer:
-    """Deletes what no successor needs of one partition's changelog, where that is a log (`shoal/stream/deltas/`).
+    """Deletes the records of one changelog partition that no successor needs, if it is a log (`shoal/stream/deltas/`).
 
-    A transaction says which record of the log is the first that is needed. When the one after it is committed, and much
-    stands before that record, the broker is asked to delete it. That may fail at any time, and be done the next time:
-    what is not deleted is only read in vain. It needs the right to delete, and brokers that can; without either the log
-    grows, and the worker says so once. How much stands there goes by what transactions cost, not by their bytes, which
-    depend on values: nothing that a worker does or says may.
+    A transaction says which record is the first that is needed. When the next one is committed, and there is much
+    before that record, the broker is asked to delete it. That may fail, and is then done the next time: a takeover
+    reads what was not deleted, and ignores it. It needs the right to delete, and brokers that allow it; without, the
+    log grows, and the worker says so once. How much there is to delete is measured by what transactions cost, not by
+    their bytes, which depend on values: nothing that a worker does or says may depend on these.
     """
 
     def __init__(self, writer: "Writer") -> None:
         self._writer = writer
-        self._known: deque[tuple[int, int, int]] = deque()  # first record, first offset, cost: of what is needed
-        self._needs = 0  # the first record that the commit before needs
-        self._needed = 0  # cost
-        self._dead = 0
+        self._known: deque[tuple[int, int, int]] = deque()  # needed transactions: first record, first offset, cost
+        self._needs = 0  # the first record that the last commit needs
+        self._needed = 0  # cost of the needed transactions
+        self._dead = 0  # cost of those before them that are not deleted
         self._task: asyncio.Task[None] | None = None
         self.is_denied = False
 
     def restored(self, transactions: Iterable[tuple[int, int, int]]) -> None:
-        """Note the transactions that a takeover read: of each its first record, first offset and cost."""
+        """Note the transactions that a takeover read: (first record, first offset, cost) of each."""
         self._known.extend((first, offset, cost + FRAME) for first, offset, cost in transactions)
         self._needed = sum(cost for _, _, cost in self._known)
 
     def committed(self, outbox: Outbox) -> None:
-        """Delete what is not needed any more, if it is much."""
+        """Note a committed transaction, and delete what is no longer needed if it is much."""
         if outbox.log is None:
             return
-        cost = outbox.log.cost + FRAME  # of a partition without accounts, too, whose log would only grow
+        cost = outbox.log.cost + FRAME  # the frame counts even without accounts, for such logs grow, too
         self._known.append((outbox.log.first, self._writer.changelog_began, cost))
         self._needed += cost
-        # By what the commit before needed: that its marker is everywhere is known only now. A transaction goes when the
-        # one after it begins with what is needed, or before: a restored one may be needed from its middle on.
+        # What the commit before this one needs is decisive: only now is it certain that its marker is in all
+        # partitions. A transaction is dead once the one after it begins at or before the first record needed; until
+        # then a part of it may be needed.
         needs, self._needs = self._needs, outbox.log.needs
         while len(self._known) > 1 and self._known[1][0] <= needs:
             _, _, gone = self._known.popleft()
@@ -330,9 +332,9 @@ class Trimmer:
         try:
             await self._writer.delete_changelog(before)
         except (ClientError, TimeoutError, OSError) as error:
-            # Out of range is what a leader says that was just elected, and does not know yet how far the others are.
+            # A leader that was just elected, and does not know yet how far the others are, answers "out of range".
             if may_pass(error) or isinstance(error, OffsetOutOfRangeError):
-                return  # the next time deletes this, too
+                return  # the next time this is deleted, too
             self.is_denied = True
             topic, partition = self._writer.changelog
             log.warning(

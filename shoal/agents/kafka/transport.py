@@ -1,8 +1,8 @@
-"""Faust's Kafka transport, changed in few places: whole batches, exact positions, read_committed.
+"""Faust's Kafka transport with a few changes: whole batches, exact positions, read_committed.
 
-In come fetches; out comes one Faust message per fetch and partition, whose value is a `Batch`. Offsets in the group
-are a hint for lag tools; positions are the host's. What can fail: records that are lost, a group instance that is
-used twice, missing authorisation, workers of another version: all fail-stop. Brokers that are away are waited for.
+In come fetches; out comes one Faust message per fetch and partition, whose value is a `Batch`. The host knows
+positions; the group's offsets are only a hint for lag tools. Lost records, a group instance that is used twice, missing
+authorisation and workers of another version end the worker. Brokers that are away are waited for.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Positions(Protocol):
     """The host, which knows where partitions are read."""
 
     settings: KafkaSettings
-    batches: Mapping[str, Any]  # topics that are read in whole batches, each with the kernel's class for them
+    batches: Mapping[str, Any]  # topics that are read in whole batches, each with the class of the kernel for them
 
     def positions(self, assigned: set[TP]) -> dict[TP, int]:
         """Offsets from which hosted partitions are read on."""
@@ -198,7 +198,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         return batches
 
     def _check_group(self, consumer: Any) -> None:
-        """Take errors out of the group's coordinator, which waits for that; Faust never does."""
+        """Take errors out of the group's coordinator, which waits until somebody does; Faust never does."""
         try:
             consumer._coordinator.check_errors()
         except (GroupAuthorizationFailedError, TopicAuthorizationFailedError):
@@ -206,7 +206,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         except ClientError:
             if consumer._coordinator._coordination_task.done():
                 raise
-            consumer._coordinator.request_rejoin()  # such an error ends the heartbeats until the next join
+            consumer._coordinator.request_rejoin()  # after such an error there are no heartbeats until the next join
 
     async def _refused(self, error: ClientError) -> dict[TP, list[Any]]:
         match error:
@@ -239,15 +239,15 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         return True
 
     def limit_fetches(self, size: int) -> None:
-        """Have a fetch bring so many bytes of a partition at most; a batch that is larger comes whole."""
+        """Have a fetch bring at most `size` bytes of each partition; a batch that is larger comes whole."""
         fast_records.limit_fetches(self._ensure_consumer(), size)
 
     def look_again(self) -> None:
-        """Have a fetch that waits look at what was held back: aiokafka may have its records already."""
+        """Have a fetch that waits look at partitions that were held back: aiokafka may have their records already."""
         self.thread_loop.call_soon_threadsafe(fast_records.look_again, self._ensure_consumer())
 
     def rejoin(self) -> None:
-        """Have the group say again who owns what; from any thread."""
+        """Have the group assign partitions again; may be called from any thread."""
         self.thread_loop.call_soon_threadsafe(self._rejoin)
 
     def _rejoin(self) -> None:
@@ -258,8 +258,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def leave(self) -> None:
         """Leave the group, just before the process ends: otherwise it would wait until the session expires.
 
-        A member with a name of its own stays: its place is kept for its next start. To leave is a courtesy, so what
-        fails, or takes longer than LEAVE_LIMIT, is given up.
+        A member with an instance name stays: its place is kept for its next start. Leaving is a courtesy, so it is
+        given up if it fails or takes longer than LEAVE_LIMIT.
         """
         if self._settings.instance is None:
             with contextlib.suppress(ClientError, TimeoutError):
@@ -296,7 +296,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         return -1 if consumer is None else int(getattr(consumer._coordinator, "generation", -1))
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """High watermarks by the last fetches; none for partitions that were not fetched yet."""
+        """High watermarks as of the last fetches, for partitions that have been fetched."""
         consumer, ends = self._ensure_consumer(), {}
         for tp in self.assignment():
             with contextlib.suppress(ClientError, AssertionError, AttributeError, KeyError):  # just revoked
@@ -306,7 +306,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         return ends
 
     async def idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
-        """Those of these partitions that are idle: (end of the last batch handed out, wall time in ms)."""
+        """For those of these partitions that are idle: (end of the last batch handed out, wall time in ms)."""
         return dict(await self.call_thread(self._idle, tps))
 
     async def _idle(self, tps: set[TP]) -> dict[TP, tuple[int, int]]:
@@ -354,7 +354,7 @@ class BatchConsumer(faust_kafka.Consumer):
         await self._thread.seek_wait({tp: offset})
 
     async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
-        """Commit what is durable already, as a hint."""
+        """Commit the offsets of what is durable, as a hint."""
         known, assigned = self._committed_offset, self.assignment()
         offsets = {tp: n for tp, n in self.host.committed().items() if tp in assigned and known[tp] != n}
         if not offsets or not await self._commit(offsets):
@@ -368,19 +368,19 @@ class BatchConsumer(faust_kafka.Consumer):
         self._thread.look_again()
 
     def on_buffer_drop(self, tp: TP) -> None:
-        """Faust's queue has room again; that alone does not resume a partition that is held back."""
+        """Resume a partition because Faust's queue has room again, unless the host holds it back."""
         if tp not in self.host.held():
             super().on_buffer_drop(tp)
 
     def ack(self, message: Any) -> bool:
-        """Acknowledgements carry no meaning: the offset in the state does."""
+        """Note an acknowledgement, which means nothing: the offset in the state is what counts."""
         message.acked = True
         self._unacked_messages.discard(message)
         notify(self._waiting_for_ack)
         return True
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Control records and compaction leave gaps, which mean nothing."""
+        """Ignore gaps, which control records and compaction leave."""
 
     async def verify_all_partitions_active(self) -> None:
         """The host has its own watchdog."""

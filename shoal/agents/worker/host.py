@@ -1,8 +1,8 @@
-"""Owns the partitions of a worker: takes them over, gives them up, and feeds them with batches.
+"""Owns the partitions of a worker: takes them over, gives them up, and gives them batches.
 
-A partition's state survives a rebalance only if the group's generation grew by one since the partition was known to be
-ours: then nobody else can have owned it. A partition whose transaction was given up loses its state and is taken over
-again (`takeover.py`); all other failures end the worker.
+A partition keeps its state over a rebalance only if the group's generation has grown by one since the partition was
+last known to be ours: then nobody else can have owned it. A partition whose transaction was given up drops its state
+and is taken over again (`takeover.py`). All other failures end the worker.
 """
 
 import asyncio
@@ -73,9 +73,9 @@ class Host:
         return {tp: offset for tp, offset in known.items() if tp in assigned}
 
     def committed(self) -> dict[TP, int]:
-        """Offsets for the group: behind all that is durable.
+        """Offsets to commit for the group: those after the last durable records.
 
-        Nothing for a partition without state: an offset says that a state must be there.
+        None for a partition without state, because an offset says that there must be a state.
         """
         done = {TP(p.topic, p.number): part.committed for p, part in self.partitions.items() if part.durable}
         return done | {tp: feed.done for tp, feed in self.sink.feeds.items()}
@@ -93,14 +93,14 @@ class Host:
         return {tp for tp, reasons in self._holds.items() if reasons}
 
     def hold(self, tp: TP, reason: str) -> None:
-        """Stop reading a partition until the same reason is let go; no record is lost."""
+        """Stop reading a partition until `let_go` is called with the same reason; no record is lost."""
         reasons = self._holds.setdefault(tp, set())
         if not reasons:
             self.app.consumer.pause_partitions({tp})
         reasons.add(reason)
 
     def let_go(self, tp: TP, reason: str) -> None:
-        """Take back one reason; a partition without reasons is read again."""
+        """Withdraw a reason to hold a partition; one without reasons is read again."""
         reasons = self._holds.get(tp, set())
         if reason in reasons:
             reasons.discard(reason)
@@ -110,7 +110,7 @@ class Host:
     # -- batches in
 
     def accept(self, message: Any) -> None:
-        """Take a batch from an agent: never waits, and never lets a batch in that does not follow the last."""
+        """Take a batch from an agent. Never waits, and drops a batch that does not follow the last one."""
         tp, batch = TP(message.topic, message.partition), message.value
         try:
             if not self.accepting:
@@ -142,12 +142,12 @@ class Host:
 
     def _out_of_turn(self, tp: TP, batch: Batch, expected: int) -> None:
         self.stale += 1
-        held = bool(self._holds.get(tp))  # then the watchdog reads it again, when it is let go
+        held = bool(self._holds.get(tp))  # then the watchdog has it read again, once it is let go
         if not held and (batch.start is None or batch.start > expected):
             self._seek(tp)
 
     def _seek(self, tp: TP) -> None:
-        """Read a batch again that something upstream lost; it is never skipped."""
+        """Have a batch read again that got lost between fetch and host; it is never skipped."""
         if tp not in self._seeking:
             self._seeking[tp] = asyncio.create_task(self._seek_back(tp))
 
@@ -186,12 +186,14 @@ class Host:
             fail_stop(error, "takeover")
 
     async def _take_over(self) -> None:
-        """Keep what nobody else can have owned since, take over what is new, and read on.
+        """Keep partitions that nobody else can have owned since, take over new ones, and continue reading.
 
-        1. Split what is assigned into what is kept and what is new; what is gone, or may have had another owner, stops.
-        2. Take over what is new (`takeover.py`). If somebody else may own it, the group is asked again.
-        3. Adopt it: from now on this generation has it.
-        4. Run, unless the group has moved on meanwhile: then the next takeover keeps what was loaded.
+        1. Split the assigned partitions into those that are kept and new ones. Stop those that are no longer ours, or
+        may
+           have had another owner.
+        2. Take over the new ones (`takeover.py`). If somebody else may own one, ask the group again.
+        3. Adopt them: they are ours in this generation.
+        4. Run them, unless the group has moved on meanwhile: then the next takeover keeps what was loaded.
         """
         consumer, generation = self.app.consumer, self.app.consumer_generation_id
         # 1
@@ -222,7 +224,7 @@ class Host:
             part.generation = generation
         # 4
         if self.stopping or group.moved():
-            return  # workers that flap must make progress
+            return  # what was loaded stays, so that workers make progress however often the group changes
         for part in self.partitions.values():
             part.run()
         self.accepting = True
@@ -245,7 +247,7 @@ class Host:
 
     @property
     def inboxes(self) -> list[Inbox]:
-        """What waits, of every partition: together they take no more than `inbox_bytes`, and a batch each."""
+        """The inboxes of all partitions; together they take no more than `inbox_bytes`, and a batch each."""
         return [part.inbox for part in self.partitions.values()] + [feed.inbox for feed in self.sink.feeds.values()]
 
     def _share_memory(self) -> None:
@@ -257,9 +259,10 @@ class Host:
             part.most = unflushed(self.settings.max_unflushed, self.settings.worker_unflushed, len(bound))
 
     def _lose(self, part: Partition, reason: str) -> None:
-        """A partition's transaction was given up, and its state is ahead of the log: take it over anew.
+        """Take a partition over anew whose transaction was given up, and whose state is therefore ahead of the log.
 
-        Through the group, which alone knows whether the partition is still ours: to fence first could fence its owner.
+        This goes through the group, which alone knows whether the partition is still ours: by fencing first we could
+        fence its new owner.
         """
         if self.partitions.get(part.partition) is not part:
             return
@@ -294,7 +297,7 @@ class Host:
             fail_stop(error, "watching")
 
     async def _watch_deployment(self) -> None:
-        """A worker whose configuration is no longer that of the app leaves at once: the others do not wait for it."""
+        """Leave the group at once when the app has another configuration, so that the others do not wait for us."""
         try:
             await self.domain.watch_deployment()
         except FailStop:
@@ -302,10 +305,10 @@ class Host:
             raise
 
     async def _watch(self) -> None:
-        """Compare what was fetched with what arrived: a lost *last* batch leaves no later one to show the gap."""
+        """Compare what was fetched with what arrived: if the last batch is lost, no later one shows the gap."""
         while True:
             await asyncio.sleep(WATCH_EVERY)
-            await self.reach.ask()  # so that an outage is said even when there is nothing to do
+            await self.reach.ask()  # so that an outage is logged even if there is nothing to do
             self._pace()
             for part in self.partitions.values():
                 part.wake()
@@ -331,7 +334,7 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(part.close() for part in self.partitions.values()))
-        if self.app.consumer._thread.chain:  # it has read, so it is in the group
+        if self.app.consumer._thread.chain:  # the consumer has read, so it is in the group
             await self.app.consumer.force_commit()
         await self.sink.stop()
 
