@@ -1,6 +1,6 @@
-"""Open ticks, for monitoring: how far a metric's releases are complete, and which partitions its next tick needs.
+"""Open ticks, for monitoring: how far a metric's releases are complete, and which partitions its next tick waits for.
 
-All of it is a function of the clocks, which are pattern.
+Everything here is a function of the clocks, which are pattern.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ class OpenTick(NamedTuple):
     every: int  # length of its ticks in microseconds
     reached: int | None  # no later release will be `at` or before this time, in microseconds
     step: int | None  # number of the tick that is open
-    waits_for: tuple[int, ...]  # source partitions without which it cannot close, though others have passed its end
-    without_beats: tuple[int, ...]  # those that had none, where its clock goes by them
-    others: tuple[tuple[str, int], ...] = ()  # topics and partitions elsewhere whose beats it waits for, too
+    waits_for: tuple[int, ...]  # source partitions that it waits for, though others have passed its end
+    without_beats: tuple[int, ...]  # source partitions that had no beat yet, if its clock goes by beats
+    others: tuple[tuple[str, int], ...] = ()  # partitions of other topics whose beats it waits for, too
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
@@ -28,7 +28,7 @@ class OpenTick(NamedTuple):
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
-    """Of every metric that has ticks."""
+    """The open tick of every metric that has ticks."""
     for label, (plan, metric) in release._metrics.items():
         if metric.every is None:
             continue
@@ -40,7 +40,7 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
         behind, unheard, others = held_up_by(marks, end), tuple[int, ...](), tuple[tuple[str, int], ...]()
         if clock.beats:
             if step is not None:
-                reached = step * metric.every  # within a step, clocks are told with contributions, if there are any
+                reached = step * metric.every  # within a step only contributions bring clocks, and would tell of events
             unheard = tuple(index for index, mark in enumerate(marks) if mark is None)
             if has_passed(marks, end):
                 others = tuple(clocks.hold_up(plan.topic, None if end is None else end + clock.lateness))
@@ -48,13 +48,13 @@ def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
 
 
 def has_passed(marks: list[int | None], end: int | None) -> bool:
-    """Whether a partition has passed the end of a tick; without an end, whether one has said anything."""
+    """Whether any partition has passed the end of a tick; if there is no end yet, whether any has a clock."""
     said = [mark for mark in marks if mark is not None]
     return bool(said) and (end is None or max(said) >= end)
 
 
 def held_up_by(marks: list[int | None], end: int | None) -> tuple[int, ...]:
-    """Partitions that have not passed the end of a tick which another has passed; without an end, any word will do."""
+    """Partitions that have not passed a tick's end though another has; while there is no end, those without a clock."""
     if not has_passed(marks, end):
         return ()
     return tuple(index for index, mark in enumerate(marks) if mark is None or (end is not None and mark < end))

@@ -1,7 +1,8 @@
-"""Contributions that wait for their tick, by (metric, tick, group), and which of them is due next.
+"""Contributions that wait for their tick, by (metric, tick, group), and which tick is closed next.
 
-Rows wait in the runs that they came in; partials add up, cell by cell, whatever pieces they came in. Ticks come out in
-time order, their groups in the order of their names, and wait until they are dropped: a transaction may end before it.
+Rows wait in the runs in which they came; partials are added up, cell by cell. Ticks are closed in the order of time,
+and their groups in the order of names. What waits is dropped only after it was used, since a transaction may end in
+between.
 """
 
 import heapq
@@ -21,31 +22,34 @@ from shoal.stream.contributions import add_samples, most_cells
 
 # A contribution from its six fields, in a third of the time.
 new_contribution: Callable[[Iterable[Any]], Contribution] = partial(tuple.__new__, Contribution)
-CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: unique, so that no value ever decides
+CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: they are unique, so that no value decides the order
 CELL = itemgetter(0)
 Of = TypeVar("Of")
-CHUNK_BITS = 6  # cells of a chunk, which is one record of the changelog: a few samples do not write a whole tick again
+CHUNK_BITS = 6  # a chunk, one record of the changelog, has 2**6 cells, so that few samples do not write a whole tick
 
-# First bytes of their names in the changelog. A run is the rows of a group's tick from one message, so no record of the
-# changelog is larger than a message; up to format 2 each row had a record of its own.
+# The first bytes of names in the changelog. A run has the rows that one message has for a group's tick, so no record of
+# the changelog is larger than a message. Up to format 2 each row had a record of its own.
 RUN, CHUNK, ROW = b"r", b"p", b"w"
 
 
 class Cells:
-    """Count and sum of each cell of one group's tick; those of one message, which is what most have, as they came."""
+    """Count and sum of each cell of one group's tick.
+
+    Most ticks get the cells of one message only; these are kept as they came.
+    """
 
     __slots__ = ("most", "_flat", "_held", "_samples", "_stale", "_written")
 
     def __init__(self) -> None:
-        self.most = 0  # cells that their samples can fill
-        self._flat: list[Any] = []  # [cell, samples, total, ...] of one message; empty once there was another
+        self.most = 0  # the most cells that this many samples can fill
+        self._flat: list[Any] = []  # [cell, samples, total, ...] of the first message; empty once there was another
         self._held: dict[int, list[Any]] | None = None  # cell -> [samples, total]
         self._samples: dict[int, int] | None = None  # by level
-        # Sets of chunks, as bits: those that the changelog lacks or has in an older state, and those in some state.
+        # Sets of chunks, as bits: those of which the changelog lacks the present state, and those that it has in any.
         self._stale = self._written = 0
 
     def add(self, flat: list[Any], parts: int) -> None:
-        """[cell, samples, total, ...], of a metric that has so many parts of a level."""
+        """Add [cell, samples, total, ...]; `parts` is the number of parts that a level of the metric has."""
         cells = flat[::3]
         for cell in cells:
             self._stale |= 1 << (cell >> CHUNK_BITS)
@@ -72,7 +76,7 @@ class Cells:
                 old[1] = _sum(old[1], total)
 
     def _by_cell(self) -> dict[int, list[Any]]:
-        """All cells, and from now on one by one."""
+        """All cells by number; from now on they are kept like that."""
         if self._held is None:
             self._held = {cell: [samples, total] for cell, samples, total in _triples(self._flat)}
             if self._samples is None:
@@ -82,13 +86,13 @@ class Cells:
         return self._held
 
     def restore(self, chunk: int, flat: list[Any], parts: int) -> None:
-        """Take over what the changelog has."""
+        """Restore a chunk from the changelog."""
         self.add(flat, parts)
         self._stale &= ~(1 << chunk)
         self._written |= 1 << chunk
 
     def take_changes(self) -> Iterator[tuple[int, list[Any]]]:
-        """Chunks with their cells that changed since the last call."""
+        """The chunks that changed since the last call, each with all of its cells."""
         stale, self._stale = self._stale, 0
         self._written |= stale
         if self._flat and stale & (stale - 1) == 0:
@@ -109,7 +113,7 @@ class Cells:
         return _numbers(self._written)
 
     def contributions(self, start: int) -> list[Contribution]:
-        """Of the tick that starts then, in canonical order."""
+        """The contributions of all cells, in canonical order; the tick starts at `start`."""
         triples = _triples(self._flat) if self._held is None else ((cell, *held) for cell, held in self._held.items())
         return [
             new_contribution((start, "", cell & PART_MASK, cell >> PART_BITS, samples, total))
@@ -117,28 +121,28 @@ class Cells:
         ]
 
 
-NOTHING: list[Any] = []  # never changed: one list for all piles that have none
+NOTHING: list[Any] = []  # shared by all piles that have no such list; never changed
 
 
 class Pile:
-    """What waits of one group for one tick."""
+    """The contributions of one group that wait for one tick."""
 
     __slots__ = ("cells", "key", "names", "rows", "tick", "unwritten")
 
     def __init__(self, key: str, tick: int) -> None:
         self.key, self.tick = key, tick
         self.rows: list[Row] = NOTHING
-        self.unwritten: list[int] = NOTHING  # first rows of the runs that the changelog lacks
-        self.names: list[bytes] = NOTHING  # of the runs, or rows, that it has
+        self.unwritten: list[int] = NOTHING  # indices of the first rows of runs that the changelog lacks
+        self.names: list[bytes] = NOTHING  # names of the runs, or rows, that the changelog has
         self.cells: Cells | None = None
 
     @property
     def count(self) -> int:
-        """Rows, and as many cells as the pattern allows."""
+        """The number of rows, plus the most cells that the samples can fill."""
         return len(self.rows) + (self.cells.most if self.cells else 0)
 
     def contributions(self, start: int) -> list[Contribution]:
-        """All, in canonical order; what was merged has no pseudonym, and comes first."""
+        """All contributions in canonical order; merged ones have no pseudonym, and come first."""
         rows = self.rows if len(self.rows) < 2 else sorted(self.rows, key=CANONICAL)
         waiting = [new_contribution(row) for row in rows]
         return self.cells.contributions(start) + waiting if self.cells else waiting
@@ -148,17 +152,17 @@ class Waiting:
     """The waiting contributions of all metrics and groups of one partition."""
 
     def __init__(self, parts: Mapping[str, int]) -> None:
-        """`parts` says of each metric how many a level of merged samples has."""
-        self.count = 0  # rows that wait, and cells: as many as the pattern allows, for values must not pace a source
-        self.dropped: list[bytes] = []  # names of what waited in the changelog and waits no more
+        """`parts`: the number of parts that a level of merged samples has, by metric."""
+        self.count = 0  # rows, plus the most cells that samples can fill: values must not decide when a source pauses
+        self.dropped: list[bytes] = []  # names of records in the changelog that wait no longer
         self._parts = parts
         self._piles: dict[str, dict[int, dict[str, Pile]]] = {label: {} for label in parts}  # by label, tick and key
         self._ticks: dict[str, list[int]] = {label: [] for label in parts}  # heaps
-        self._with_runs: dict[Pile, None] = {}  # that have runs which the changelog lacks
-        self._with_cells: dict[Pile, None] = {}  # whose cells changed
+        self._with_runs: dict[Pile, None] = {}  # piles with runs that the changelog lacks
+        self._with_cells: dict[Pile, None] = {}  # piles whose cells changed
 
     def add(self, label: str, key: str, tick: int, rows: list[Row]) -> None:
-        """Let contributions wait."""
+        """Add contributions to those that wait."""
         pile = self._pile(label, key, tick)
         pile.unwritten = _joined(pile.unwritten, [len(pile.rows)])
         pile.rows = _joined(pile.rows, rows)
@@ -175,7 +179,7 @@ class Waiting:
         self._with_cells[pile] = None
 
     def restore(self, label: str, name: bytes, value: bytes) -> None:
-        """Take over what the changelog has."""
+        """Restore a record of the changelog."""
         key, tick, *rest = orjson.loads(name[1:])
         held, pile = orjson.loads(value), self._pile(label, key, tick)
         self.count -= pile.count
@@ -198,7 +202,10 @@ class Waiting:
         return pile
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
-        """For the changelog: what waits no more, and what still does and no earlier call gave; most closes before."""
+        """The changelog's entries since the last call: tombstones of what waits no longer, and what is new and waits.
+
+        Most contributions are used before the transaction ends, and are never written.
+        """
         changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
         changes += self._take_runs()
         chunks = [(pile, *change) for pile in self._with_cells if pile.cells for change in pile.cells.take_changes()]
@@ -208,7 +215,7 @@ class Waiting:
         return changes
 
     def _take_runs(self) -> Iterable[tuple[bytes, bytes]]:
-        """Those that the changelog lacks; each has its name from its first row's place among those that wait."""
+        """The runs that the changelog lacks; a run is named by the index of its first row in its pile."""
         places: list[tuple[str, int, int]] = []
         runs: list[Sequence[Row]] = []
         for pile in self._with_runs:
@@ -224,18 +231,18 @@ class Waiting:
         return zip(names, json_of_each(runs, depth=2), strict=True)
 
     def first(self, label: str) -> int | None:
-        """The metric's earliest tick in which something came."""
+        """The metric's earliest tick for which something waits."""
         ticks = self._ticks[label]
         return ticks[0] if ticks else None
 
     def rows(self, label: str, tick: int, every: int) -> Iterator[tuple[str, list[Contribution]]]:
-        """Group and contributions of each group in a tick of this length, in the order of names; they go on waiting."""
+        """(group, contributions) of each group in a tick of this length, in the order of names; they still wait."""
         piles, start, begins = self._piles[label].get(tick, {}), tick * every, len(label) + 1
         for key in sorted(piles):
             yield key[begins:], piles[key].contributions(start)
 
     def drop(self, label: str, tick: int, group: str | None = None) -> int:
-        """What waits of a group, or of the whole tick, has been used; of how many groups that was."""
+        """Drop what waits for a tick, of one group or of all, since it was used; return the number of groups."""
         piles = self._piles[label].get(tick, {})
         used = sorted(piles) if group is None else [key for key in (f"{label}|{group}",) if key in piles]
         for key in used:
@@ -256,15 +263,16 @@ class Waiting:
 
 
 class Closing:
-    """The ticks of one metric, closed one after the other, group by group.
+    """Closes the ticks of one metric, one after the other, group by group.
 
-    A closing may take seconds. What waits for a tick is dropped as it is used, so that a transaction may end between
-    two groups; what several groups are made of waits until the last one is, and the state says which was made so far.
+    That may take seconds. What waits for a tick is dropped as it is used, so that a transaction may end between two
+    groups. Contributions that several groups are made of wait until the last of these is made, and the state says which
+    groups have been made so far.
     """
 
     def __init__(self, label: str, every: int, groups: Groups, waiting: Waiting, *, alone: int | None = None) -> None:
-        """`alone`: the lateness of a clock that goes by beats, where each tick has transactions of its own."""
-        self.reached: tuple[int, str] | None = None  # tick and group that was made of what others are made of, too
+        """`alone`: the clock's lateness if it goes by beats, so that each tick has transactions of its own."""
+        self.reached: tuple[int, str] | None = None  # tick, and last group made of contributions that it shares
         self._label, self._every, self._groups, self._waiting = label, every, groups, waiting
         self._alone = alone
         self._open: tuple[int, Iterator[Closed | None]] | None = None
@@ -275,12 +283,12 @@ class Closing:
         return self._open is not None
 
     def due(self) -> int | None:
-        """The earliest tick in which a group is to be released."""
+        """The earliest tick in which a group may be released."""
         ticks = self._waiting.first(self._label), self._groups.due()
         return min((tick for tick in ticks if tick is not None), default=None)
 
     def go_on(self, clock: int | None) -> tuple[int, Closed | None] | None:
-        """End of the tick, and its next group if one is ready; None: no tick has ended by the clock."""
+        """The end of the tick that is being closed, and its next group if one is ready; None if no tick has ended."""
         while opened := self._open or self._begin(clock):
             tick, closing = opened
             end = (tick + 1) * self._every
@@ -295,9 +303,9 @@ class Closing:
 
     @property
     def rank(self) -> int:
-        """The beat that makes its tick due, where ticks stand alone: several metrics' are closed in this order.
+        """The beat that makes its tick due, if ticks have transactions of their own; else 0.
 
-        How many are due at once depends on load; in this order they are closed however many that are.
+        Metrics are closed in the order of their ranks. How many are due at once depends on load; their order does not.
         """
         tick = self.due() if self._open is None else self._open[0]
         return 0 if self._alone is None or tick is None else (tick + 1) * self._every + self._alone
@@ -327,12 +335,12 @@ class Closing:
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Of two totals, or of two lists with one for each coordinate."""
+    """The sum of two totals, or of two lists with a total for each coordinate."""
     return one + other if type(one) is int else [a + b for a, b in zip(one, other, strict=True)]
 
 
 def _joined(held: list[Of], more: list[Of]) -> list[Of]:
-    """What is held and more, in the list that is held if there is one; else in that of the others."""
+    """Both lists in one: the first, extended, or the second itself if the first is empty."""
     if not held:
         return more
     held += more
@@ -346,7 +354,7 @@ def _triples(flat: list[Any]) -> Iterator[tuple[int, int, Any]]:
 
 
 def _numbers(bits: int) -> Iterator[int]:
-    """The bits that are set, from below.
+    """The numbers of the bits that are set, the lowest first.
 
     >>> list(_numbers(0b1011))
     [0, 1, 3]
