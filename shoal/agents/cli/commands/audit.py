@@ -41,7 +41,9 @@ From = Annotated[
 ]
 Lane = Annotated[
     Literal["kernel", "twin"],
-    typer.Option("--lane", help="What makes contributions of events: kernel is faster, the twin is the specification."),
+    typer.Option(
+        "--lane", help="What makes contributions from events: the kernel is faster, the twin is the specification."
+    ),
 ]
 
 

@@ -17,10 +17,13 @@ from shoal.models.times import time_of_text
 def beat(
     config: ConfigPath,
     every: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Time between two beats; none: a quarter of the finest step.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Time between two beats; default: a quarter of the finest step."),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Send one beat and end.")] = False,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="With --once: a time that has passed.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --once: the time of the beat, which must have passed.")
+    ] = None,
 ) -> None:
     """Tell all partitions what time it is, until Ctrl-C or SIGTERM: steps of relation add-remove end by that alone.
 

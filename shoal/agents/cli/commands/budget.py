@@ -23,7 +23,7 @@ Retire = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")
 ]
 Raise = Annotated[bool, typer.Option("--raise", help="Raise the ledger's budget to [privacy], and log that.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Raise without asking; only a terminal is asked anyway.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Raise without asking; without a terminal nothing is asked anyway.")]
 
 
 def budget(

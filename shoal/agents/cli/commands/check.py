@@ -12,7 +12,9 @@ MOST_PEOPLE = 2**20
 
 People = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_PEOPLE, metavar="K", help="What any K people lose together, as a household does."),
+    typer.Option(
+        min=1, max=MOST_PEOPLE, metavar="K", help="Also say what any K people lose together, such as a household."
+    ),
 ]
 Workers = Annotated[
     str | None,

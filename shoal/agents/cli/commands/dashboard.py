@@ -32,17 +32,23 @@ Input = Annotated[
 ]
 Out = Annotated[str, typer.Option("--out", metavar="PAGE", help="With --input: where the page goes; - for stdout.")]
 Workers = Annotated[str, typer.Option(metavar="HOST:PORT,...", help="Workers to ask, too, at their [web] port.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Where the page is; 0: any port that is free.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port of the page; 0: any port that is free.")]
 Host = Annotated[str, typer.Option(help="The address to listen on; other than this machine's own it takes a token.")]
-Names = Annotated[list[str] | None, typer.Option("--name", metavar="NAME", help="A name that the page is reached by.")]
+Names = Annotated[
+    list[str] | None, typer.Option("--name", metavar="NAME", help="A name under which the page is reached.")
+]
 Token = Annotated[
     Path | None,
-    typer.Option("--token-file", metavar="FILE", help="A file with the token; off this machine, none: one is made."),
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="A file with the token; default: a token is made if other machines can reach the page.",
+    ),
 ]
 Releases = Annotated[str, typer.Argument(metavar="RELEASES", help="Releases as JSON lines (or .gz), or - for stdin.")]
-Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="Which metric, where several could be.")]
+Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help="The metric, if several could be meant.")]
 Label = Annotated[str | None, typer.Option("--label", metavar="TEXT", help='What the values are, as in "speed, km/h".')]
-Folder = Annotated[Path, typer.Option(help="Folder for map.png and map.html; made if need be.")]
+Folder = Annotated[Path, typer.Option(help="Folder for map.png and map.html; made if it is missing.")]
 
 
 def dashboard(

@@ -19,15 +19,15 @@ Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A fi
 Log = Annotated[
     str | None, typer.Option("--log", metavar="URL", help="An audit log: sqlite:///FILE or postgresql://...")
 ]
-App = Annotated[str | None, typer.Option("--app", help="Whose releases, of a log with several apps.")]
+App = Annotated[str | None, typer.Option("--app", help="The app whose releases to take, if the log has several.")]
 Form = Annotated[Format | None, typer.Option("--format", help="Default: what the name of the output says, or csv.")]
-Output = Annotated[str, typer.Option("--output", metavar="FILE", help="Where to, or - for stdout.")]
+Output = Annotated[str, typer.Option("--output", metavar="FILE", help="The file to write; - for stdout.")]
 Metrics = Annotated[list[str] | None, typer.Option("--metric", metavar="NAME", help="Only this one; may be repeated.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="Only this one; may be repeated.")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only ticks that end after it; UTC.")]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only ticks that end by then; UTC.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only ticks that end at or before it; UTC.")]
 Guarded = Annotated[
-    bool, typer.Option("--guard/--no-guard", help="An apostrophe before texts that a spreadsheet would run.")
+    bool, typer.Option("--guard/--no-guard", help="Put an apostrophe before texts that a spreadsheet would run.")
 ]
 
 

@@ -44,30 +44,45 @@ def init(
         bool | None, typer.Option("--key/--no-key", help="Whether to make the secret key, too; default: ask, or yes.")
     ] = None,
     relation: Annotated[Answer, typer.Option(metavar="values|add-remove", help="Is it secret who is there?")] = None,
-    statistic: Annotated[Answer, typer.Option(metavar="mean|sum|count|users", help="What is published.")] = None,
-    user: Annotated[Answer, typer.Option(metavar="FIELD", help="Whose record it is.")] = None,
-    value: Annotated[Answer, typer.Option(metavar="FIELD", help="The number in it.")] = None,
-    time: Annotated[Answer, typer.Option(metavar="FIELD", help="When it was.")] = None,
-    group: Annotated[Answer, typer.Option(metavar="FIELD|none", help="What has a result for each.")] = None,
+    statistic: Annotated[
+        Answer, typer.Option(metavar="mean|sum|count|users", help="The statistic that is published.")
+    ] = None,
+    user: Annotated[Answer, typer.Option(metavar="FIELD", help="The field that says whose record it is.")] = None,
+    value: Annotated[Answer, typer.Option(metavar="FIELD", help="The field that has the number.")] = None,
+    time: Annotated[Answer, typer.Option(metavar="FIELD", help="The field that has the time.")] = None,
+    group: Annotated[
+        Answer,
+        typer.Option(metavar="FIELD|none", help="The field by which groups are formed, each with a result of its own."),
+    ] = None,
     groups: Annotated[
         Answer, typer.Option(metavar="A,B,...|found", help="With add-remove: which groups there are.")
     ] = None,
     span: Annotated[
-        Answer, typer.Option(metavar="each|all", help="Each time by itself, or all since the beginning.")
+        Answer,
+        typer.Option(
+            metavar="each|all", help="One result for each period of time, or one for all since the beginning."
+        ),
     ] = None,
-    every: Annotated[Answer, typer.Option(metavar="DURATION", help="How long such a time is.")] = None,
+    every: Annotated[
+        Answer, typer.Option(metavar="DURATION", help="How long a period is, or how often there is a result.")
+    ] = None,
     start: Annotated[Answer, typer.Option(metavar="TIME", help="With add-remove: when the data begins.")] = None,
     end: Annotated[Answer, typer.Option(metavar="TIME|never", help="With add-remove: when it ends.")] = None,
     range_: Annotated[
-        Answer, typer.Option("--range", metavar="'LOW HIGH'", help="Where values lie; what data must not decide.")
+        Answer,
+        typer.Option(
+            "--range", metavar="'LOW HIGH'", help="The range of the values, which must not be taken from the data."
+        ),
     ] = None,
-    users: Annotated[Answer, typer.Option(metavar="N", help="People to predict for.")] = None,
-    epsilon: Annotated[Answer, typer.Option(metavar="NUMBER", help="What may be learned about one of them.")] = None,
-    delta: Annotated[Answer, typer.Option(metavar="NUMBER", help="With groups that are found.")] = None,
+    users: Annotated[Answer, typer.Option(metavar="N", help="The number of people to predict the error for.")] = None,
+    epsilon: Annotated[Answer, typer.Option(metavar="NUMBER", help="How much may be learned about one person.")] = None,
+    delta: Annotated[
+        Answer, typer.Option(metavar="NUMBER", help="With groups that are found: the delta that finding them takes.")
+    ] = None,
     max_contributions: Annotated[Answer, typer.Option(metavar="N", help="Records of a person that count.")] = None,
     max_groups: Annotated[Answer, typer.Option(metavar="N", help="Groups of a person that count.")] = None,
-    name: Annotated[Answer, typer.Option(metavar="NAME", help="What the statistic is called.")] = None,
-    topic: Annotated[Answer, typer.Option(metavar="NAME", help="What the topic is called.")] = None,
+    name: Annotated[Answer, typer.Option(metavar="NAME", help="The name of the metric.")] = None,
+    topic: Annotated[Answer, typer.Option(metavar="NAME", help="The name of the topic.")] = None,
 ) -> None:
     """Write a first configuration: answer questions, or give the answers as options.
 

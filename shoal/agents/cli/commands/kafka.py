@@ -26,8 +26,10 @@ from shoal.models.records import MAX_DEAD_LETTER_BYTES
 
 def broker(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where clients connect, on this machine only.")] = 9092,
-    data: Annotated[Path, typer.Option(help="Where Kafka keeps its data; made when missing.")] = Path("shoal-kafka"),
-    start_limit: Annotated[float, typer.Option(min=1, help="Seconds that its start may take.")] = START_LIMIT,
+    data: Annotated[Path, typer.Option(help="Where Kafka keeps its data; made if it is missing.")] = Path(
+        "shoal-kafka"
+    ),
+    start_limit: Annotated[float, typer.Option(min=1, help="Seconds that the start may take.")] = START_LIMIT,
 ) -> None:
     """Run a real Kafka on this machine, for development: one node, no password, keeps everything.
 
@@ -65,9 +67,9 @@ def topics(config: ConfigPath, as_json: AsJson = False) -> None:
 
 def produce(
     config: ConfigPath,
-    input: Annotated[str, typer.Option(help="Events: as `shoal run` reads them; of stdin (-) JSON lines.")],  # noqa: A002
-    topic: Annotated[str | None, typer.Option(help="Where to, if the config has several topics.")] = None,
-    end: Annotated[bool, typer.Option("--end", help="Then close the last tick: nothing more will come.")] = False,
+    input: Annotated[str, typer.Option(help="Events, as `shoal run` reads them; from stdin (-) JSON lines.")],  # noqa: A002
+    topic: Annotated[str | None, typer.Option(help="The topic to send to, if the configuration has several.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="Close the last tick afterwards: nothing more will come.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Send a file of events to its topic: keyed by user, in line order, each as it stands.
@@ -92,10 +94,15 @@ def produce(
 def dead_letters(
     config: ConfigPath,
     reason: Annotated[
-        list[str] | None, typer.Option("--reason", metavar="R", help="Write what it refused; may be repeated.")
+        list[str] | None,
+        typer.Option("--reason", metavar="R", help="Write the records refused for this reason; may be repeated."),
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="With --reason: where to; - for stdout.")] = "-",
-    topic: Annotated[str | None, typer.Option(help="Whose records, if the config has several topics.")] = None,
+    out: Annotated[
+        str, typer.Option("--out", metavar="FILE", help="With --reason: where to write them; - for stdout.")
+    ] = "-",
+    topic: Annotated[
+        str | None, typer.Option(help="The topic of the records, if the configuration has several.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count refused events by reason; with --reason write them in the form that `shoal produce` takes.

@@ -22,11 +22,12 @@ Registry = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Write a record for OpenDP's registry of deployments, in YAML; what was filled into FILE before stays.",
+        help="Write a record for OpenDP's registry of deployments, in YAML; what was filled into FILE before is kept.",
     ),
 ]
 Verify = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Does this label, written with --json, still describe it?")
+    Path | None,
+    typer.Option(metavar="FILE", help="Say whether this label, written with --json, still describes the deployment."),
 ]
 
 

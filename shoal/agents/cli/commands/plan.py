@@ -40,21 +40,23 @@ Over = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="For how long, as in 90d; default: until end; else horizon, or 365 releases and 4 windows.",
+        help="Time to plan for, such as 90d; default: until end, else horizon, or 365 releases and 4 windows.",
     ),
 ]
 Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]
-Spread = Annotated[float, typer.Option(min=1e-6, max=1.0, help="Part of the range that values lie in; sharp finds it.")]
+Spread = Annotated[
+    float, typer.Option(min=1e-6, max=1.0, help="Part of the range in which the values lie; sharp finds it.")
+]
 Events = Annotated[
     str | None, typer.Option(metavar="FILE", help="Run on these events (.jsonl, .csv, .pb, or -) instead. NOT PRIVATE.")
 ]
 Cells = Annotated[
     int | None,
-    typer.Option(min=1, max=2**20, help="Of statistics per slot: cells that the users are in; default: max_cells."),
+    typer.Option(min=1, max=2**20, help="For statistics per slot: cells that the users are in; default: max_cells."),
 ]
 Groups = Annotated[
     int | None,
-    typer.Option(min=1, max=2**20, help="Of metrics with a group: how many groups the users spread over, evenly."),
+    typer.Option(min=1, max=2**20, help="For metrics with a group: groups over which the users are spread evenly."),
 ]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the plan, too.")]
 

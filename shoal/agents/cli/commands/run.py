@@ -47,23 +47,30 @@ def run(
     ],
     output: Annotated[str | None, typer.Option(help="Releases as JSON lines: a file, or - for stdout.")] = None,
     topic: Annotated[
-        str | None, typer.Option(help="Whose events they are, where the config has several topics.")
+        str | None, typer.Option(help="The topic that the events belong to, if the configuration has several.")
     ] = None,
     dead_letters: Annotated[Path | None, typer.Option(help="Write refused events here, with reasons.")] = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Leave the last tick unreleased: more input may follow.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Look through the input and say what of it counts; charge nothing.")
+        bool, typer.Option("--dry-run", help="Look through the input and say how much of it counts; charge nothing.")
     ] = False,
     sort: Annotated[
         bool, typer.Option("--sort", help="Run the events in order of time; they are sorted on disk.")
     ] = False,
     max_refused: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if no metric can use more of it.")
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Refuse an input of which every metric refuses more than this share.",
+        ),
     ] = 1.0,
     max_late: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input if more of it is late.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Refuse an input of which more than this share is late."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

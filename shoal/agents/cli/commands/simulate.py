@@ -31,14 +31,14 @@ class Format(StrEnum):
 Users = Annotated[int, typer.Option(min=1, max=MOST_USERS, help="How many buses.")]
 Hours = Annotated[float, typer.Option(min=LEAST_HOURS, max=MOST_HOURS, help="For how long.")]
 Seed = Annotated[
-    int, typer.Option(min=0, max=2**63 - 1, help="Other seeds, other trips; the same one, the same bytes.")
+    int, typer.Option(min=0, max=2**63 - 1, help="Another seed makes other trips, the same seed the same bytes.")
 ]
 Out = Annotated[str, typer.Option(help="A file, or - for stdout.")]
 AsFormat = Annotated[Format, typer.Option("--format", help="JSON lines, or messages of a GTFS-realtime feed.")]
 Start = Annotated[str, typer.Option(metavar="TIME", help="When it begins, ISO 8601.")]
 Resolution = Annotated[int, typer.Option("--h3", min=7, max=10, help="Resolution of the cells that roads follow.")]
-Where = Annotated[str, typer.Option("--city", metavar="NAME|LAT,LON", help="Where the centre is.")]
-Radius = Annotated[float, typer.Option(min=2.0, max=60.0, help="How far lines go from there, km.")]
+Where = Annotated[str, typer.Option("--city", metavar="NAME|LAT,LON", help="The centre of the city.")]
+Radius = Annotated[float, typer.Option(min=2.0, max=60.0, help="How far lines go from the centre, in km.")]
 
 
 def buses(

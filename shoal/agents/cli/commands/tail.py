@@ -28,12 +28,22 @@ Metrics = Annotated[list[str] | None, typer.Option("--metric", metavar="NAME", h
 Groups = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="Only this one; may be repeated.")]
 Last = Annotated[
     int | None,
-    typer.Option("--last", min=0, metavar="N", help="Begin with so many that are there; default: 10, of a file all."),
+    typer.Option(
+        "--last",
+        min=0,
+        metavar="N",
+        help="Print this many of the present releases first; default: 10, or all of a file.",
+    ),
 ]
-Beginning = Annotated[bool, typer.Option("--from-beginning", help="Begin with all that are there.")]
-Once = Annotated[bool, typer.Option("--once", help="End when what is there now is printed.")]
+Beginning = Annotated[bool, typer.Option("--from-beginning", help="Print all present releases first.")]
+Once = Annotated[bool, typer.Option("--once", help="End when the present releases are printed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the records as they were published, one a line.")]
-Activations = Annotated[bool, typer.Option("--activations/--no-activations", help="What begins to count, too, or not.")]
+Activations = Annotated[
+    bool,
+    typer.Option(
+        "--activations/--no-activations", help="Whether to print activations, by which something begins to count, too."
+    ),
+]
 
 
 class ReaderGone(Exception):

@@ -24,12 +24,17 @@ from shoal.stream.any_window import Answer, History, tells_windows
 
 LAST = "last"
 
-Metric = Annotated[str, typer.Option("--metric", metavar="NAME", help="Which metric.")]
+Metric = Annotated[str, typer.Option("--metric", metavar="NAME", help="The metric.")]
 End = Annotated[
-    str, typer.Option(metavar="TIME", help="End of the window, of a step too: ISO 8601, epoch seconds or ms, or last.")
+    str,
+    typer.Option(
+        metavar="TIME", help="End of the window, at the end of a step: ISO 8601, epoch seconds or ms, or last."
+    ),
 ]
-Length = Annotated[str, typer.Option(metavar="DURATION", help="Its length, as in 7d: a multiple of the metric's step.")]
-Of = Annotated[str | None, typer.Option("--group", metavar="G", help="Which group, of a metric that has them.")]
+Length = Annotated[
+    str, typer.Option(metavar="DURATION", help="Length of the window, such as 7d: a multiple of the metric's step.")
+]
+Of = Annotated[str | None, typer.Option("--group", metavar="G", help="The group, if the metric has groups.")]
 Input = Annotated[
     str | None,
     typer.Option("--input", metavar="FILE", help="Releases as JSON lines, or - for stdin; default: the audit log."),
