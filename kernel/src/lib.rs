@@ -7,8 +7,8 @@
 //!
 //! Bytes come in as Kafka batches (`batches`) or as lines of a file (`lines`). `lane` takes them through the parsers
 //! (`json`, `numbers`, `times`, `clock`) to the `rules`, which decide what counts. Their accounts are in `store`, and
-//! `deltas` writes these to the changelog; contributions wait in `queue`, and `messages` writes them as JSON. `python`
-//! is all that Python sees.
+//! `deltas` writes these to the changelog; contributions wait in `queue`, and `messages` writes them as JSON. `writing`
+//! makes the record batches of a transaction. `python` is all that Python sees.
 //!
 //! No code here is `unsafe`.
 

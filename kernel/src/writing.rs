@@ -1,8 +1,8 @@
-//! Record batches to be written, as aiokafka's `DefaultRecordBatchBuilder` makes them; the same bytes.
+//! Writes record batches, with the bytes that aiokafka's `DefaultRecordBatchBuilder` makes.
 
 use crate::batches::HEADER;
 
-const BATCH_LENGTH: usize = 8; // where what stands
+const BATCH_LENGTH: usize = 8; // positions of fields in a batch
 const CHECKSUM: usize = 17;
 const CHECKED: usize = 21;
 const PRODUCER: usize = 43;

@@ -306,7 +306,7 @@ def build_batches(
 
 
 def _fill(producer: AIOKafkaProducer, records: Iterable[AnyRecord], limit: int, now: int) -> list[Any]:
-    """The same by aiokafka, without BatchBuilder.append, which costs more than what it wraps."""
+    """Have aiokafka fill them, without `BatchBuilder.append`, which takes longer than the function that it wraps."""
     batches, count = list[Any](), 0
     batch = append = None
     for key, value, headers in records:

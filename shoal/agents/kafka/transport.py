@@ -258,8 +258,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
     async def leave(self) -> None:
         """Leave the group, just before the process ends: otherwise it would wait until the session expires.
 
-        A member with an instance name stays: its place is kept for its next start. Leaving is a courtesy, so it is
-        given up if it fails or takes longer than LEAVE_LIMIT.
+        A member with an instance name keeps its place. Leaving is a courtesy, given up if it fails or takes too long.
         """
         if self._settings.instance is None:
             with contextlib.suppress(ClientError, TimeoutError):
@@ -390,9 +389,7 @@ class SilentProducer(faust_kafka.Producer):
     """Faust's own producer, which nothing uses: it never connects."""
 
     async def on_start(self) -> None: ...
-
     async def on_stop(self) -> None: ...
-
     async def flush(self) -> None: ...
 
 

@@ -300,10 +300,12 @@ class Rests:
 
 
 def next_slice(size: int, seconds: float) -> int:
-    """How many records to process at once after so many took so long.
+    """How many records to process at once, after this many took this long.
 
-    >>> [next_slice(4_000, seconds) for seconds in (0.001, 0.005, 0.01)], next_slice(2_000, 1.0), next_slice(16_000, 0.0)
-    ([8000, 4000, 2000], 2000, 16000)
+    >>> [next_slice(4_000, seconds) for seconds in (0.001, 0.005, 0.01)]
+    [8000, 4000, 2000]
+    >>> next_slice(2_000, 1.0), next_slice(16_000, 0.0)
+    (2000, 16000)
     """
     least, most = SLICE
     if seconds < SLICE_SECONDS / 2:
