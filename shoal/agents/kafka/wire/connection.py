@@ -1,8 +1,8 @@
-"""Connections to brokers over which bytes are copied as little as can be.
+"""Connections to brokers that copy as few bytes as possible.
 
-aiokafka reads answers through a stream of asyncio's, and puts requests together level by level, each of which copies
-what is in it. Here an answer is received where it stays, and a request is put together once. What is sent, and what is
-made of an answer, is aiokafka's.
+aiokafka reads answers through a stream of asyncio, and puts requests together level by level, each of which copies what
+is in it. Here an answer is received into the memory where it stays, and a request is put together once. aiokafka still
+decides what is sent and how an answer is read.
 """
 
 import asyncio
