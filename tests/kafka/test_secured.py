@@ -123,6 +123,16 @@ def test_without_the_right_to_delete_a_log_grows_and_a_worker_says_so_once(
     partition = StagePartition(BOUND, guarded.topic(), 0)
     changelog = settings.changelog(BOUND, guarded.topic())
 
+    async def take_over() -> None:
+        """Where presence is protected: before anything came."""
+        writer = Writer(settings, partition, Reach(settings))
+        await writer.fence()
+        trimmer = Trimmer(writer, hides_presence=True)
+        trimmer.restored([])
+        assert trimmer._task is not None
+        await trimmer._task
+        await writer.stop()
+
     async def write(first: int) -> None:
         """Some transactions, each of which needs itself alone; all that is deleted in between is deleted at once."""
         writer = Writer(settings, partition, Reach(settings))
@@ -146,8 +156,13 @@ def test_without_the_right_to_delete_a_log_grows_and_a_worker_says_so_once(
     assert [(one["event"], one["topic"]) for one in said] == [("not_trimmed", changelog)]
     assert "Kafka denies Delete on it: grant it with kafka-acls" in said[0]["reason"]
     assert asyncio.run(find_rights(settings, [guarded.topic()])).advised == [f"Delete on topic {changelog}"]
-    # where the topic is compacted, likewise
+    # and where presence is protected, whatever came; with the right nothing is deleted by that
+    asyncio.run(take_over())
+    assert said.pop() == said[0]
     guarded.kafka.grant([guarded.acls["APP.bound.* Delete"]])
+    asyncio.run(take_over())
+    assert (len(left()), len(said)) == (5, 1)
+    # where the topic is compacted, likewise
     set_config(guarded.kafka, changelog, "cleanup.policy", "compact")
     asyncio.run(write(6))
     assert len(left()) == 10

@@ -17,7 +17,8 @@ OF_OUTAGES = {("brokers_back", "seconds"), ("owns_nothing", "seconds")}
 
 # What is installed, and which topics' metrics the kernel knows.
 OF_LANES = {("lane", field) for field in ("lane", "kernel", "version", "topics_by_twin")}
-# Whether a right is missing is the operator's doing. When it is seen depends on how much was written, which is pattern.
+# Whether a right is missing is the operator's doing. When it is seen depends on how much was written, which is pattern;
+# where presence is protected it is seen at a takeover (tests/agents/kafka/test_trimmer.py).
 OF_RIGHTS = {("not_trimmed", "topic")}
 
 

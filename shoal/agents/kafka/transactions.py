@@ -258,10 +258,11 @@ class Writer:
         Raises:
             ClientError: the broker refuses, or is away.
         """
-        if self._producer is None or before <= 0:  # without a producer another owner deletes; -1 would delete all
+        if self._producer is None or before < 0:  # without a producer another owner deletes; -1 would delete all
             return
         topic, number = self.changelog
         client = self._producer.client
+        await asyncio.wait_for(self._producer.partitions_for(topic), START_LIMIT)  # before the first transaction, too
         leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
         if leader is None or leader < 0:
             raise LeaderNotAvailableError
@@ -292,11 +293,12 @@ class Trimmer:
     before that record, the broker is asked to delete it. That may fail, and is then done the next time: a takeover
     reads what was not deleted, and ignores it. It needs the right to delete, and brokers that allow it; without, the
     log grows, and the worker says so once. How much there is to delete is measured by what transactions cost, not by
-    their bytes, which depend on values: nothing that a worker does or says may depend on these.
+    their bytes, which depend on values: nothing that a worker does or says may depend on these. Costs do tell how many
+    events came; so where presence is protected a takeover asks whether the worker may delete, and nothing is said later.
     """
 
-    def __init__(self, writer: "Writer") -> None:
-        self._writer = writer
+    def __init__(self, writer: "Writer", *, hides_presence: bool = False) -> None:
+        self._writer, self._hides_presence = writer, hides_presence
         self._known: deque[tuple[int, int, int]] = deque()  # needed transactions: first record, first offset, cost
         self._needs = 0  # the first record that the last commit needs
         self._needed = 0  # cost of the needed transactions
@@ -308,6 +310,8 @@ class Trimmer:
         """Note the transactions that a takeover read: (first record, first offset, cost) of each."""
         self._known.extend((first, offset, cost + FRAME) for first, offset, cost in transactions)
         self._needed = sum(cost for _, _, cost in self._known)
+        if self._hides_presence:
+            self._task = asyncio.create_task(self._delete(0, is_said=True))  # deletes nothing, and is refused alike
 
     def committed(self, outbox: Outbox) -> None:
         """Note a committed transaction, and delete what is no longer needed if it is much."""
@@ -326,9 +330,9 @@ class Trimmer:
         is_busy = self._task is not None and not self._task.done()
         if self._dead >= max(LEAST_BYTES, self._needed // SHARE) and not is_busy and not self.is_denied:
             self._dead = 0
-            self._task = asyncio.create_task(self._delete(self._known[0][1]))
+            self._task = asyncio.create_task(self._delete(self._known[0][1], is_said=not self._hides_presence))
 
-    async def _delete(self, before: int) -> None:
+    async def _delete(self, before: int, *, is_said: bool) -> None:
         try:
             await self._writer.delete_changelog(before)
         except (ClientError, TimeoutError, OSError) as error:
@@ -337,9 +341,9 @@ class Trimmer:
                 return  # the next time this is deleted, too
             self.is_denied = True
             topic, partition = self._writer.changelog
-            log.warning(
-                "not_trimmed", topic=topic, partition=partition, reason=f"{_refusal(error)}; until then it grows"
-            )
+            if is_said:
+                reason = f"{_refusal(error)}; until then it grows"
+                log.warning("not_trimmed", topic=topic, partition=partition, reason=reason)
 
     async def stop(self) -> None:
         """Leave it to the next owner."""

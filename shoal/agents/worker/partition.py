@@ -38,7 +38,7 @@ class Partition:
 
     def __init__(self, settings: KafkaSettings, partition: StagePartition, machine: Machine, writer: Writer) -> None:
         self.settings, self.partition, self.machine, self.writer = settings, partition, machine, writer
-        self.trimmer = Trimmer(writer)
+        self.trimmer = Trimmer(writer, hides_presence=settings.hides_presence)
         self.position = 0  # the offset after the last record that the machine was given
         self.committed = 0  # the offset after the last record that a transaction covers
         self.durable = False  # whether its changelog holds a state

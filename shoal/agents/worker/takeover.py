@@ -254,7 +254,8 @@ class Takeover:
         await self._domain.admit(partition, machine, last, fresh=loading.is_empty)
         part = Partition(self._settings, partition, machine, writer)
         part.begin(position, durable=not loading.is_empty)
-        part.trimmer.restored(loading.transactions)
+        if loading.is_log:
+            part.trimmer.restored(loading.transactions)
         return part
 
     async def _audit_positions(self, reader: Reader, tps: set[TP]) -> dict[TP, int]:

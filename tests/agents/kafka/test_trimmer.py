@@ -116,6 +116,42 @@ def test_what_is_refused_is_said_once_and_never_asked_for_again(
     assert reason in warning["reason"]
 
 
+@pytest.mark.parametrize("events", [0, 19])
+@pytest.mark.parametrize("since", ["the takeover", "later"])
+def test_where_presence_is_protected_what_is_said_does_not_depend_on_how_many_events_came(
+    monkeypatch: pytest.MonkeyPatch, events: int, since: str
+) -> None:
+    monkeypatch.setattr(transactions, "LEAST_BYTES", 1)
+    said: list[str] = []
+    monkeypatch.setattr(transactions.log, "warning", lambda event, **fields: said.append(event))
+
+    async def go() -> list[int]:
+        writer, asked = a_writer(), list[int]()
+
+        async def delete(before: int) -> None:
+            asked.append(before)
+            if since == "the takeover" or before > 0:
+                raise TopicAuthorizationFailedError
+
+        monkeypatch.setattr(writer, "delete_changelog", delete)
+        trimmer = Trimmer(writer, hides_presence=True)
+        trimmer.restored([])
+        await asyncio.sleep(0)
+        for record in range(1, 1 + events):
+            writer.changelog_began = 3 * record
+            trimmer.committed(told(record, record, 100))
+            await asyncio.sleep(0)
+        await trimmer.stop()
+        return asked
+
+    # when a worker may not delete, from the beginning or after its right was taken away
+    asked = asyncio.run(go())
+    # then it says so at the takeover or not at all, and asks no more
+    assert said == (["not_trimmed"] if since == "the takeover" else [])
+    assert asked[0] == 0
+    assert len(asked) == (2 if events and since == "later" else 1)
+
+
 def test_an_outbox_without_a_log_and_a_writer_that_has_ended_delete_nothing() -> None:
     async def go() -> None:
         writer = a_writer()
