@@ -15,6 +15,7 @@ bytes of what the accounts hold.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from shoal.mechanisms.stores.packed import CHUNK, Logged, Packed, Runs
@@ -125,17 +126,17 @@ class Rolling:
     def _again(self, record: int, room: int) -> list[Entered]:
         """Names to write again, those in the oldest records first, until they cost about as much as there is room."""
         entered: list[Entered] = []
-        while room > 0:
-            oldest = sorted((shelf.oldest, key) for key, shelf in self._shelves.items() if shelf.size)[:2]
-            if not oldest or oldest[0][0] >= record:
-                break
-            key = oldest[0][1]
+        oldest = [(shelf.oldest, key) for key, shelf in self._shelves.items() if shelf.size]
+        heapify(oldest)  # there may be thousands of periods, of which each is a shelf
+        while room > 0 and oldest and oldest[0][0] < record:
+            _, key = heappop(oldest)
             one, shelf = self._logged[key[0]], self._shelves[key]
-            until = min(record - 1, oldest[1][0]) if oldest[1:] else record - 1
+            until = min(record - 1, oldest[0][0]) if oldest else record - 1
             for packed in one.pack(key[1], shelf.place, shelf.next_names(until, room), min(room, CHUNK)):
                 entered.append(_entered(KEPT, one, packed))
                 shelf.written(packed.names, record)
                 room -= entered[-1].cost
+            heappush(oldest, (shelf.oldest, key))
         return entered
 
 

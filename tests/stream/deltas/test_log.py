@@ -16,7 +16,7 @@ from shoal.stream.deltas.record import PREFIX
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.kernel import stores
 from shoal.stream.state_mark import FORMAT, MARK
-from tests.stream.deltas.histories import History, Make, Plain, as_format_3, native, old_changelog, twin
+from tests.stream.deltas.histories import PERIOD, History, Make, Plain, as_format_3, native, old_changelog, twin
 from tests.support.effort import examples
 
 LANES: list[Make] = [twin, *([native] if find_spec("shoal_kernel") else [])]
@@ -191,6 +191,30 @@ def whole() -> History:
 def refused(history: History, log: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(FailStop, match="users would start again at count 0"):
         history.restart(log)
+
+
+@pytest.mark.parametrize("periods", [50, 500])
+def test_many_open_periods_are_looked_through_once_a_transaction(periods: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: they were once for each that was written again: minutes, where there were some thousands."""
+    looks = 0
+
+    class Counted(rolling.Shelf):
+        @property
+        def oldest(self) -> int:
+            nonlocal looks
+            looks += 1
+            return super().oldest
+
+    monkeypatch.setattr(rolling, "Shelf", Counted)
+    history = History()
+    for _ in range(3):
+        for period in range(periods):
+            history.accounts.put(2, b"a", 1, PERIOD * period)
+        looks = 0
+        history.commit()
+    # of all before anything is written again and after it, and of each that was
+    assert looks <= 3 * periods
+    assert len({start for start, *_ in history.accounts.state()}) == periods
 
 
 def test_a_record_of_a_newer_format_is_refused_with_what_to_run() -> None:
