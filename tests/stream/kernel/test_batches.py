@@ -64,7 +64,7 @@ def sealed(raw: bytearray) -> bytes:
 def joined(log: Sequence[tuple[Any, int, int]], base: int = 7) -> tuple[bytes, int]:
     raws = []
     for rows, kind, bits in log:
-        raw, base = batch(base, rows, kind, bits)
+        raw, base = batch(base, rows, kind if rows else 0, bits)  # brokers leave those empty that are not compressed
         raws.append(raw)
     return b"".join(raws), base
 
