@@ -266,7 +266,7 @@ class Hosted:
         return [f"repeated: {release.counters['repeated_messages']}, lead: {release._waiting.count}"]
 
 
-def _at_once(work: Coroutine[Any, Any, None]) -> None:
+def _at_once(work: Coroutine[Any, Any, object]) -> None:
     """Run what has nothing to wait for."""
     try:
         work.send(None)

@@ -1,5 +1,7 @@
 """Release where configurations change: topics and metrics that are unknown, new, retired, or were passed over."""
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 
@@ -215,6 +217,12 @@ SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "gr
 OTHER = {"algorithm": "naive", "name": "other"}
 
 
+def after_one() -> Callable[[], bool]:
+    """A function that is false once, and true from then on."""
+    asked = iter([False])
+    return lambda: next(asked, True)
+
+
 @pytest.mark.parametrize("is_over", [False, True])
 def test_a_metric_whose_slot_was_closed_in_pieces_may_be_retired_then_and_later(is_over):
     # given a state in which a slot is being closed, cell by cell, or was
@@ -229,8 +237,7 @@ def test_a_metric_whose_slot_was_closed_in_pieces_may_be_retired_then_and_later(
     for _, each in sent.messages:
         machine.receive(each)
     while machine.pending() and (is_over or REACHED not in {name[:1] for name in changelog}):
-        asked = iter([False])
-        machine.work(lambda asked=asked: next(asked, True))
+        machine.work(after_one())
         if (made := machine.take()) is not None:
             apply(changelog, made.changelog)
     assert REACHED in {name[:1] for name in changelog}

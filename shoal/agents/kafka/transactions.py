@@ -294,7 +294,7 @@ class Trimmer:
     reads what was not deleted, and ignores it. It needs the right to delete, and brokers that allow it; without, the
     log grows, and the worker says so once. How much there is to delete is measured by what transactions cost, not by
     their bytes, which depend on values: nothing that a worker does or says may depend on these. Costs do tell how many
-    events came; so where presence is protected a takeover asks whether the worker may delete, and nothing is said later.
+    events came, so if presence is protected a takeover asks whether the worker may delete, and later it says nothing.
     """
 
     def __init__(self, writer: "Writer", *, hides_presence: bool = False) -> None:
