@@ -22,7 +22,12 @@ from shoal.agents.kafka.reachability import BrokersNotReady, Reach
 from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import Verified, verify_topics
-from shoal.agents.process_settings import quiet_libraries, share_interpreter, tune_garbage_collector
+from shoal.agents.process_settings import (
+    keep_freed_memory,
+    quiet_libraries,
+    share_interpreter,
+    tune_garbage_collector,
+)
 from shoal.agents.worker.app import ShoalApp, make_app
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.threads import in_thread
@@ -45,6 +50,7 @@ def run_worker(
     """Run until a signal, and return the exit status. ShoalErrors found before the first record are raised."""
     tune_garbage_collector()
     share_interpreter()
+    keep_freed_memory()
     quiet_libraries()
     return asyncio.run(Worker(settings, domain).run(on_verified, on_app))
 
