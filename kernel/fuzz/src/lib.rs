@@ -36,3 +36,5 @@ mod rules;
 mod store;
 #[path = "../../src/times.rs"]
 mod times;
+#[path = "../../src/writing.rs"]
+mod writing;

@@ -4,6 +4,7 @@ use arbitrary::Arbitrary;
 
 use super::made;
 use crate::batches::{is_intact, record, walk, Header, Record, HEADER};
+use crate::writing::{Batch, Content};
 
 #[derive(Arbitrary, Debug)]
 struct Case {
@@ -69,11 +70,40 @@ pub fn batches(raw: &[u8]) {
             body.pop();
         }
     }
+    ours(&case);
     // nor does any header break the reader
     if let Some(header) = Header::read(raw) {
         let _ = taken(&header, &raw[HEADER..], since);
     }
     let _ = is_intact(raw);
+}
+
+/// What the kernel writes itself, with its producer's numbers and without, it reads again; no batch is too large.
+fn ours(case: &Case) {
+    let most = HEADER + usize::from(case.cut);
+    let mut batch = Batch::new(case.first_timestamp);
+    let mut due = vec![];
+    for Entry { key, value, headers, .. } in &case.records {
+        let headers: Vec<(&[u8], &[u8])> =
+            headers.iter().map(|(name, value)| (name.as_bytes(), value.as_deref().unwrap_or_default())).collect();
+        if !batch.add(&Content { key: key.as_deref(), value: value.as_deref(), headers: &headers }, most) {
+            assert!(!due.is_empty()); // the first is always in
+            continue;
+        }
+        let owned = |(name, value): (&[u8], &[u8])| {
+            (String::from_utf8(name.to_vec()).expect("it was a text"), Some(value.to_vec()))
+        };
+        let headers = headers.into_iter().map(owned).collect();
+        let (offset, timestamp) = (due.len() as i64, case.first_timestamp);
+        due.push(Read { offset, timestamp, key: key.clone(), value: value.clone(), headers });
+        assert!(due.len() == 1 || batch.len() <= most);
+    }
+    let (size, count) = (batch.len(), batch.count());
+    let raw = batch.finish(case.base, case.since.into(), count);
+    assert_eq!((raw.len(), count as usize), (size, due.len()));
+    assert!(is_intact(raw));
+    let header = Header::read(raw).expect("a header of format 2");
+    assert_eq!(taken(&header, &raw[HEADER..], 0), Some(due));
 }
 
 /// The records of a case, as far as their times have 64 bits.
