@@ -23,7 +23,7 @@ from tests.stream.kernel.test_batches import (
     reading,
     sealed,
     told,
-)  # fmt: skip
+)
 from tests.stream.simulation import STAMP, event
 from tests.support.effort import examples
 
@@ -68,9 +68,11 @@ def older(magic: int, kind: int, base: int, rows: list[bytes | None]) -> bytes:
 
 @examples(100)
 @given(
-    st.lists(st.tuples(st.sampled_from(OLDER), bodies), min_size=1, max_size=3), a_log, st.integers(0, 9),
+    st.lists(st.tuples(st.sampled_from(OLDER), bodies), min_size=1, max_size=3),
+    a_log,
+    st.integers(0, 9),
     st.integers(0, 2**32),
-)  # fmt: skip
+)
 def test_older_formats_are_read_as_by_aiokafka(old: Any, log: Any, skipped: int, seed: int) -> None:
     # given a log whose first batches are older than the others, and of which a byte may be wrong
     choose, base, raws = random.Random(seed), 0, []
