@@ -5,9 +5,13 @@
 //!
 //! The twins are `shoal/mechanisms/stores/packed.py` and the last part of `Periods` in `shoal/mechanisms/accounts.py`.
 
+use std::hint::black_box;
+
 use crate::store::{has_room, Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
+/// Entries that are read before they are restored, so that the accounts of all of them come at once.
+const WINDOW: usize = 32;
 
 /// Names of a period: how many, their entries, and what these cost.
 pub type Packed = (i64, usize, Vec<u8>, usize);
@@ -15,12 +19,15 @@ pub type Packed = (i64, usize, Vec<u8>, usize);
 pub type Run = (usize, u64);
 
 /// The order in which names are written again: that in which they came, unless a restart found another.
+///
+/// While a changelog is restored, each name has a seat, and one that is entered in order moves to the next seat that
+/// nobody had. Only names know their seats: what a name leaves is not looked at, which would be a wait for memory.
 #[derive(Default)]
 pub struct Order {
     places: Vec<u32>, // of the names that were restored; empty where each is at its own number
     // While a changelog is restored:
-    seats: Vec<u32>,         // a name's place, or GONE where it has moved to a later seat
     seat_of: Vec<u32>,       // by place
+    seats: usize,            // that were taken so far
     begins: Vec<(u32, u64)>, // the first seat of each record
 }
 
@@ -37,39 +44,44 @@ impl Order {
             (0..names as u32).for_each(|place| self.seat(place));
         }
         if self.begins.last().is_some_and(|&(_, last)| last != record) {
-            if self.seats.len() > 2 * self.seat_of.len() + 1024 {
-                self.close_ranks();
+            if self.seats > 2 * self.seat_of.len() + 1024 {
+                for (seat, place) in self.close_ranks().into_iter().enumerate() {
+                    self.seat_of[place as usize] = seat as u32;
+                }
             }
-            self.begins.push((self.seats.len() as u32, record));
+            self.begins.push((self.seats as u32, record));
         }
     }
 
     /// Make a name the last.
     #[inline(always)]
     fn seat(&mut self, place: u32) {
-        let seat = u32::try_from(self.seats.len()).expect("ranks are closed before");
+        let seat = u32::try_from(self.seats).expect("ranks are closed before");
         match self.seat_of.get_mut(place as usize) {
             None => self.seat_of.push(seat),
-            Some(before) => self.seats[std::mem::replace(before, seat) as usize] = GONE,
+            Some(before) => *before = seat,
         }
-        self.seats.push(place);
+        self.seats += 1;
     }
 
-    /// Leave out the seats of those that have moved.
-    fn close_ranks(&mut self) {
-        let mut begins = std::mem::take(&mut self.begins).into_iter().peekable();
-        let mut kept = Vec::with_capacity(self.seat_of.len());
-        for (seat, &place) in self.seats.iter().enumerate() {
-            while let Some((_, record)) = begins.next_if(|&(begin, _)| begin as usize <= seat) {
-                self.begins.push((kept.len() as u32, record));
-            }
-            if place != GONE {
-                self.seat_of[place as usize] = kept.len() as u32;
-                kept.push(place);
-            }
+    /// Leave out the seats of those that have moved: the places of all names, in their order.
+    fn close_ranks(&mut self) -> Vec<u32> {
+        let mut places = vec![GONE; self.seats];
+        for (place, &seat) in self.seat_of.iter().enumerate() {
+            places[seat as usize] = place as u32;
         }
-        self.begins.extend(begins.map(|(_, record)| (kept.len() as u32, record)));
-        self.seats = kept;
+        let (mut begins, mut seat, mut kept) = (self.begins.iter_mut().peekable(), 0, 0);
+        places.retain(|&place| {
+            while let Some((begin, _)) = begins.next_if(|&&mut (begin, _)| begin <= seat) {
+                *begin = kept;
+            }
+            seat += 1;
+            kept += u32::from(place != GONE);
+            place != GONE
+        });
+        begins.for_each(|(begin, _)| *begin = kept);
+        self.seats = places.len();
+        places
     }
 
     /// All was restored, of so many names: in which records they stand.
@@ -77,18 +89,19 @@ impl Order {
         if self.begins.is_empty() {
             return if names == 0 { vec![] } else { vec![(names, 0)] };
         }
-        self.close_ranks();
-        let Order { places, seats, begins, .. } = std::mem::take(self);
-        debug_assert!(places.is_empty() && seats.len() == names);
-        let ends = begins.iter().skip(1).map(|&(begin, _)| begin as usize).chain([seats.len()]);
+        let mut places = self.close_ranks();
+        let Order { begins, .. } = std::mem::take(self);
+        debug_assert!(places.len() == names);
+        let ends = begins.iter().skip(1).map(|&(begin, _)| begin as usize).chain([names]);
         let mut runs: Vec<Run> = vec![];
         for (&(begin, record), end) in begins.iter().zip(ends) {
             if end > begin as usize {
                 runs.push((end, record));
             }
         }
-        if seats.iter().enumerate().any(|(number, &place)| place as usize != number) {
-            self.places = seats;
+        if places.iter().enumerate().any(|(number, &place)| place as usize != number) {
+            places.shrink_to_fit();
+            self.places = places;
         }
         runs
     }
@@ -189,6 +202,13 @@ fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -
     cost
 }
 
+/// Read what the accounts of these entries will be asked for, in loops that wait for nothing they read.
+#[inline(always)]
+fn approach(store: &Store, entries: &[(&[u8], u64, u128)]) {
+    let slots = entries.iter().fold(0, |seen, &(_, hash, _)| seen ^ store.slot(hash));
+    black_box(entries.iter().fold(slots, |seen, &(_, hash, _)| seen ^ store.glance(hash)));
+}
+
 impl Stores {
     /// What changed of a kind since the last call, in chunks, each of which ends with the entry that fills it.
     pub fn changed(&mut self, kind: usize, full: usize) -> Result<Vec<Packed>, Overflow> {
@@ -249,19 +269,26 @@ impl Stores {
         let names = store.len();
         has_room(names, entries.len() / 2).then_some(())?; // an entry has a byte of length, and one of a number
         store.order.begin(record, names);
-        let mut at = 0;
+        let (mut at, mut window) = (0, Vec::with_capacity(WINDOW));
         while at < entries.len() {
-            let (size, begin) = read_length(entries, at)?;
-            let name = entries.get(begin..begin + size)?;
-            let number;
-            (number, at) = match fixed {
-                false => read_number(entries, begin + size, width, most)?,
-                true => read_fixed(entries, begin + size, width)?,
-            };
-            let known = store.len();
-            let place = store.restore(name, number);
-            if in_order || store.len() > known {
-                store.order.seat(place);
+            window.clear();
+            while at < entries.len() && window.len() < WINDOW {
+                let (size, begin) = read_length(entries, at)?;
+                let name = entries.get(begin..begin + size)?;
+                let number;
+                (number, at) = match fixed {
+                    false => read_number(entries, begin + size, width, most)?,
+                    true => read_fixed(entries, begin + size, width)?,
+                };
+                window.push((name, store.hash(name), number));
+            }
+            approach(store, &window);
+            for &(name, hash, number) in &window {
+                let known = store.len();
+                let place = store.restore_hashed(name, hash, number);
+                if in_order || store.len() > known {
+                    store.order.seat(place);
+                }
             }
         }
         Some(())
@@ -332,7 +359,7 @@ mod tests {
             one.take(0, 0, record, &[[1, b'a' + (record % 7) as u8, 2]; 3].concat(), true, false).unwrap();
         }
         let order = &one.look(0, 0).unwrap().order;
-        assert!(order.seats.len() < 2000);
+        assert!(order.seats < 2000);
         assert_eq!(one.settle(0, 0), (1..=7).map(|end| (end, 1992 + end as u64)).collect::<Vec<_>>());
     }
 

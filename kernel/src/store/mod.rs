@@ -89,7 +89,11 @@ impl Store {
     /// The place of a name, which is made if there is none.
     #[inline(always)]
     pub fn place(&mut self, name: &[u8]) -> u32 {
-        let hash = self.hash(name);
+        self.place_hashed(name, self.hash(name))
+    }
+
+    #[inline(always)]
+    fn place_hashed(&mut self, name: &[u8], hash: u64) -> u32 {
         self.find_hashed(name, hash).unwrap_or_else(|| {
             let index = self.records.push(name);
             self.table.insert(hash, index);
@@ -108,7 +112,13 @@ impl Store {
 
     /// Give a name the number that the changelog has; its place.
     pub fn restore(&mut self, name: &[u8], number: u128) -> u32 {
-        let index = self.place(name);
+        self.restore_hashed(name, self.hash(name), number)
+    }
+
+    /// The same of a name whose hash is known.
+    #[inline(always)]
+    pub fn restore_hashed(&mut self, name: &[u8], hash: u64, number: u128) -> u32 {
+        let index = self.place_hashed(name, hash);
         self.overflowed |= !self.records.set(index, number);
         index
     }
